@@ -1,0 +1,55 @@
+"""What can go wrong for a user, as one tree; the shell turns each into one sentence and an exit code.
+
+::
+
+    HushnetError                exit code 1
+    |-- InputError              2   a scenario, a data file or an argument is not admissible
+    |-- PrivacyViolation        3   a privacy claim was checked, on request, and does not hold
+    |-- Divergence              4   a state became non-finite or the objective exploded
+    `-- OutOfResources          5   the run would not fit into this machine
+"""
+
+from __future__ import annotations
+
+
+class HushnetError(Exception):
+    """An error whose message is one sentence for the user."""
+
+    exit_code = 1
+
+
+class InputError(HushnetError):
+    """A scenario, data file or argument that is not admissible.
+
+    Parameters
+    ----------
+    message : str
+        One sentence: what was given and what is admissible.
+    field : tuple of str or int, optional
+        Path of the offending field inside the scenario (``("task", "dimension")``); the scenario loader turns
+        it into ``file:line``.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, field: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class PrivacyViolation(HushnetError):
+    """A privacy claim that was to be checked does not hold."""
+
+    exit_code = 3
+
+
+class Divergence(HushnetError):
+    """A run that left the finite numbers, or whose objective exploded; what was recorded is kept."""
+
+    exit_code = 4
+
+
+class OutOfResources(HushnetError):
+    """A run that would not fit into this machine's memory, disk or time."""
+
+    exit_code = 5

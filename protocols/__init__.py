@@ -1,0 +1,1 @@
+"""How a peer learns, and what it pays: the plug-in contract and the protocols that ship with hushnet."""

@@ -1,0 +1,209 @@
+"""Asynchronous broadcast block coordinate descent, plain and private (Bellet, Guerraoui, Taziki, Tommasi 2018).
+
+Agent i minimises its block of the graph-regularised objective (2),
+
+    Q(Theta) = 1/2 sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i L_i(Theta_i).
+
+=================  ==================================================================================
+equation           here
+=================  ==================================================================================
+(3), block of Q'   D_ii (Theta_i + mu c_i L_i') - sum_j W_ij Theta_j
+(4), update        ``wake``, with alpha = 1 / (1 + mu c_i L_loc)
+(6), private       the same update with noise added to L_i'
+theorem 1          scale 2 L0 / (eps m): `GradientNoise.sensitivities` times the plan's multipliers
+proposition 2      ``privacy.allocation``
+=================  ==================================================================================
+
+Where we depart: Lipschitz constants L0 bound the *dual* norm of the gradient, so a claimed L0 is kept beside the
+sensitivity that can be proved; the step size of a private run comes from a public bound, because the spectral one
+depends on the data; ``proposition2`` is the order as printed and ``late`` the one that the corrected theorem 2
+(weights C^(T-1-t)) asks for. A neighbour that was never heard is taken to agree with the agent's own model, which
+removes its pull; an agent without neighbours works alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..agents.errors import InputError
+from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
+from ..agents.objectives import GraphRegularised, Objective, local_models
+from ..agents.tasks.base import Shard, Task
+from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from .noise import GradientNoise, active, row_bounds
+from .privacy.budget import Privacy, allocation_weights
+
+Confidence = Literal["relative", "count"] | list[Annotated[float, Field(ge=0)]]
+
+
+class CoordinateDescentParameters(ProtocolParameters):
+    """Asynchronous coordinate descent on a graph-regularised objective, plain or private (Bellet et al. 2018)."""
+
+    kind: Literal["coordinate_descent"]
+    mu: float = Field(default=0.04, gt=0)
+    """Trade-off between own data and agreement with neighbours; larger trusts own data more."""
+    confidence: Confidence = "count"
+    """c_i: m_i / max m (``relative``, as printed), m_i (``count``), or one value per agent."""
+    smoothness: Literal["data", "public"] | None = None
+    """L_loc from the agent's own spectrum (``data``) or from a public bound on its rows (``public``, the default of
+    private runs)."""
+    radius: float | None = Field(default=None, gt=0)
+    """Rows are clipped to this l2 norm, which then bounds them publicly."""
+    start: Literal["zero", "constant", "local"] = "zero"
+    """First models: zeros, a constant vector, or the purely local models."""
+    start_value: float | None = None
+    """Every coordinate of a constant start."""
+    updates: int | None = Field(default=None, ge=1)
+    """An agent stops after so many updates of its own; in a private run this is ``privacy.updates``."""
+    privacy: Privacy | None = None
+    """Noise on every gradient, and what it may cost."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CoordinateDescentParameters:
+        if active(self.privacy) and self.start == "local":
+            raise ValueError(
+                "a private run cannot start from local models: the start is sent to the neighbours without noise, and "
+                "theorem 1 holds only for a start that does not depend on the data; use start: zero or constant"
+            )
+        if self.privacy is not None and self.privacy.updates is not None and self.updates is not None:
+            raise ValueError("give the number of updates once: as privacy.updates in a private run")
+        if (self.start == "constant") != (self.start_value is not None):
+            raise ValueError("start_value belongs to start: constant, and is needed there")
+        return self
+
+
+class CoordinateDescent(Protocol):
+    """Broadcast block coordinate descent; see the module's docstring."""
+
+    Parameters = CoordinateDescentParameters
+    parameters: CoordinateDescentParameters
+
+    def prepare(self) -> None:
+        """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""
+        task = self.problem.task
+        self.confidence = confidences(self.parameters.confidence, task)
+        self.public = (self.parameters.smoothness or ("public" if active(self.privacy) else "data")) == "public"
+        self.bounds = row_bounds(task, self.parameters.radius)
+        if self.public and not np.isfinite(self.bounds["l2"]):
+            raise InputError(
+                f"smoothness: public needs a bound on the rows, and the task {task.name!r} has none; set radius",
+                field=("smoothness",),
+            )
+        self.limit = self.parameters.updates
+        weights = None
+        if self.privacy is not None and active(self.privacy):
+            self.limit = self.privacy.updates or self.limit
+            if self.privacy.updates is not None:
+                weights = self._weights(self.privacy, self.privacy.updates)
+        self.noise = GradientNoise(self.privacy, task, weights=weights, radius=self.parameters.radius)
+
+    def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:
+        """Shares of the budget by update; the k-th wake-up is expected at the global index k n."""
+        count, agents = updates, self.problem.graph.agents
+        contraction = self._contraction() if privacy.allocation != "uniform" else 1.0
+        indices = np.arange(count, dtype=np.float64)[None, :] * agents
+        if privacy.oracle_schedule:
+            if self.problem.oracle is None:
+                raise InputError(
+                    "oracle_schedule needs agents that are always there; use availability: {kind: always}",
+                    field=("privacy", "oracle_schedule"),
+                )
+            indices = self.problem.oracle(count).astype(np.float64)
+        return np.array(
+            [allocation_weights(privacy.allocation, count, contraction=contraction, indices=row) for row in indices]
+        )
+
+    def _contraction(self) -> float:
+        """C = 1 - sigma / (n L_max) of proposition 1, over the agents that have data and neighbours."""
+        task, graph, mu = self.problem.task, self.problem.graph, self.parameters.mu
+        strength, trust = graph.strengths, self.confidence
+        inside = (strength > 0) & (trust > 0)
+        smoothness = np.array([self._smoothness(i, task.train.shard(i)) for i in range(task.agents)])
+        convexity = mu * np.min((strength * trust * 2 * task.regularisation)[inside])
+        largest = np.max((strength * (1 + mu * trust * smoothness))[inside])
+        return float(1 - convexity / (graph.agents * largest))
+
+    def _smoothness(self, agent: int, shard: Shard) -> float:
+        """L_loc of an agent: curvature of the loss times a bound on X'X / m, plus 2 lambda."""
+        if len(shard) == 0:
+            return 0.0
+        task, regularisation = self.problem.task, float(self.problem.task.regularisation[agent])
+        if self.public:
+            return public_smoothness(self.bounds["l2"], task.loss, regularisation)
+        return spectral_smoothness(shard.features, task.loss, regularisation)
+
+    def local_data(self, shard: Shard) -> Shard:
+        """Rows clipped to the radius, where there is one."""
+        if self.parameters.radius is None:
+            return shard
+        return Shard(clip_rows(shard.features, self.parameters.radius), shard.labels)
+
+    def layout(self) -> Layout:
+        """Model, step size alpha and mu c_i of each agent; one broadcast kind."""
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "alpha": 1, "pull": 1}, messages={"model": MessageKind(p, mirrors="model")}
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Start model and step size alpha = 1 / (1 + mu c_i L_loc)."""
+        self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
+        pull = self.parameters.mu * self.confidence[view.agent]
+        view.state["pull"][0] = pull
+        view.state["alpha"][0] = 1 / (1 + pull * self._smoothness(view.agent, view.data))
+        release = out.public("the start does not depend on data")
+        if self.parameters.start == "constant":
+            view.state["model"][:] = self.parameters.start_value
+        elif self.parameters.start == "local" and len(view.data):
+            view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
+            release = out.plain("the purely local model")
+        out.send("model", view.state["model"], release)
+
+    def wake(self, view: View, out: Out) -> None:
+        """Update (4), or (6) with noise, and broadcast."""
+        release = self.noise.release(view)
+        if not out.reserve(release):
+            out.fall_silent()
+            return
+        model, alpha, pull = view.state["model"], view.state["alpha"][0], view.state["pull"][0]
+        gradient = release.perturb(self.noise.gradient(model, view), rng=view.stream("noise"))
+        around = model
+        if len(view.neighbours):
+            around = view.weights @ view.received("model") / view.weights.sum()
+        model[:] = (1 - alpha) * model + alpha * (around - pull * gradient)
+        out.send("model", model, release)
+        if self.limit is not None and view.updates + 1 >= self.limit:
+            out.fall_silent()
+
+    def objective(self) -> Objective:
+        """Objective (2) on the task's own data."""
+        return GraphRegularised(self.problem.task, self.problem.graph, self.parameters.mu, self.confidence)
+
+    @property
+    def assumed_public(self) -> tuple[str, ...]:
+        """Step sizes, where they come from the data."""
+        return () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
+
+
+def confidences(confidence: Confidence, task: Task) -> NDArray[np.float64]:
+    """(n,) c_i; 0 for an agent without data.
+
+    Raises
+    ------
+    InputError
+        If a list does not have one value per agent.
+    """
+    counts = task.train.counts.astype(np.float64)
+    if confidence == "count":
+        return counts
+    if confidence == "relative":
+        return counts / max(1.0, counts.max())
+    if len(confidence) != task.agents:
+        raise InputError(
+            f"has {len(confidence)} values; one for each of the {task.agents} agents is needed", field=("confidence",)
+        )
+    return np.where(counts > 0, np.array(confidence, dtype=np.float64), 0.0)

@@ -1,0 +1,1 @@
+"""When and where: the event loop, clocks, network and topology, scenarios, recording, results and the shell."""

@@ -1,0 +1,222 @@
+"""When agents wake: Poisson clocks, periodic clocks with jitter, or a recorded order of agents."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..agents.errors import InputError
+from ..agents.parameters import Parameters
+from .randomness import QUANTUM, Draws, Purpose, quantise
+
+
+class UniformRates(Parameters):
+    """Rates drawn uniformly from an interval, one per agent."""
+
+    kind: Literal["uniform"]
+    low: float = Field(gt=0)
+    """Smallest rate, wake-ups per time unit."""
+    high: float = Field(gt=0)
+    """Largest rate, wake-ups per time unit."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> UniformRates:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low} must not exceed high {self.high}")
+        return self
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        return self.low + (self.high - self.low) * uniform
+
+
+class LognormalRates(Parameters):
+    """Lognormal rates: a few agents much faster than the others."""
+
+    kind: Literal["lognormal"]
+    mean: float = Field(default=1.0, gt=0)
+    """Arithmetic mean rate, wake-ups per time unit."""
+    sigma: float = Field(gt=0)
+    """Standard deviation of the rate's logarithm."""
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        from scipy.special import ndtri
+
+        return self.mean * math.exp(self.sigma * float(ndtri(uniform)) - 0.5 * self.sigma**2)
+
+
+class StragglerRates(Parameters):
+    """A share of slow agents among normal ones."""
+
+    kind: Literal["stragglers"]
+    share: float = Field(ge=0, le=1)
+    """Probability that an agent is slow."""
+    slow: float = Field(default=0.1, gt=0)
+    """Rate of a slow agent, wake-ups per time unit."""
+    rate: float = Field(default=1.0, gt=0)
+    """Rate of the other agents, wake-ups per time unit."""
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        return self.slow if uniform < self.share else self.rate
+
+
+Rates = Annotated[UniformRates | LognormalRates | StragglerRates, Field(discriminator="kind")]
+
+
+class Clock(ABC):
+    """The absolute wake-up times of every agent."""
+
+    @abstractmethod
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """Time of an agent's wake-up number ``tick`` (from 0), given that its previous one was at ``now``.
+
+        Infinite if there is none.
+        """
+
+
+class RenewalClock(Clock):
+    """Independent intervals, each a pure function of (agent, tick)."""
+
+    def __init__(self, means: NDArray[np.float64], ids: NDArray[np.uint64], draws: Draws) -> None:
+        self.means, self.ids, self.draws = means, ids, draws
+
+    @abstractmethod
+    def interval(self, agent: int, tick: int) -> float:
+        """Length of the interval that ends with wake-up number ``tick``, before rounding."""
+
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """See `Clock.next_time`; an interval lasts at least one quantum."""
+        return now + max(QUANTUM, quantise(self.interval(agent, tick)))
+
+
+class PoissonClock(RenewalClock):
+    """Exponential intervals."""
+
+    def interval(self, agent: int, tick: int) -> float:
+        """Exponential with the agent's mean."""
+        return -self.means[agent] * math.log(self.draws.uniform(Purpose.CLOCK, int(self.ids[agent]), 0, tick))
+
+
+class PeriodicClock(RenewalClock):
+    """Equal intervals, each shifted by uniform jitter; the first has a random or common phase."""
+
+    def __init__(
+        self, means: NDArray[np.float64], ids: NDArray[np.uint64], draws: Draws, *, jitter: float, random_phase: bool
+    ) -> None:
+        super().__init__(means, ids, draws)
+        self.jitter, self.random_phase = jitter, random_phase
+
+    def interval(self, agent: int, tick: int) -> float:
+        """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
+        length = self.means[agent]
+        if self.jitter:
+            uniform = self.draws.uniform(Purpose.CLOCK, int(self.ids[agent]), 0, tick)
+            length *= 1 + self.jitter * (2 * uniform - 1)
+        if tick == 0 and self.random_phase:
+            length *= self.draws.uniform(Purpose.CLOCK_PHASE, int(self.ids[agent]))
+        return length
+
+
+class RecordedClock(Clock):
+    """A given order of agents, one wake-up every ``spacing``."""
+
+    def __init__(self, order: Sequence[int], agents: int, spacing: float) -> None:
+        self.times: list[list[float]] = [[] for _ in range(agents)]
+        for position, agent in enumerate(order, start=1):
+            self.times[agent].append(quantise(position * spacing))
+
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """See `Clock.next_time`."""
+        own = self.times[agent]
+        return own[tick] if tick < len(own) else math.inf
+
+
+class Poisson(Parameters):
+    """Poisson clocks: exponential intervals, independent over agents (Boyd et al. 2006)."""
+
+    kind: Literal["poisson"]
+    rate: Annotated[float, Field(gt=0)] | list[Annotated[float, Field(gt=0)]] | Rates = 1.0
+    """Wake-ups per time unit: one value, one per agent, or a distribution over agents."""
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clocks of these agents."""
+        return PoissonClock(1.0 / _rates(self.rate, numbers, draws), numbers, draws)
+
+
+class Periodic(Parameters):
+    """Periodic clocks with uniform jitter."""
+
+    kind: Literal["periodic"]
+    period: Annotated[float, Field(gt=0)] | list[Annotated[float, Field(gt=0)]] = 1.0
+    """Time units between wake-ups: one value, or one per agent."""
+    jitter: float = Field(default=0.0, ge=0, lt=1)
+    """Every interval is the period times a uniform factor in 1 +- jitter."""
+    phase: Literal["random", "common"] = "random"
+    """Whether the first wake-ups are spread over a period or fall together."""
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clocks of these agents."""
+        periods = _per_agent(self.period, len(numbers), "clock", "period")
+        return PeriodicClock(periods, numbers, draws, jitter=self.jitter, random_phase=self.phase == "random")
+
+
+class Recorded(Parameters):
+    """A recorded order of agents, one wake-up every ``spacing``: golden traces and replays."""
+
+    kind: Literal["recorded"]
+    order: list[int | str] | None = None
+    """Agent ids in the order in which they wake."""
+    path: str | None = None
+    """A text file with one agent id a line, instead of ``order``."""
+    spacing: float = Field(default=1.0, gt=0)
+    """Time units between two wake-ups."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Recorded:
+        if (self.order is None) == (self.path is None):
+            raise ValueError("give exactly one of order and path")
+        return self
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clock of these agents."""
+        position = {str(name): index for index, name in enumerate(ids)}
+        order: Sequence[int | str] = self.order or []
+        where = ("clock", "order")
+        if self.path is not None:
+            where = ("clock", "path")
+            file = (base or Path()) / self.path
+            try:
+                order = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"{file}: cannot be read as a list of agent ids ({error})", field=where) from error
+        unknown = next((name for name in order if str(name) not in position), None)
+        if unknown is not None:
+            raise InputError(f"{unknown!r} is not the id of an agent of this task", field=where)
+        return RecordedClock([position[str(name)] for name in order], len(ids), self.spacing)
+
+
+CLOCKS: dict[str, type[Parameters]] = {"poisson": Poisson, "periodic": Periodic, "recorded": Recorded}
+ClockParameters = Annotated[Poisson | Periodic | Recorded, Field(discriminator="kind")]
+
+
+def _per_agent(value: float | list[float], agents: int, *where: str) -> NDArray[np.float64]:
+    if isinstance(value, list):
+        if len(value) != agents:
+            raise InputError(f"has {len(value)} values; one for each of the {agents} agents is needed", field=where)
+        return np.array(value, dtype=np.float64)
+    return np.full(agents, float(value))
+
+
+def _rates(rate: float | list[float] | Rates, numbers: NDArray[np.uint64], draws: Draws) -> NDArray[np.float64]:
+    if isinstance(rate, float | int | list):
+        return _per_agent(rate, len(numbers), "clock", "rate")
+    return np.array([rate.quantile(draws.uniform(Purpose.CLOCK_RATE, int(number))) for number in numbers])

@@ -1,0 +1,295 @@
+"""The network: how long each message takes, and which ones are lost.
+
+A message's fate is a pure function of (sender, receiver, tick of the sender's clock, leg), so every protocol of a
+scenario meets the same delays and losses, and raising a loss rate only adds losses. Delay distributions are scaled
+by their mean: scaling the mean scales every single delay.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+
+from ..agents.errors import InputError
+from ..agents.files import number, read_rows
+from ..agents.parameters import Parameters
+from .randomness import QUANTUM, Draws, Purpose
+
+
+class Latency(Parameters, ABC):
+    """A distribution of delays in time units."""
+
+    @abstractmethod
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
+
+
+class Constant(Latency):
+    """The same delay for every message."""
+
+    kind: Literal["constant"]
+    value: float = Field(ge=0)
+    """Delay in time units."""
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`."""
+        return np.full(len(luck), self.value)
+
+
+class Uniform(Latency):
+    """Uniform delays between two bounds."""
+
+    kind: Literal["uniform"]
+    low: float = Field(default=0.0, ge=0)
+    """Shortest delay in time units."""
+    high: float = Field(ge=0)
+    """Longest delay in time units."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low} must not exceed high {self.high}")
+        return self
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`."""
+        return self.low + (self.high - self.low) * luck[:, 0]
+
+
+class Exponential(Latency):
+    """Exponential delays."""
+
+    kind: Literal["exponential"]
+    mean: float = Field(ge=0)
+    """Mean delay in time units."""
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`."""
+        return -self.mean * np.log(luck[:, 0])
+
+
+class Lognormal(Latency):
+    """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
+
+    kind: Literal["lognormal"]
+    mean: float = Field(ge=0)
+    """Arithmetic mean of the delay in time units."""
+    sigma: float = Field(default=0.5, gt=0)
+    """Standard deviation of the delay's logarithm."""
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`; Box-Muller from two uniforms, so that it needs no special function."""
+        normal = np.sqrt(-2 * np.log(luck[:, 0])) * np.cos(2 * math.pi * luck[:, 1])
+        return self.mean * np.exp(self.sigma * normal - 0.5 * self.sigma**2)
+
+
+class Gamma(Latency):
+    """Gamma delays: the sum of ``shape`` exponential hops."""
+
+    kind: Literal["gamma"]
+    mean: float = Field(ge=0)
+    """Mean delay in time units."""
+    shape: float = Field(default=2.0, gt=0)
+    """Shape parameter; the variance is mean^2 / shape."""
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`; by inversion."""
+        from scipy.special import gammaincinv
+
+        return self.mean / self.shape * gammaincinv(self.shape, luck[:, 0])
+
+
+class Matrix(Parameters):
+    """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
+
+    kind: Literal["matrix"]
+    path: str
+    """CSV file with a header line and the columns sender, receiver, delay (time units)."""
+    default: float | None = Field(default=None, ge=0)
+    """Delay of a link that the file does not list; without it, every link must be listed."""
+
+    def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
+        """The delays by (sender, receiver) index."""
+        where = ("network", "latency", "path")
+        position = {str(name): index for index, name in enumerate(ids)}
+        delays: dict[tuple[int, int], float] = {}
+        for line, row in read_rows((base or Path()) / self.path, ("sender", "receiver", "delay"), where):
+            for name in (row["sender"], row["receiver"]):
+                if name not in position:
+                    raise InputError(f"{line}: {name!r} is not the id of an agent of this task", field=where)
+            delay = number(row["delay"], line, "delay", where)
+            if delay < 0:
+                raise InputError(f"{line}: delay {delay} must be at least 0", field=where)
+            delays[position[row["sender"]], position[row["receiver"]]] = delay
+        return delays
+
+
+class Bernoulli(Parameters):
+    """Every message is lost independently with the same probability."""
+
+    kind: Literal["bernoulli"]
+    probability: float = Field(ge=0, lt=1)
+    """Probability that a message is lost on one link."""
+
+
+class GilbertElliott(Parameters):
+    """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
+
+    kind: Literal["gilbert_elliott"]
+    mean_good: float = Field(gt=0)
+    """Mean duration of a link's good state in time units."""
+    mean_bad: float = Field(gt=0)
+    """Mean duration of a link's bad state in time units."""
+    loss_good: float = Field(default=0.0, ge=0, le=1)
+    """Loss probability in the good state."""
+    loss_bad: float = Field(default=1.0, ge=0, le=1)
+    """Loss probability in the bad state."""
+
+
+def _shorthand(kind: str, field: str) -> BeforeValidator:
+    """A bare number stands for the simplest kind."""
+
+    def expand(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"kind": kind, field: value}
+        return value
+
+    return BeforeValidator(expand)
+
+
+LATENCIES: dict[str, type[Parameters]] = {
+    "constant": Constant,
+    "uniform": Uniform,
+    "exponential": Exponential,
+    "lognormal": Lognormal,
+    "gamma": Gamma,
+    "matrix": Matrix,
+}
+LOSS_MODELS: dict[str, type[Parameters]] = {"bernoulli": Bernoulli, "gilbert_elliott": GilbertElliott}
+LatencyParameters = Annotated[
+    Annotated[Constant | Uniform | Exponential | Lognormal | Gamma | Matrix, Field(discriminator="kind")],
+    _shorthand("constant", "value"),
+]
+LossParameters = Annotated[
+    Annotated[Bernoulli | GilbertElliott, Field(discriminator="kind")], _shorthand("bernoulli", "probability")
+]
+
+
+class NetworkParameters(Parameters):
+    """Delay, loss, bandwidth, and what neighbours know at the start."""
+
+    latency: LatencyParameters = Field(default_factory=lambda: Constant(kind="constant", value=0.0))
+    """Delay of each message: a number (constant) or a distribution by ``kind``."""
+    loss: LossParameters = Field(default_factory=lambda: Bernoulli(kind="bernoulli", probability=0.0))
+    """Loss on each link: a probability, or a model by ``kind``."""
+    bandwidth: float | None = Field(default=None, gt=0)
+    """Bytes per time unit and message; adds size / bandwidth to the delay, without queueing."""
+    header_bytes: int = Field(default=0, ge=0)
+    """Bytes that every message carries besides its numbers (8 bytes each)."""
+    start: Literal["known", "own", "zero"] = "known"
+    """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably
+    beforehand and counted apart), its own model, or zeros."""
+
+
+class Network:
+    """The fate of every message of one run.
+
+    Parameters
+    ----------
+    parameters : NetworkParameters
+    ids : list of int or str
+        The user's agent ids.
+    numbers : (n,) uint64
+        Their stable numbers (`stable_ids`).
+    draws : Draws
+    base : Path or None
+        Folder that file names are relative to.
+    """
+
+    def __init__(
+        self,
+        parameters: NetworkParameters,
+        ids: Sequence[int | str],
+        numbers: NDArray[np.uint64],
+        draws: Draws,
+        base: Path | None = None,
+    ) -> None:
+        self.parameters, self.numbers, self.draws = parameters, numbers, draws
+        self._ids = ids
+        self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
+        self._links: dict[tuple[int, int], _LinkState] = {}
+
+    def size(self, numbers: int) -> int:
+        """Bytes of a message that carries this many float64 numbers."""
+        return 8 * numbers + self.parameters.header_bytes
+
+    def fates(
+        self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
+        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
+        delays = self._delays(sender, receivers, luck)
+        if self.parameters.bandwidth is not None:
+            delays = delays + size / self.parameters.bandwidth
+        lost = luck[:, 2] < self._loss_probabilities(sender, receivers, now)
+        return np.rint(delays / QUANTUM) * QUANTUM, lost
+
+    def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        latency = self.parameters.latency
+        if not isinstance(latency, Matrix):
+            return latency.delays(luck)
+        assert self._matrix is not None
+        delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
+        if None in delays:
+            receiver = int(receivers[delays.index(None)])
+            raise InputError(
+                f"{latency.path} gives no delay from {self._ids[sender]!r} to {self._ids[receiver]!r}; "
+                "add the link or set default",
+                field=("network", "latency"),
+            )
+        return np.array(delays, dtype=np.float64)
+
+    def _loss_probabilities(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
+        loss = self.parameters.loss
+        if isinstance(loss, Bernoulli):
+            return np.full(len(receivers), loss.probability)
+        return np.array(
+            [loss.loss_good if self._link(sender, int(r), loss).good_at(now) else loss.loss_bad for r in receivers]
+        )
+
+    def _link(self, sender: int, receiver: int, loss: GilbertElliott) -> _LinkState:
+        key = (sender, receiver)
+        if key not in self._links:
+            self._links[key] = _LinkState(loss, int(self.numbers[sender]), int(self.numbers[receiver]), self.draws)
+        return self._links[key]
+
+
+class _LinkState:
+    """The good/bad process of one directed link, advanced as far as it is asked about."""
+
+    def __init__(self, loss: GilbertElliott, sender: int, receiver: int, draws: Draws) -> None:
+        self.means = {True: loss.mean_good, False: loss.mean_bad}
+        self.sender, self.receiver, self.draws = sender, receiver, draws
+        start, _ = draws.pair(Purpose.LINK_STATE, sender, receiver, 0)
+        self.good = start < loss.mean_good / (loss.mean_good + loss.mean_bad)
+        self.period = 1
+        self.until = self._duration()
+
+    def _duration(self) -> float:
+        uniform = self.draws.uniform(Purpose.LINK_STATE, self.sender, self.receiver, self.period)
+        return -self.means[self.good] * math.log(uniform)
+
+    def good_at(self, now: float) -> bool:
+        """Whether the link is in its good state; times must not decrease."""
+        while self.until <= now:
+            self.good = not self.good
+            self.period += 1
+            self.until += self._duration()
+        return self.good

@@ -1,0 +1,317 @@
+"""What is measured over time: tidy rows, computed from read-only views, never changing a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..agents.blocks import State
+from ..agents.errors import Divergence, InputError
+from ..agents.graph import Graph
+from ..agents.objectives import Objective, cached_minimum, row_scores
+from ..agents.tasks.base import Task
+from .world import World
+
+METRICS = ("objective", "accuracy", "rmse", "epsilon", "traffic", "age", "updates")
+"""Names that a scenario's ``record.metrics`` may use, besides a user's own functions."""
+
+EXPLOSION = 1e6
+"""A run whose objective exceeds its start by this factor has diverged."""
+
+Rows = Iterator[tuple[str, str, float]]
+"""(metric, statistic, value)."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a metric may look at; every array is read-only.
+
+    Parameters
+    ----------
+    now : float
+        Time in expected wake-ups of a rate-1 agent.
+    activations : int
+        Steps of all agents so far.
+    models : (n, p) float64 or None
+    task : Task
+    graph : Graph
+    state : State
+        Copies of all blocks.
+    """
+
+    now: float
+    activations: int
+    models: NDArray[np.float64] | None
+    task: Task
+    graph: Graph
+    state: State
+
+
+Metric = Callable[[Snapshot], float | Mapping[str, float]]
+"""A user's own metric: one number, or numbers by statistic."""
+
+
+class Recorder:
+    """Samples a run at its record instants.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        From `METRICS`.
+    own : mapping of str to callable
+        A user's own metrics by name.
+    objective : Objective, optional
+        What is measured as objective; the protocol's own by default.
+    delta : float
+        Where epsilon is read, for protocols that have no delta of their own.
+    cache_dir : Path, optional
+        Where exact minima are kept between processes.
+    protocol, seed : str, int
+        Labels of the rows.
+    """
+
+    def __init__(
+        self,
+        metrics: tuple[str, ...] | list[str],
+        *,
+        own: Mapping[str, Metric] | None = None,
+        objective: Objective | None = None,
+        delta: float = 1e-5,
+        cache_dir: Path | None = None,
+        protocol: str = "",
+        seed: int = 0,
+    ) -> None:
+        self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
+        self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
+        self.samples = 0
+        self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
+        self._last: tuple[float, int] | None = None
+        self._first_objective: float | None = None
+        self._bins: list[tuple[str, NDArray[np.bool_]]] | None = None
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """Measure the world as it is now; the final sample replaces one at the same instant.
+
+        Raises
+        ------
+        Divergence
+            When the objective has exploded.
+        """
+        instant = (world.now, world.activations)
+        if final and instant == self._last:
+            keep = next(k for k, row in enumerate(self._rows) if (row[0], row[1]) == instant)
+            del self._rows[keep:]
+        self._last = instant
+        if not final:
+            self.samples += 1
+        traffic = world.traffic
+        head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
+        for metric, statistic, value in self._measure(world, final=final):
+            self._rows.append((*head, metric, statistic, float(value)))
+        self._check_objective(world)
+
+    def trace(self) -> pd.DataFrame:
+        """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
+        columns = ["time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value"]
+        frame = pd.DataFrame(self._rows, columns=columns)
+        frame.insert(0, "protocol", self.protocol)
+        frame.insert(1, "seed", self.seed)
+        return frame
+
+    def agents(self, world: World) -> pd.DataFrame:
+        """Final rows per agent: samples, degree, updates, metric columns, claimed and tight epsilon."""
+        task, graph = world.setting.task, world.setting.graph
+        delta = self._delta(world)
+        frame = pd.DataFrame(
+            {
+                "protocol": self.protocol,
+                "seed": self.seed,
+                "agent": [str(name) for name in task.ids],
+                "samples": task.train.counts,
+                "degree": graph.degrees,
+                "updates": [agent.updates for agent in world.agents],
+            }
+        )
+        models = world.protocol.models(world.state)
+        if models is not None:
+            frame[task.metric] = quality(task, models)
+        frame["epsilon_claimed"] = world.ledger.epsilon("claimed", delta)
+        frame["epsilon_tight"] = world.ledger.epsilon("tight", delta)
+        return frame
+
+    def _measure(self, world: World, *, final: bool) -> Rows:
+        models = world.protocol.models(world.state)
+        if models is not None:
+            models = models.view()
+            models.flags.writeable = False
+        for metric in self.metrics:
+            if metric == "objective":
+                yield from self._objective(world, models)
+            elif metric in ("accuracy", "rmse"):
+                yield from self._quality(world, metric, models)
+            elif metric == "epsilon":
+                yield from self._epsilon(world, final=final)
+            elif metric == "traffic":
+                yield from _traffic(world)
+            elif metric == "age":
+                yield from _age(world)
+            elif metric == "updates":
+                yield from _updates(world)
+        if self.own:
+            yield from self._own(world, models)
+
+    def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
+        objective = self.objective
+        if objective is None:
+            self.objective = objective = world.protocol.objective()
+        if objective is None or models is None:
+            return
+        value = objective.value(models)
+        if self._first_objective is None:
+            self._first_objective = value
+        yield "objective", "value", value
+        yield "objective", "gap", value - cached_minimum(objective, self.cache_dir)[1]
+
+    def _check_objective(self, world: World) -> None:
+        if self._first_objective is None:
+            return
+        value = next(row[7] for row in reversed(self._rows) if row[5:7] == ("objective", "value"))
+        limit = EXPLOSION * max(abs(self._first_objective), 1.0)
+        if not value <= limit:
+            worst = self._worst_agent(world)
+            raise Divergence(
+                f"agent {worst!r} at time {world.now:.6g}: model has exploded; the objective grew from "
+                f"{self._first_objective:.6g} to {value:.6g} after {world.activations} activations; "
+                "take smaller steps or less noise"
+            )
+
+    def _worst_agent(self, world: World) -> int | str:
+        models = world.protocol.models(world.state)
+        assert models is not None
+        return world.setting.task.ids[int(np.argmax(np.abs(models).max(axis=1)))]
+
+    def _quality(self, world: World, metric: str, models: NDArray[np.float64] | None) -> Rows:
+        task = world.setting.task
+        if metric != task.metric:
+            raise InputError(
+                f"the task {task.name!r} is judged by {task.metric}, not by {metric}", field=("record", "metrics")
+            )
+        if models is None:
+            return
+        values = quality(task, models)
+        known = np.isfinite(values)
+        if not known.any():
+            return
+        yield metric, "mean", values[known].mean()
+        worst = np.sort(values[known])[: max(1, round(known.sum() / 10))]
+        if metric == "rmse":
+            worst = np.sort(values[known])[::-1][: max(1, round(known.sum() / 10))]
+        yield metric, "worst_decile", worst.mean()
+        if self._bins is None:
+            self._bins = size_bins(task.train.counts)
+        for name, inside in self._bins:
+            if (inside & known).any():
+                yield metric, name, values[inside & known].mean()
+
+    def _epsilon(self, world: World, *, final: bool) -> Rows:
+        """Claimed epsilon always; the tight one at the samples 1, 2, 4, 8, ... and at the end."""
+        delta = self._delta(world)
+        few = final or self.samples & (self.samples - 1) == 0
+        for which in ("claimed", "tight") if few else ("claimed",):
+            values = world.ledger.epsilon(which, delta)
+            yield f"epsilon_{which}", "worst", values.max()
+            yield f"epsilon_{which}", "median", _quantile(values, 0.5)
+            yield f"epsilon_{which}", "q90", _quantile(values, 0.9)
+
+    def _delta(self, world: World) -> float:
+        privacy = world.protocol.privacy
+        return self.delta if privacy is None else privacy.reported_delta
+
+    def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
+        snapshot = Snapshot(
+            world.now, world.activations, models, world.setting.task, world.setting.graph, _frozen(world.state)
+        )
+        for name, function in self.own.items():
+            result = function(snapshot)
+            values = result if isinstance(result, Mapping) else {"value": result}
+            for statistic, value in values.items():
+                yield name, statistic, float(value)
+
+
+def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) accuracy or RMSE of every agent's model on its own test rows; NaN for an agent without any."""
+    table = task.test
+    scores = row_scores(table, models)
+    if task.metric == "accuracy":
+        per_row = (np.where(scores >= 0, 1.0, -1.0) == table.labels).astype(np.float64)
+    else:
+        per_row = (scores - table.labels) ** 2
+    sums = np.bincount(table.owners, weights=per_row, minlength=task.agents)
+    with np.errstate(invalid="ignore"):
+        means = np.where(table.counts > 0, sums / np.maximum(table.counts, 1), np.nan)
+    return means if task.metric == "accuracy" else np.sqrt(means)
+
+
+def size_bins(samples: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Up to five bins of agents by the size of their data, with about as many agents each."""
+    edges = np.unique(np.quantile(samples, [0, 0.2, 0.4, 0.6, 0.8, 1.0], method="nearest"))
+    if len(edges) == 1:
+        return [(f"samples {edges[0]}-{edges[0]}", np.ones(len(samples), dtype=bool))]
+    bins = []
+    for low, high, last in zip(edges[:-1], edges[1:], range(len(edges) - 2, -1, -1), strict=True):
+        top = int(high) if last == 0 else int(high) - 1
+        inside = (samples >= low) & (samples <= top)
+        bins.append((f"samples {int(low)}-{top}", inside))
+    return bins
+
+
+def _quantile(values: NDArray[np.float64], q: float) -> float:
+    """A quantile that admits infinities."""
+    return float(np.sort(values)[min(len(values) - 1, math.ceil(q * len(values)) - 1)])
+
+
+def _frozen(state: State) -> State:
+    frozen = State(0, 0, {}, {})
+    for mine, theirs in ((frozen.agent, state.agent), (frozen.edge, state.edge)):
+        for name, block in theirs.items():
+            copied = type(block).__new__(type(block))
+            copied.uniform, copied.offsets, copied.values = block.uniform, block.offsets, block.values.copy()
+            copied.values.flags.writeable = False
+            mine[name] = copied
+    return frozen
+
+
+def _traffic(world: World) -> Rows:
+    traffic, links = world.traffic, world.traffic.links
+    yield "traffic", "sent", links.sent
+    yield "traffic", "delivered", links.delivered
+    yield "traffic", "lost", links.lost
+    yield "traffic", "dropped", links.dropped
+    yield "traffic", "in_flight", links.in_flight
+    yield "traffic", "overtaken", traffic.overtaken
+    yield "traffic", "start_vectors", traffic.start_vectors
+
+
+def _age(world: World) -> Rows:
+    """How old is what agents know of their neighbours, over all links that were ever heard."""
+    for times in world.inbox.sent_at.values():
+        ages = world.now - times[np.isfinite(times)]
+        if len(ages):
+            yield "age", "mean", ages.mean()
+            yield "age", "q90", _quantile(ages, 0.9)
+            yield "age", "worst", ages.max()
+        break
+
+
+def _updates(world: World) -> Rows:
+    updates = np.array([agent.updates for agent in world.agents], dtype=np.float64)
+    yield "updates", "mean", updates.mean()
+    yield "updates", "min", updates.min()
+    yield "updates", "max", updates.max()

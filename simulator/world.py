@@ -1,0 +1,490 @@
+"""One run: builds agents, protocol, ledger and network, and drives them with SimPy.
+
+This is the reference engine: one SimPy event per wake-up and per message in flight, in plain Python, for reading and
+tracing. Equal times are ordered: arrivals, availability, wake-ups by agent, recorder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol as Structural
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ..agents.agent import ARRIVAL, AVAILABILITY, LAST, RECORD, Agent, At
+from ..agents.availability import Timeline
+from ..agents.blocks import State
+from ..agents.errors import Divergence, InputError
+from ..agents.graph import Graph
+from ..agents.inbox import Inbox, Message
+from ..agents.parameters import Parameters
+from ..agents.tasks.base import Task
+from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
+from ..protocols.privacy.ledger import Ledger
+from .network import Network, NetworkParameters
+from .randomness import Draws, Purpose, quantise, stable_ids
+from .traffic import Traffic
+
+ATTEMPTS = 2**16
+"""Leg of a message = attempt within the tick times this, plus the rank of its kind."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run ends: at the first limit that is reached.
+
+    Parameters
+    ----------
+    time : float, optional
+        Time in expected wake-ups of a rate-1 agent.
+    activations : int, optional
+        Steps of all agents together.
+    vectors : int, optional
+        Model-sized vectors sent by all agents together.
+    updates : int, optional
+        Steps of every agent.
+    """
+
+    time: float | None = None
+    activations: int | None = None
+    vectors: int | None = None
+    updates: int | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that the runs of one seed have in common.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+    clock, network, availability : Parameters
+        As in the scenario.
+    stop : Stop
+    draws : Draws
+    base : Path, optional
+        Folder that file names in the scenario are relative to.
+    assumed_public : tuple of str
+        Inputs computed from private data that the setting treats as public.
+    """
+
+    task: Task
+    graph: Graph
+    clock: Any
+    network: NetworkParameters
+    availability: Any
+    stop: Stop
+    draws: Draws
+    base: Path | None = None
+    assumed_public: tuple[str, ...] = ()
+
+
+class Recorder(Structural):
+    """What the world calls at record instants; it must not change anything."""
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """Measure the world as it is now."""
+
+
+class Observer(Structural):
+    """What the world tells about every single event; for tests and debugging."""
+
+    def woke(self, world: World, agent: Agent) -> None:
+        """An agent is about to step."""
+
+    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
+        """A message went out on one link."""
+
+    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
+        """A message reached its receiver."""
+
+
+class World:
+    """One run of one protocol.
+
+    Parameters
+    ----------
+    setting : Setting
+    protocol_class : type of Protocol
+    parameters : ProtocolParameters
+    every, activations : float or int, optional
+        Record instants: every so much time, or every so many activations.
+    recorder : Recorder, optional
+    observer : Observer, optional
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        protocol_class: type[Protocol],
+        parameters: ProtocolParameters,
+        *,
+        every: float | None = None,
+        activations: int | None = None,
+        recorder: Recorder | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.setting, self.recorder, self.observer = setting, recorder, observer
+        self.record_time, self.record_activations = every, activations
+        self.env = simpy.Environment()
+        task, graph = setting.task, setting.graph
+        self.numbers = stable_ids(task.ids)
+        self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
+        self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
+        self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle()))
+        self._check_traits()
+        self.layout = self.protocol.layout()
+        self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        self.inbox = Inbox(graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
+        self.kinds = {kind: rank for rank, kind in enumerate(self.layout.messages)}
+        privacy = self.protocol.privacy
+        self.ledger = Ledger(
+            graph.agents,
+            budget=privacy.budget if privacy else None,
+            updates=privacy.updates if privacy else None,
+            claimed_by=privacy.claimed_by if privacy else "kairouz",
+            assumed_public=self.assumed_public,
+            strict=bool(privacy and privacy.strict),
+        )
+        self.traffic = Traffic()
+        self.activations = 0
+        self.ended = ""
+        self._order = 0
+        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {})] * graph.agents
+        self._stopped = self.env.event()
+        self._keeps_every = self.protocol.traits.inbox == "every"
+        self.agents = [Agent(i, next_time=self.clock.next_time, step=self._step) for i in range(graph.agents)]
+        self._active = self._short = graph.agents
+        self.views = [self._view(i) for i in range(graph.agents)]
+        self._last_sent: list[dict[str, tuple[Sent, float, int]]] = [{} for _ in range(graph.agents)]
+
+    @property
+    def now(self) -> float:
+        """Time in expected wake-ups of a rate-1 agent."""
+        return self.env.now
+
+    @property
+    def assumed_public(self) -> tuple[str, ...]:
+        """Inputs computed from private data that this run treats as public."""
+        every = (*self.setting.task.assumed_public, *self.setting.assumed_public, *self.protocol.assumed_public)
+        return tuple(dict.fromkeys(every))
+
+    def run(self) -> None:
+        """Run to the end; the last record is taken there.
+
+        Raises
+        ------
+        Divergence
+            When a state becomes non-finite; what was recorded until then is kept.
+        """
+        joins, leaves, timelines = self._presence()
+        with np.errstate(over="ignore", invalid="ignore"):
+            for agent, join in zip(self.agents, joins, strict=True):
+                agent.present = join == 0
+            for agent in self.agents:
+                if agent.present:
+                    self._start(agent)
+            for agent in self.agents:
+                if agent.present:
+                    self._exchange_start(agent, joining=False)
+            for agent, join, leave, timeline in zip(self.agents, joins, leaves, timelines, strict=True):
+                agent.up = next(timeline)[1]
+                self.env.process(self._availability(agent, timeline))
+                self.env.process(self._life(agent, join, leave))
+            self.env.process(self._record())
+            if self.setting.stop.time is not None:
+                end = At(self.env, quantise(self.setting.stop.time), LAST)
+                end.callbacks.append(lambda _: self._stop("the time was up"))  # type: ignore[union-attr]
+            self._check_finished()
+            self.env.run(until=self._stopped)
+            if self.recorder:
+                self.recorder.sample(self, final=True)
+
+    def _view(self, index: int) -> View:
+        unheard = "zero" if self.setting.network.start == "zero" else "own"
+        return View(
+            index,
+            Problem(self.setting.task, self.setting.graph),
+            self.layout,
+            self.state,
+            self.inbox,
+            data=self.protocol.local_data(self.setting.task.train.shard(index)),
+            stream=self._stream,
+            unheard=unheard,
+        )
+
+    def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
+        return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]))
+
+    def _check_traits(self) -> None:
+        traits = self.protocol.traits
+        if traits.trigger == "round" or traits.exchange == "pairwise":
+            what = "rounds" if traits.trigger == "round" else "pairwise exchange"
+            raise InputError(
+                f"the protocol {self.protocol.parameters.kind!r} needs {what}, which the reference engine does not run yet",
+                field=("protocols",),
+            )
+
+    def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
+        """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent."""
+        availability = self.setting.availability
+        if availability.kind != "always" or availability.joins or availability.leaves:
+            return None
+
+        def indices(updates: int) -> NDArray[np.int64]:
+            times = np.empty((self.setting.task.agents, updates))
+            for agent, own in enumerate(times):
+                now = 0.0
+                for tick in range(updates):
+                    now = own[tick] = self.clock.next_time(agent, tick, now)
+            horizon = [float(own[-1]) for own in times]
+            every = []
+            for agent in range(len(times)):
+                now, tick = 0.0, 0
+                while (now := self.clock.next_time(agent, tick, now)) <= max(horizon) and not math.isinf(now):
+                    every.append((now, agent))
+                    tick += 1
+            every.sort()
+            ranks = np.full(times.shape, -1, dtype=np.int64)
+            seen = np.zeros(len(times), dtype=np.int64)
+            for rank, (_, agent) in enumerate(every):
+                if seen[agent] < updates:
+                    ranks[agent, seen[agent]] = rank
+                    seen[agent] += 1
+            return ranks
+
+        return indices
+
+    def _presence(self) -> tuple[list[float], list[float], list[Timeline]]:
+        """When each agent joins and leaves, and its up and down times."""
+        availability, draws = self.setting.availability, self.setting.draws
+        numbers = [int(number) for number in self.numbers]
+        joins = [0.0] * len(numbers)
+        leaves = [math.inf] * len(numbers)
+        for window, purpose, times in (
+            (availability.joins, Purpose.JOIN, joins),
+            (availability.leaves, Purpose.LEAVE, leaves),
+        ):
+            for index, number in enumerate(numbers):
+                time = window.time(draws.pair(purpose, number)) if window else None
+                if time is not None:
+                    times[index] = quantise(time)
+        timelines = availability.timelines(
+            self.setting.task.ids,
+            numbers,
+            draw=lambda number, index: draws.pair(Purpose.AVAILABILITY, number, 0, index),
+            round_time=quantise,
+            base=self.setting.base,
+        )
+        return joins, leaves, timelines
+
+    def _availability(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        for time, up in timeline:
+            yield At(self.env, time, AVAILABILITY)
+            agent.up = up
+
+    def _life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
+        """An agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
+        clock = self.env.process(agent.run(self.env))
+        if join > 0:
+            yield At(self.env, join, AVAILABILITY)
+            if leave > join:
+                agent.present = True
+                self._start(agent)
+                self._exchange_start(agent, joining=True)
+        if leave < math.inf:
+            yield At(self.env, max(leave, self.env.now), AVAILABILITY)
+            agent.present = False
+            agent.silent = True
+        else:
+            yield clock
+        self._active -= 1
+        if self.setting.stop.updates is not None and agent.updates < self.setting.stop.updates:
+            self._short -= 1
+        self._check_finished()
+
+    def _start(self, agent: Agent) -> None:
+        view = self.views[agent.index]
+        view.now, view.tick = self.env.now, agent.tick
+        out = Out(view, self.layout, self.ledger.reserve)
+        self.protocol.start(view, out)
+        agent.silent = out.silent
+        self._check_finite(agent)
+        for sent in out.sent:
+            self._last_sent[agent.index][sent.kind] = (sent, self.env.now, -1)
+
+    def _exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell the neighbours an agent's start, and a joining agent what its neighbours sent last, reliably."""
+        if self.setting.network.start != "known":
+            return
+        graph = self.setting.graph
+        slots = graph.edges_of(agent.index)
+        for slot, neighbour in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):
+            if self.agents[neighbour].present:
+                self._tell(agent.index, neighbour, int(graph.reverse[slot]))
+                if joining:
+                    self._tell(neighbour, agent.index, slot)
+
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        for kind, (sent, sent_at, tick) in self._last_sent[sender].items():
+            self.ledger.commit(sent.release, sent.vector)
+            size = self.network.size(len(sent.vector))
+            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
+            self.traffic.start_vectors += self.layout.messages[kind].vectors
+
+    def _step(self, agent: Agent) -> None:
+        view = self.views[agent.index]
+        view.now, view.tick, view.updates = self.env.now, agent.tick, agent.updates
+        if self.observer:
+            self.observer.woke(self, agent)
+        if self._keeps_every:
+            view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
+        out = Out(view, self.layout, self.ledger.reserve)
+        self.protocol.wake(view, out)
+        agent.silent = out.silent
+        if out.silent and not out.sent:
+            return
+        agent.updates += 1
+        self.activations += 1
+        self._check_finite(agent)
+        self._dispatch(agent, out)
+        self._after_activation(agent)
+
+    def _dispatch(self, agent: Agent, out: Out) -> None:
+        slots = self.setting.graph.edges_of(agent.index)
+        for sent in out.sent:
+            self.ledger.commit(sent.release, sent.vector)
+            self._last_sent[agent.index][sent.kind] = (sent, self.env.now, agent.tick)
+            edges = np.arange(slots.start, slots.stop)
+            if sent.to is not None:
+                edges = edges[np.isin(self.setting.graph.heads[slots], sent.to)]
+            if len(edges):
+                self._broadcast(agent, sent, edges)
+
+    def _broadcast(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        receivers = self.setting.graph.heads[edges]
+        size = self.network.size(len(sent.vector))
+        self.traffic.send(len(edges), self.layout.messages[sent.kind].vectors, size)
+        delays, lost = self._fates(agent, sent.kind, receivers, size)
+        order = self._next_order()
+        for edge, receiver, delay, gone in zip(
+            edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True
+        ):
+            slot = int(self.setting.graph.reverse[edge])
+            message = Message(
+                agent.index, receiver, sent.kind, sent.vector, self.env.now, order, agent.tick, slot, size
+            )
+            if self.observer:
+                self.observer.sent(self, message, delay, gone)
+            if gone:
+                self.traffic.lose(size)
+                continue
+            self.traffic.depart(size)
+            arrival = At(self.env, self.env.now + delay, ARRIVAL)
+            arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
+
+    def _fates(
+        self, agent: Agent, kind: str, receivers: NDArray[np.int64], size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Delays and losses; a second message of one kind to one receiver within a tick is a new attempt."""
+        rank = self.kinds[kind]
+        if self._attempts[agent.index][0] != agent.tick:
+            self._attempts[agent.index] = (agent.tick, {})
+        made = self._attempts[agent.index][1]
+        attempts = [made.get((rank, receiver), 0) for receiver in receivers.tolist()]
+        made.update({(rank, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
+        if len(set(attempts)) == 1:
+            leg = attempts[0] * ATTEMPTS + rank
+            return self.network.fates(agent.index, receivers, agent.tick, leg, self.env.now, size)
+        parts = [
+            self.network.fates(agent.index, receivers[k : k + 1], agent.tick, a * ATTEMPTS + rank, self.env.now, size)
+            for k, a in enumerate(attempts)
+        ]
+        return np.concatenate([delay for delay, _ in parts]), np.concatenate([lost for _, lost in parts])
+
+    def _arrive(self, message: Message) -> None:
+        agent = self.agents[message.receiver]
+        up = agent.present and agent.up
+        newest = up and self.inbox.put(message)
+        self.traffic.arrive(message.size, up=up, newest=bool(newest))
+        if self.observer:
+            self.observer.arrived(self, message, up, bool(newest))
+        if not up:
+            return
+        if self._keeps_every:
+            self.inbox.pending[message.receiver].append(message)
+        if self.protocol.traits.trigger == "message" and not agent.silent:
+            self._react(agent, message)
+
+    def _react(self, agent: Agent, message: Message) -> None:
+        view = self.views[agent.index]
+        view.now, view.tick, view.updates = self.env.now, agent.tick, agent.updates
+        out = Out(view, self.layout, self.ledger.reserve)
+        self.protocol.receive(view, message, out)
+        agent.silent = out.silent
+        self._check_finite(agent)
+        self._dispatch(agent, out)
+
+    def _next_order(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _check_finite(self, agent: Agent) -> None:
+        slots = self.setting.graph.edges_of(agent.index)
+        owned = [(name, [block[agent.index]]) for name, block in self.state.agent.items()]
+        owned += [(name, [block[e] for e in range(slots.start, slots.stop)]) for name, block in self.state.edge.items()]
+        for name, vectors in owned:
+            for vector in vectors:
+                if not np.isfinite(vector).all():
+                    raise Divergence(
+                        f"agent {self.setting.task.ids[agent.index]!r} at time {self.env.now:.6g}: "
+                        f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
+                        "check the data for extreme values or take smaller steps"
+                    )
+
+    def _after_activation(self, agent: Agent) -> None:
+        stop = self.setting.stop
+        if self.record_activations and self.activations % self.record_activations == 0 and self.recorder:
+            self.recorder.sample(self, final=False)
+        if stop.activations is not None and self.activations >= stop.activations:
+            self._stop("the activations were reached")
+        if stop.vectors is not None and self.traffic.vectors >= stop.vectors:
+            self._stop("the vectors were sent")
+        if stop.updates is not None and agent.updates == stop.updates:
+            self._short -= 1
+            self._check_finished()
+
+    def _check_finished(self) -> None:
+        """End once everybody has made the updates asked for or, without a time to run to, can never step again."""
+        if self.setting.stop.updates is not None and self._short == 0:
+            self._stop("every agent has made its updates")
+        if self.setting.stop.time is None and self._active == 0:
+            self._stop("every agent has finished")
+
+    def _stop(self, reason: str) -> None:
+        if not self._stopped.triggered:
+            self.ended = reason
+            self._stopped.succeed()
+
+    def _record(self) -> Generator[simpy.Event, None, None]:
+        if self.recorder is None:
+            return
+        self.recorder.sample(self, final=False)
+        if self.record_time is None:
+            return
+        count = 1
+        while True:
+            yield At(self.env, quantise(count * self.record_time), RECORD)
+            self.recorder.sample(self, final=False)
+            count += 1
+
+
+def _first_bad(vector: NDArray[np.float64]) -> str:
+    bad = float(vector[~np.isfinite(vector)][0])
+    return "not a number" if math.isnan(bad) else "infinite"

@@ -44,9 +44,24 @@ class Agent:
         ``next_time(agent, tick, now)``: time of the wake-up number ``tick``, infinite if there is none.
     step : callable
         What an awake agent does.
+
+    Attributes
+    ----------
+    present : bool
+        Whether the agent has joined and not left.
+    up : bool
+        Whether it is up, apart from joining and leaving.
+    silent : bool
+        Whether it takes no further step.
+    tick : int
+        Number of its last wake-up, counting those that found it down; -1 before the first.
+    reactions : int
+        Reactions to arrivals since that wake-up.
+    updates : int
+        Steps that it has completed.
     """
 
-    __slots__ = ("index", "next_time", "present", "silent", "step", "tick", "up", "updates")
+    __slots__ = ("index", "next_time", "present", "reactions", "silent", "step", "tick", "up", "updates")
 
     def __init__(
         self, index: int, *, next_time: Callable[[int, int, float], float], step: Callable[[Agent], None]
@@ -56,6 +71,7 @@ class Agent:
         self.up = False
         self.silent = False
         self.tick = -1
+        self.reactions = 0
         self.updates = 0
 
     @property
@@ -74,5 +90,6 @@ class Agent:
                 return
             yield At(env, time, WAKE + self.index)
             self.tick += 1
+            self.reactions = 0
             if self.awake:
                 self.step(self)

@@ -6,6 +6,7 @@ id and a period index, so all protocols of a scenario meet the same absences.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,13 +20,15 @@ from .files import number, read_rows
 from .parameters import Parameters
 
 Timeline = Iterator[tuple[float, bool]]
-"""(time, up) pairs with increasing times; the first is the state at time 0."""
+"""(time, up) pairs with times that never decrease; the first is the state at time 0."""
 
 
 class PairDraw(Protocol):
     """Two uniforms in (0, 1) for (agent number, period index)."""
 
-    def __call__(self, agent: int, index: int) -> tuple[float, float]: ...
+    def __call__(self, agent: int, index: int) -> tuple[float, float]:
+        """The pair of this agent and period."""
+        ...
 
 
 class Window(Parameters):
@@ -180,16 +183,17 @@ class Diurnal(Availability):
 
     def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
         phase = draw(agent, 0)[0] * self.spread * self.period
-        length = self.online * self.period
-        into_day = (-phase) % self.period
-        yield 0.0, into_day < length
-        day = -1 if phase > 0 else 0
-        while True:
-            for offset, up in ((0.0, True), (length, False)):
+        at_start, started = True, False
+        for day in itertools.count(-1):
+            for offset, up in ((0.0, True), (self.online * self.period, False)):
                 time = round_time(day * self.period + phase + offset)
-                if time > 0:
-                    yield time, up
-            day += 1
+                if time <= 0:
+                    at_start = up
+                    continue
+                if not started:
+                    yield 0.0, at_start
+                    started = True
+                yield time, up
 
 
 class Trace(Availability):
@@ -213,17 +217,17 @@ class Trace(Availability):
         """See `Availability.timelines`; intervals of an agent must not overlap."""
         where = ("availability", "path")
         file = (base or Path()) / self.path
-        listed: dict[str, list[tuple[float, float]]] = {str(name): [] for name in ids}
+        listed: dict[str, list[tuple[float, float, str]]] = {str(name): [] for name in ids}
         for line, row in read_rows(file, ("agent", "up_from", "up_to"), where):
             if row["agent"] not in listed:
                 raise InputError(f"{line}: {row['agent']!r} is not the id of an agent of this task", field=where)
             start, end = (round_time(number(row[column], line, column, where)) for column in ("up_from", "up_to"))
             if not 0 <= start < end:
                 raise InputError(f"{line}: up_from {start:g} and up_to {end:g} must be ordered and >= 0", field=where)
-            listed[row["agent"]].append((start, end))
+            listed[row["agent"]].append((start, end, line))
         return [self._timeline(name, sorted(listed[str(name)]), file) for name in ids]
 
-    def _timeline(self, name: int | str, intervals: list[tuple[float, float]], file: Path) -> Timeline:
+    def _timeline(self, name: int | str, intervals: list[tuple[float, float, str]], file: Path) -> Timeline:
         where = ("availability", "path")
         if not intervals:
             if self.others is None:
@@ -232,14 +236,16 @@ class Trace(Availability):
                 )
             return iter([(0.0, self.others == "up")])
         points = [(0.0, intervals[0][0] == 0.0)]
-        for (start, end), following in zip(intervals, [*intervals[1:], None], strict=True):
-            if following is not None and following[0] < end:
-                raise InputError(f"{file}: the intervals of agent {name!r} overlap at {following[0]:g}", field=where)
+        before = 0.0
+        for start, end, line in intervals:
+            if start < before:
+                raise InputError(f"{line}: the intervals of agent {name!r} overlap at {start:g}", field=where)
             if start > 0 and points[-1] != (start, False):
                 points.append((start, True))
             elif start > 0:
                 points.pop()
             points.append((end, False))
+            before = end
         return iter(points)
 
 

@@ -19,7 +19,7 @@ uneven parties      widths per agent instead of one number
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -98,11 +98,14 @@ class Layout:
     edge : mapping of str to Width
         Blocks of each directed edge, owned by its tail.
     messages : mapping of str to MessageKind
+    roles : (n,) sequence of str, optional
+        What each agent is (party, centre); everybody is a ``peer`` by default.
     """
 
     agent: Mapping[str, Width]
     edge: Mapping[str, Width] = field(default_factory=dict)
     messages: Mapping[str, MessageKind] = field(default_factory=dict)
+    roles: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class View:
         Steps that the agent has completed.
     round : int
         Round that the step belongs to (trigger ``round``).
+    role : str
+        What the agent is, by `Layout.roles`.
     neighbours : (degree,) int64
         In ascending order.
     weights : (degree,) float64
@@ -171,6 +176,7 @@ class View:
         "neighbours",
         "now",
         "regularisation",
+        "role",
         "round",
         "state",
         "tick",
@@ -191,6 +197,7 @@ class View:
         unheard: Literal["own", "zero"] = "own",
     ) -> None:
         slots = problem.graph.edges_of(agent)
+        self.role = "peer" if layout.roles is None else layout.roles[agent]
         self.agent, self.now, self.tick, self.updates, self.round = agent, 0.0, 0, 0, 0
         self.neighbours = problem.graph.heads[slots]
         self.weights = problem.graph.weights[slots]
@@ -336,8 +343,8 @@ class Protocol(ABC):
         """Compute public constants, once, before `layout`."""
         return
 
-    def local_data(self, shard: Shard) -> Shard:
-        """An agent's rows as its steps will see them, for instance clipped; a function of these rows alone."""
+    def local_data(self, agent: int, shard: Shard) -> Shard:
+        """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone."""
         return shard
 
     @abstractmethod

@@ -136,7 +136,7 @@ class CoordinateDescent(Protocol):
             return public_smoothness(self.bounds["l2"], task.loss, regularisation)
         return spectral_smoothness(shard.features, task.loss, regularisation)
 
-    def local_data(self, shard: Shard) -> Shard:
+    def local_data(self, agent: int, shard: Shard) -> Shard:
         """Rows clipped to the radius, where there is one."""
         if self.parameters.radius is None:
             return shard
@@ -145,9 +145,7 @@ class CoordinateDescent(Protocol):
     def layout(self) -> Layout:
         """Model, step size alpha and mu c_i of each agent; one broadcast kind."""
         p = self.problem.task.dimension
-        return Layout(
-            agent={"model": p, "alpha": 1, "pull": 1}, messages={"model": MessageKind(p, mirrors="model")}
-        )
+        return Layout(agent={"model": p, "alpha": 1, "pull": 1}, messages={"model": MessageKind(p, mirrors="model")})
 
     def start(self, view: View, out: Out) -> None:
         """Start model and step size alpha = 1 / (1 + mu c_i L_loc)."""

@@ -1,0 +1,249 @@
+"""Losses of a linear prediction, and what a single agent computes with its own shard.
+
+An agent's local objective is L_i(theta) = (1/m_i) sum_k phi(x_k . theta, y_k) + lambda_i |theta|^2 (Bellet et al.
+2018, equation 1), so its gradient carries 2 lambda_i theta and its strong convexity is 2 lambda_i. An agent without
+data has L_i = 0: value 0, gradient 0, smoothness 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .tasks.base import Shard
+
+Norm = Literal["l1", "l2"]
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """l(theta; x, y) = phi(x . theta, y), convex in the score x . theta."""
+
+    name: str
+    lipschitz: float
+    """Bound on |phi'(score)|; infinite where there is none."""
+    curvature: float
+    """Bound on phi''(score)."""
+
+    @abstractmethod
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi, elementwise."""
+
+    @abstractmethod
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi' with respect to the score, elementwise."""
+
+    @abstractmethod
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi'' with respect to the score, elementwise; at a kink of phi' either side's value."""
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """phi(s, y) = log(1 + exp(-y s)) with labels in {-1, +1}."""
+
+    name: str = "logistic"
+    lipschitz: float = 1.0
+    curvature: float = 0.25
+
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.value`."""
+        return np.logaddexp(0.0, -labels * scores)
+
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.slope`."""
+        from scipy.special import expit
+
+        return -labels * expit(-labels * scores)
+
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.second_slope`."""
+        from scipy.special import expit
+
+        return expit(scores) * expit(-scores)
+
+
+@final
+@dataclass(frozen=True)
+class Squared(Loss):
+    """phi(s, y) = (s - y)^2 with real labels."""
+
+    name: str = "squared"
+    lipschitz: float = float("inf")
+    curvature: float = 2.0
+
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.value`."""
+        return (scores - labels) ** 2
+
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.slope`."""
+        return 2.0 * (scores - labels)
+
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.second_slope`."""
+        return np.full_like(scores, 2.0)
+
+
+@final
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """Quadratically smoothed hinge of z = y s: 0 from z = 1 on, (1 - z)^2 / 2 on [0, 1], 1/2 - z below 0."""
+
+    name: str = "smoothed_hinge"
+    lipschitz: float = 1.0
+    curvature: float = 1.0
+
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.value`."""
+        gap = 1.0 - labels * scores
+        within = np.clip(gap, 0.0, 1.0)
+        return within * (gap - 0.5 * within)
+
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.slope`."""
+        return -labels * np.clip(1.0 - labels * scores, 0.0, 1.0)
+
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.second_slope`."""
+        margins = labels * scores
+        return ((margins >= 0.0) & (margins < 1.0)).astype(np.float64)
+
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothedHinge())}
+
+
+def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> float:
+    """L_i(theta), the mean loss over a shard plus lambda |theta|^2.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the value is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    if len(shard) == 0:
+        return 0.0
+    values = loss.value(shard.features @ model, shard.labels)
+    return float(values.mean() + regularisation * (model @ model))
+
+
+def local_gradient(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """Gradient of `local_loss`: (1/m) sum_k phi'(x_k . theta, y_k) x_k + 2 lambda theta.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the gradient is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+
+    Returns
+    -------
+    (p,) float64
+    """
+    count = len(shard.labels)
+    if count == 0:
+        return np.zeros_like(model)
+    slopes = loss.slope(shard.features @ model, shard.labels)
+    return slopes @ shard.features / count + (2.0 * regularisation) * model
+
+
+def clipped_gradient(
+    model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float, norm: Norm, bound: float
+) -> NDArray[np.float64]:
+    """`local_gradient` with every example's gradient phi'(s, y) x scaled down to a norm of at most `bound`.
+
+    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, whatever the data; the
+    regulariser's part is not clipped, for it does not depend on them.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the gradient is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    norm : {"l1", "l2"}
+        The norm that the noise needs: l1 for Laplace, l2 for Gaussian.
+    bound : float
+        Clipping threshold, > 0.
+
+    Returns
+    -------
+    (p,) float64
+
+    References
+    ----------
+    Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1.
+    """
+    count = len(shard.labels)
+    if count == 0:
+        return np.zeros_like(model)
+    slopes = loss.slope(shard.features @ model, shard.labels)
+    lengths = np.abs(slopes) * np.linalg.norm(shard.features, ord=1 if norm == "l1" else 2, axis=1)
+    slopes = slopes * (bound / np.maximum(lengths, bound))
+    return slopes @ shard.features / count + (2.0 * regularisation) * model
+
+
+def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisation: float) -> float:
+    """Smoothness curvature * lambda_max(X'X / m) + 2 lambda of a local objective, from its own data.
+
+    It depends on private data: a step size made from it leaks, noise or not. See `public_smoothness`.
+
+    Parameters
+    ----------
+    features : (m, p) float64
+        Without rows the smoothness is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    count, dimension = features.shape
+    if count == 0:
+        return 0.0
+    gram = features @ features.T if count < dimension else features.T @ features
+    return loss.curvature * float(np.linalg.eigvalsh(gram)[-1]) / count + 2.0 * regularisation
+
+
+def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float:
+    """Smoothness bound curvature * R^2 + 2 lambda for rows whose l2 norm is at most R, whatever they are.
+
+    Parameters
+    ----------
+    radius : float
+        R > 0, a public bound on the rows (see `clip_rows`).
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    return loss.curvature * radius**2 + 2.0 * regularisation
+
+
+def clip_rows(features: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Scale rows whose l2 norm is above the radius down to it; other rows are kept bit for bit.
+
+    Parameters
+    ----------
+    features : (m, p) float64
+    radius : float
+        R > 0.
+
+    Returns
+    -------
+    (m, p) float64
+    """
+    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    return features * (radius / np.maximum(lengths, radius))

@@ -1,0 +1,98 @@
+"""Newton's method for smooth convex functions, down to rounding, and the linear solver that its large steps need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LEAST_LENGTH = 1e-6
+"""Backtracking below this share of a Newton step gains nothing: rounding has been reached."""
+
+
+def newton(
+    start: Array,
+    evaluate: Callable[[Array], tuple[float, Array]],
+    direction: Callable[[Array, Array, float], Array],
+    *,
+    floor: float = 0.0,
+    steps: int = 100,
+) -> Array:
+    """Newton steps with backtracking, until the gradient no longer shrinks.
+
+    Parameters
+    ----------
+    start : array of any shape
+    evaluate : callable
+        Value and gradient at a point.
+    direction : callable
+        (point, gradient, relative tolerance) -> approximate solution of Hessian @ step = -gradient.
+    floor : float
+        Gradient norm that is enough; 1e-13 of the first one always is.
+    steps : int
+        Bound on the number of steps.
+
+    Returns
+    -------
+    array of the start's shape
+    """
+    point = start
+    value, gradient = evaluate(point)
+    first = size = float(np.linalg.norm(gradient))
+    for _ in range(steps):
+        if size <= max(floor, 1e-13 * first):
+            break
+        step = direction(point, gradient, max(1e-10, min(0.1, size / first)))
+        decrease = float(np.vdot(gradient, step))
+        length = 1.0
+        while True:
+            trial_value, trial_gradient = evaluate(point + length * step)
+            trial_size = float(np.linalg.norm(trial_gradient))
+            # Near the minimum the value is flat to rounding, and only the gradient can tell progress.
+            enough = trial_value <= value + 1e-4 * length * decrease or trial_size < 0.5 * size
+            if enough or length < LEAST_LENGTH:
+                break
+            length *= 0.5
+        if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):
+            break
+        point = point + length * step
+        value, gradient, size = trial_value, trial_gradient, trial_size
+    return point
+
+
+def conjugate_gradients(apply: Callable[[Array], Array], right: Array, diagonal: Array, *, tolerance: float) -> Array:
+    """Solve A x = right by conjugate gradients, for a positive semidefinite A with a solution.
+
+    Parameters
+    ----------
+    apply : callable
+        A, on arrays of the right-hand side's shape.
+    right : array of any shape
+    diagonal : array of the same shape
+        A's diagonal, which preconditions; where it is 0, x stays 0.
+    tolerance : float
+        Residual norm to reach, relative to the right-hand side's.
+    """
+    inverse = np.where(diagonal > 0, 1.0 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
+    solution = np.zeros_like(right)
+    residual = right.copy()
+    target = tolerance * float(np.linalg.norm(right))
+    scaled = inverse * residual
+    direction = scaled.copy()
+    product = float(np.vdot(residual, scaled))
+    for _ in range(20 * right.size):
+        if np.linalg.norm(residual) <= target:
+            break
+        image = apply(direction)
+        bend = float(np.vdot(direction, image))
+        if bend <= 0.0:
+            break
+        solution += (product / bend) * direction
+        residual -= (product / bend) * image
+        scaled = inverse * residual
+        product, previous = float(np.vdot(residual, scaled)), product
+        direction = scaled + (product / previous) * direction
+    return solution

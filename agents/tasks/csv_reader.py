@@ -1,0 +1,121 @@
+"""Columns of a user's CSV file; every error names file, line, column and value."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+FIELD = ("task", "path")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The text of a CSV file by column.
+
+    Parameters
+    ----------
+    file : Path
+    names : list of str
+        Distinct names from the header line.
+    cells : list of list of str
+        One list a column, each with M entries stripped of surrounding blanks.
+    lines : list of int
+        The line of the file that each row starts at.
+    """
+
+    file: Path
+    names: list[str]
+    cells: list[list[str]]
+    lines: list[int]
+
+    def position(self, name: str, field: str) -> int:
+        """Index of a column, or an `InputError` with the nearest match; `field` is the task's field that names it."""
+        if name in self.names:
+            return self.names.index(name)
+        near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(repr(known) for known in self.names)}"
+        raise InputError(f"{self.file}:1: there is no column {name!r}; {hint}", field=("task", field))
+
+    def texts(self, name: str, field: str) -> list[str]:
+        """(M,) cells of a column, none of them empty."""
+        cells = self.cells[self.position(name, field)]
+        if "" in cells:
+            line = self.lines[cells.index("")]
+            raise InputError(f"{self.file}:{line}: column {name!r} is empty; a value is needed", field=("task", field))
+        return cells
+
+    def numbers(self, name: str, field: str) -> NDArray[np.float64]:
+        """(M,) cells of a column as finite numbers."""
+        cells = self.texts(name, field)
+        values = np.array([parse_number(cell) for cell in cells], dtype=np.float64)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            row = int(wrong[0])
+            remedy = "; otherwise choose features, or list the column under categorical" if field == "features" else ""
+            raise InputError(
+                f"{self.file}:{self.lines[row]}: column {name!r} has {cells[row]!r}, which must be a finite number"
+                + remedy,
+                field=("task", field),
+            )
+        return values
+
+
+def read_columns(file: Path, delimiter: str = ",") -> Columns:
+    """Read a CSV file with a header line; blank lines are skipped, quoted cells may hold line breaks.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no row, names a column twice or not at all, or has a row of another length.
+    """
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    start = 1
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            names = [name.strip() for name in next(reader, [])]
+            _check_header(file, names)
+            start = reader.line_num + 1
+            for row in reader:
+                if row and len(row) != len(names):
+                    raise InputError(
+                        f"{file}:{start}: has {len(row)} values; {len(names)} are needed, one a column", field=FIELD
+                    )
+                if row:
+                    rows.append([cell.strip() for cell in row])
+                    lines.append(start)
+                start = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{file}:{start}: is not a row of a CSV file ({error})", field=FIELD) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read as text ({error})", field=FIELD) from error
+    if not rows:
+        raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
+    return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)
+
+
+def _check_header(file: Path, names: list[str]) -> None:
+    if not any(names):
+        raise InputError(f"{file}:1: has no column names; a header line and rows are needed", field=FIELD)
+    for index, name in enumerate(names):
+        if not name:
+            raise InputError(f"{file}:1: column {index + 1} has no name; every column needs one", field=FIELD)
+        if name in names[:index]:
+            raise InputError(f"{file}:1: the column {name!r} occurs twice; names must differ", field=FIELD)
+
+
+def parse_number(text: str) -> float:
+    """The number that a cell holds, NaN if it holds none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,200 @@
+"""A user's own CSV file: rows owned by agents, or dealt to them, with one label column.
+
+The parts: `csv_reader` reads cells and says which line is wrong; this module turns columns into features, labels and
+owners, and packs them into a task.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..errors import InputError
+from ..losses import LOSSES
+from ..parameters import Parameters
+from .base import Table, Task
+from .csv_reader import Columns, parse_number, read_columns
+from .splits import SplitParameters, hold_out, inverse_counts
+
+Scaling = Literal["none", "standard", "unit_row", "max_abs"]
+
+
+@final
+class CsvTable(Parameters):
+    """A CSV file with a header line: a label, features, and a column or a rule that says which agent owns a row."""
+
+    kind: Literal["csv"]
+    path: str
+    """The file, relative to the scenario file's folder."""
+    label: str
+    """Column of the label: two classes for logistic and smoothed_hinge, a number for squared."""
+    agent: str | None = None
+    """Column that names each row's agent; either this or `split`."""
+    split: SplitParameters | None = None
+    """Rule that deals rows to agents; either this or `agent`."""
+    features: list[str] | None = Field(default=None, min_length=1)
+    """Feature columns; without it, all but label and agent."""
+    categorical: list[str] = Field(default=[])
+    """Feature columns that are one-hot encoded, one coordinate for each value in the file; all others are numbers."""
+    scaling: Scaling = "none"
+    """none; standard: columns to mean 0 and deviation 1; max_abs: columns to [-1, 1]; unit_row: rows to l2 norm 1."""
+    intercept: bool = True
+    """Append a coordinate of 1 (before rows are scaled, after columns are)."""
+    test_share: float = Field(default=0.2, ge=0, lt=1)
+    """Share of each agent's rows that is held out for testing."""
+    loss: Literal["logistic", "squared", "smoothed_hinge"] = "logistic"
+    """Loss of a score."""
+    regularisation: Annotated[float, Field(gt=0)] | Literal["1/m"] = "1/m"
+    """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    """What separates cells."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CsvTable:
+        if (self.agent is None) == (self.split is None):
+            raise ValueError("either agent (a column) or split (a rule) must be set, not both and not neither")
+        for column in (self.label, self.agent):
+            if column is not None and column in [*(self.features or []), *self.categorical]:
+                raise ValueError(f"{column!r} cannot be a feature: it is the label or agent column")
+        stray = set(self.categorical) - set(self.features or self.categorical)
+        if stray:
+            raise ValueError(f"categorical {sorted(stray)} must be among features")
+        if self.label == self.agent:
+            raise ValueError(f"label and agent cannot both be {self.label!r}")
+        return self
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Read the file and make the task.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Deals rows and chooses test rows.
+        data_dir : Path or None
+            Not used.
+        base : Path, optional
+            Folder that `path` is relative to.
+
+        Raises
+        ------
+        InputError
+            If the file, a column or a cell is not admissible; the message has file, line, column and value.
+        """
+        columns = read_columns((base or Path()) / self.path, self.delimiter)
+        labels, notes = self._labels(columns)
+        owners, ids, unused = self._owners(columns, labels, rng)
+        features, names = self._features(columns)
+        features, labels, owners = features[owners >= 0], labels[owners >= 0], owners[owners >= 0]
+        held = hold_out(owners, len(ids), self.test_share, rng=rng)
+        features, bounds, public = self._scale(features, ~held)
+        counts = np.bincount(owners[~held], minlength=len(ids))
+        given = self.regularisation
+        return Task(
+            name=columns.file.stem,
+            ids=ids,
+            train=Table.from_owners(features[~held], labels[~held], owners[~held], len(ids)),
+            test=Table.from_owners(features[held], labels[held], owners[held], len(ids)),
+            loss=LOSSES[self.loss],
+            regularisation=inverse_counts(counts) if given == "1/m" else np.full(len(ids), float(given)),
+            metric="rmse" if self.loss == "squared" else "accuracy",
+            bounds=bounds,
+            assumed_public=public,
+            notes={
+                "source": columns.file.name,
+                **notes,
+                "features": [*names, "intercept"] if self.intercept else names,
+                "rows_left_out": unused,
+            },
+        )
+
+    def _labels(self, columns: Columns) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Labels and what they stand for: of two classes the lower number, or else the first in order, becomes -1."""
+        if self.loss == "squared":
+            return columns.numbers(self.label, "label"), {}
+        texts = columns.texts(self.label, "label")
+        classes = _ordered(set(texts))
+        if len(classes) != 2:
+            shown = ", ".join(repr(name) for name in classes[:4]) + (", ..." if len(classes) > 4 else "")
+            raise InputError(
+                f"{columns.file}: column {self.label!r} has {len(classes)} distinct values ({shown}); "
+                f"the loss {self.loss} needs two classes",
+                field=("task", "label"),
+            )
+        labels = np.where(np.array(texts) == classes[1], 1.0, -1.0)
+        return labels, {"labels": {"-1": classes[0], "+1": classes[1]}}
+
+    def _owners(
+        self, columns: Columns, labels: NDArray[np.float64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], list[int] | list[str], int]:
+        """(M,) owners (-1: left out), the agents' ids and the number of rows left out."""
+        if self.split is not None:
+            owners = self.split.owners(labels, self.loss != "squared", rng=rng)
+            return owners, list(range(self.split.count)), int(np.sum(owners < 0))
+        assert self.agent is not None, "the validator admits agent or split"
+        texts = columns.texts(self.agent, "agent")
+        names = _ordered(set(texts))
+        position = {name: index for index, name in enumerate(names)}
+        owners = np.array([position[text] for text in texts], dtype=np.int64)
+        whole = all(name.isdecimal() and str(int(name)) == name for name in names)
+        return owners, [int(name) for name in names] if whole else names, 0
+
+    def _features(self, columns: Columns) -> tuple[NDArray[np.float64], list[str]]:
+        """(M, p) features without intercept and their names."""
+        taken = (self.label, self.agent)
+        chosen = self.features or [name for name in columns.names if name not in taken]
+        for name in self.categorical:
+            columns.position(name, "categorical")
+        if not chosen:
+            raise InputError(f"{columns.file}:1: has no column left for features", field=("task", "features"))
+        parts, names = [], []
+        for name in chosen:
+            if name not in self.categorical:
+                parts.append(columns.numbers(name, "features")[:, None])
+                names.append(name)
+                continue
+            texts = columns.texts(name, "categorical")
+            values = _ordered(set(texts))
+            parts.append((np.array(texts)[:, None] == np.array(values)[None, :]).astype(np.float64))
+            names.extend(f"{name}={value}" for value in values)
+        return np.concatenate(parts, axis=1), names
+
+    def _scale(
+        self, features: NDArray[np.float64], train: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], dict[str, float], tuple[str, ...]]:
+        """Scaled features, bounds that hold for every admissible row, and what is assumed public."""
+        constant = np.ones((len(features), 1 if self.intercept else 0))
+        if self.scaling == "unit_row":
+            features = np.concatenate([features, constant], axis=1)
+            lengths = np.linalg.norm(features, axis=1, keepdims=True)
+            features = features / np.where(lengths > 0, lengths, 1.0)
+            return features, {"l1": float(np.sqrt(features.shape[1])), "l2": 1.0}, self._public()
+        if self.scaling == "standard":
+            features = features - features[train].mean(axis=0)
+            deviations = np.sqrt(np.mean(features[train] ** 2, axis=0))
+            features = features / np.where(deviations > 0, deviations, 1.0)
+        elif self.scaling == "max_abs":
+            largest = np.abs(features[train]).max(axis=0)
+            features = features / np.where(largest > 0, largest, 1.0)
+        return np.concatenate([features, constant], axis=1), {}, self._public()
+
+    def _public(self) -> tuple[str, ...]:
+        inputs = []
+        if self.scaling == "standard":
+            inputs.append("mean and deviation of each feature column, from all agents' training rows")
+        if self.scaling == "max_abs":
+            inputs.append("largest absolute value of each feature column, from all agents' training rows")
+        if self.categorical:
+            inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
+        return tuple(inputs)
+
+
+def _ordered(names: set[str]) -> list[str]:
+    """Distinct values in ascending order: of the numbers if all are finite numbers, of the text otherwise."""
+    if all(math.isfinite(parse_number(name)) for name in names):
+        return sorted(names, key=lambda name: (float(name), name))
+    return sorted(names)

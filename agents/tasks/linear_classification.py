@@ -1,0 +1,122 @@
+"""Synthetic linear classification with similar, never equal, target models (Bellet et al. 2018, section 5.1).
+
+Each agent has a target model whose first two coordinates are standard normal and whose others are 0. A point's label
+is the sign of its score under the target; training labels are flipped with a small probability, test labels are clean.
+The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our reading, with two alternatives.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..losses import LOSSES
+from ..parameters import Parameters
+from .base import Table, Task
+from .splits import inverse_counts
+
+Points = Literal["cube", "ball", "gaussian"]
+
+
+@final
+class LinearClassification(Parameters):
+    """Synthetic linear classification: each agent has its own target in a common plane."""
+
+    kind: Literal["linear_classification"]
+    agents: int = Field(ge=1)
+    """Number of agents n."""
+    dimension: int = Field(ge=2)
+    """Dimension p of points and models."""
+    samples: list[Annotated[int, Field(ge=0)]] = Field(default=[10, 100], min_length=2, max_length=2)
+    """Smallest and largest number of training points; each agent's is uniform between them, both included."""
+    points: Points = "cube"
+    """Law of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
+    label_noise: float = Field(default=0.05, ge=0, lt=0.5)
+    """Probability that a training label is flipped."""
+    test_samples: int = Field(default=100, ge=1)
+    """Test points of each agent, with clean labels."""
+    loss: Literal["logistic", "squared", "smoothed_hinge"] = "logistic"
+    """Loss of a score; squared regresses on the labels -1 and +1."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> LinearClassification:
+        low, high = self.samples
+        if low > high or high < 1:
+            raise ValueError(f"samples {self.samples} must be ordered, the largest at least 1")
+        return self
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Draw the data.
+
+        Agent i's data depend on the generator's state, i and the fields above, but not on the number of agents.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        data_dir, base : Path, optional
+            Not used: nothing is read.
+
+        Returns
+        -------
+        Task
+            With lambda_i = 1/m_i and the (n, p) targets as profiles.
+        """
+        p = self.dimension
+        counts = np.zeros(self.agents, dtype=np.int64)
+        targets = np.zeros((self.agents, p))
+        train, test = [], []
+        for agent, seed in enumerate(rng.integers(2**63, size=self.agents).tolist()):
+            own = np.random.default_rng(seed)
+            targets[agent, :2] = own.standard_normal(2)
+            counts[agent] = own.integers(self.samples[0], self.samples[1], endpoint=True)
+            train.append(self._draw(own, int(counts[agent]), targets[agent], self.label_noise))
+            test.append(self._draw(own, self.test_samples, targets[agent], 0.0))
+        return Task(
+            name="linear classification",
+            ids=list(range(self.agents)),
+            train=_pack(train, counts),
+            test=_pack(test, np.full(self.agents, self.test_samples)),
+            loss=LOSSES[self.loss],
+            regularisation=inverse_counts(counts),
+            metric="accuracy",
+            bounds=_bounds(self.points, p),
+            profiles=targets,
+            assumed_public=("the agents' target models, where a similarity graph is made from them",),
+            notes={"source": "synthetic, Bellet et al. 2018, section 5.1", "points": self.points},
+        )
+
+    def _draw(
+        self, rng: np.random.Generator, count: int, target: NDArray[np.float64], noise: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(count, p) points and their (count,) labels, flipped with probability `noise`."""
+        features = _points(self.points, rng, count, self.dimension)
+        labels = np.where(features @ target >= 0.0, 1.0, -1.0)
+        return features, np.where(rng.random(count) < noise, -labels, labels)
+
+
+def _points(kind: Points, rng: np.random.Generator, count: int, dimension: int) -> NDArray[np.float64]:
+    if kind == "cube":
+        return rng.uniform(-1.0, 1.0, size=(count, dimension))
+    normal = rng.standard_normal((count, dimension))
+    if kind == "gaussian":
+        return normal / np.sqrt(2.0)
+    radii = rng.random((count, 1)) ** (1.0 / dimension)
+    return normal * (radii / np.linalg.norm(normal, axis=1, keepdims=True))
+
+
+def _bounds(kind: Points, dimension: int) -> dict[str, float]:
+    """Norm bounds of every admissible point; a normal point has none."""
+    if kind == "cube":
+        return {"l1": float(dimension), "l2": float(np.sqrt(dimension))}
+    if kind == "ball":
+        return {"l1": float(np.sqrt(dimension)), "l2": 1.0}
+    return {}
+
+
+def _pack(parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]], counts: NDArray[np.int64]) -> Table:
+    features, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Table(features, labels, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))

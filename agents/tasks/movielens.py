@@ -1,0 +1,109 @@
+"""MovieLens-100K as in Bellet et al. 2018, section 5.2 and appendix D.2; see `ratings` for the choices made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+
+from ..errors import InputError
+from .base import Task
+from .datasets import DATASETS, data_directory, md5
+from .ratings import RatingParameters, Ratings, rating_task
+
+FIELD = ("task", "path")
+
+
+@final
+class MovieLens(RatingParameters):
+    """MovieLens-100K: each user is an agent who learns to rate films from common film features."""
+
+    kind: Literal["movielens"]
+    path: str | None = None
+    """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Read the ratings and make the task.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Chooses test ratings and starts the factorisation.
+        data_dir : Path or None
+            Data directory; None falls back on the environment variable HUSHNET_DATA.
+        base : Path, optional
+            Folder that `path` is relative to.
+
+        Raises
+        ------
+        InputError
+            If there is no such file or one of its lines is not a rating.
+        """
+        file = self._file(data_directory(data_dir), base)
+        ratings = read_ratings(file)
+        checksum, published = md5(file), DATASETS["ml-100k"].files["u.data"]
+        notes = {"source": f"MovieLens-100K, {file.name}", "md5": checksum, "as_published": checksum == published}
+        return rating_task(self, ratings, name="MovieLens-100K", notes=notes, rng=rng)
+
+    def _file(self, data_dir: Path | None, base: Path | None) -> Path:
+        if self.path is not None:
+            named = (base or Path()) / self.path
+            file = named / "u.data" if named.is_dir() else named
+        elif data_dir is not None:
+            file = data_dir / DATASETS["ml-100k"].folder / "u.data"
+        else:
+            raise InputError(
+                "needs MovieLens-100K: set task.path, --data-dir or HUSHNET_DATA to where it is, or "
+                + DATASETS["ml-100k"].hint,
+                field=FIELD,
+            )
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; {DATASETS['ml-100k'].hint}", field=FIELD)
+        return file
+
+
+def read_ratings(file: Path) -> Ratings:
+    """Read lines of user, item, rating and timestamp, separated by tabs or blanks.
+
+    The format's own description says tabs, but the copy whose checksum `datasets` lists has blanks in its first line.
+    Users and items are numbered in ascending order of their ids.
+
+    Raises
+    ------
+    InputError
+        If a line does not have four columns, an id is not a positive integer, a rating is not one of 1 to 5, or a user
+        rates an item twice.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read as text ({error})", field=FIELD) from error
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise InputError(f"{file}: is empty; it must hold lines of user, item, rating and timestamp", field=FIELD)
+    rows = np.empty((len(lines), 3), dtype=np.int64)
+    seen: set[tuple[int, int]] = set()
+    for index, line in enumerate(lines):
+        user, item, rating = _rating(line, f"{file}:{index + 1}")
+        if (user, item) in seen:
+            raise InputError(f"{file}:{index + 1}: user {user} rates item {item} a second time", field=FIELD)
+        seen.add((user, item))
+        rows[index] = user, item, rating
+    user_ids, users = np.unique(rows[:, 0], return_inverse=True)
+    item_ids, items = np.unique(rows[:, 1], return_inverse=True)
+    return Ratings(users, items, rows[:, 2].astype(np.float64), user_ids.tolist(), len(item_ids))
+
+
+def _rating(line: str, where: str) -> tuple[int, int, int]:
+    """User, item and rating of a line, or an `InputError` that says what is wrong with it."""
+    cells = line.split()
+    if len(cells) != 4:
+        raise InputError(f"{where}: has {len(cells)} columns; user, item, rating and timestamp are needed", field=FIELD)
+    for column, text in zip(("user", "item"), cells, strict=False):
+        if not (text.isascii() and text.isdecimal() and len(text) <= 18 and int(text) > 0):
+            raise InputError(f"{where}: {column} {text!r} must be a positive integer below 10^18", field=FIELD)
+    if cells[2] not in ("1", "2", "3", "4", "5"):
+        raise InputError(f"{where}: rating {cells[2]!r} must be an integer from 1 to 5", field=FIELD)
+    return int(cells[0]), int(cells[1]), int(cells[2])

@@ -1,0 +1,34 @@
+"""What protocols reveal about their agents' data, and what that costs.
+
+A `Release` says what a message carries and with how much noise; the `Ledger` counts releases and refuses those beyond
+an agent's `Budget`; `accounting` turns counts into epsilon, as a paper claims it and as it can be proved; `Privacy`
+holds the parameters that a scenario may set and `plan` spreads them over an agent's releases.
+"""
+
+from __future__ import annotations
+
+from .accounting import Charge, Histogram, advanced, basic, claimed, gaussian, kairouz, kairouz_bounds, tight
+from .budget import Budget, Plan, Privacy, Target, allocation_weights, plan
+from .ledger import Ledger
+from .mechanisms import Release, draw_noise
+
+__all__ = [
+    "Budget",
+    "Charge",
+    "Histogram",
+    "Ledger",
+    "Plan",
+    "Privacy",
+    "Release",
+    "Target",
+    "advanced",
+    "allocation_weights",
+    "basic",
+    "claimed",
+    "draw_noise",
+    "gaussian",
+    "kairouz",
+    "kairouz_bounds",
+    "plan",
+    "tight",
+]

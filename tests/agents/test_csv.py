@@ -1,0 +1,228 @@
+"""A user's own CSV file: what is read, how rows are dealt and scaled, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.csv_table import CsvTable
+from hushnet.agents.tasks.splits import hold_out
+from pydantic import ValidationError
+
+HOUSES = "town,rooms,area,sold\nA,2,50,yes\nB,3,80,no\nA,4,70,no\nB,1,20,yes\nA,5,99,yes\n"
+EVEN = {"kind": "even", "agents": 2}
+
+
+def build(folder: Path, text: str = HOUSES, seed: int = 0, **fields) -> Task:
+    (folder / "data.csv").write_bytes(text.encode())
+    given = {"kind": "csv", "path": "data.csv", "label": "sold", **fields}
+    if "split" not in given:
+        given.setdefault("agent", "town")
+    return CsvTable(**given).build(rng=np.random.default_rng(seed), data_dir=None, base=folder)
+
+
+def refused(folder: Path, text: str = HOUSES, **fields) -> InputError:
+    with pytest.raises(InputError) as caught:
+        build(folder, text, **fields)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def numbers(rows: int, seed: int = 0) -> str:
+    rng = np.random.default_rng(seed)
+    lines = [f"{a:.6f},{b:.6f},{int(a + b > 0)}" for a, b in rng.standard_normal((rows, 2))]
+    return "a,b,sold\n" + "\n".join(lines) + "\n"
+
+
+def test_rows_go_to_the_agent_that_they_name(tmp_path):
+    task = build(tmp_path, test_share=0.0, intercept=False)
+    assert task.ids == ["A", "B"]
+    assert task.train.counts.tolist() == [3, 2]
+    assert task.train.shard(0).features.tolist() == [[2, 50], [4, 70], [5, 99]]
+    assert task.train.shard(1).labels.tolist() == [-1.0, 1.0]
+    assert task.notes["labels"] == {"-1": "no", "+1": "yes"}
+    assert task.notes["features"] == ["rooms", "area"]
+
+
+def test_whole_numbers_as_agent_names_become_integers_in_numerical_order(tmp_path):
+    task = build(tmp_path, "town,x,sold\n10,1,0\n9,2,1\n", test_share=0.0)
+    assert task.ids == [9, 10]
+
+
+def test_two_numbers_as_classes_are_ordered_as_numbers(tmp_path):
+    task = build(tmp_path, "town,x,sold\nA,1,10\nA,2,9\n", test_share=0.0)
+    assert task.notes["labels"] == {"-1": "9", "+1": "10"}
+
+
+def test_the_squared_loss_takes_real_labels(tmp_path):
+    task = build(tmp_path, label="area", features=["rooms"], loss="squared", test_share=0.0)
+    assert task.metric == "rmse"
+    assert task.train.shard(1).labels.tolist() == [80.0, 20.0]
+
+
+def test_categorical_columns_are_one_hot_encoded_and_this_is_listed_as_assumed_public(tmp_path):
+    task = build(tmp_path, label="sold", split=EVEN, categorical=["town"], test_share=0.0)
+    assert task.notes["features"] == ["town=A", "town=B", "rooms", "area", "intercept"]
+    assert np.all(task.train.features[:, :2].sum(axis=1) == 1)
+    assert any("categorical" in item for item in task.assumed_public)
+
+
+def test_regularisation_is_a_number_or_one_over_the_training_rows(tmp_path):
+    assert build(tmp_path, test_share=0.0).regularisation.tolist() == [1 / 3, 1 / 2]
+    assert build(tmp_path, regularisation=0.2).regularisation.tolist() == [0.2, 0.2]
+    with pytest.raises(ValidationError):
+        build(tmp_path, regularisation=0.0)
+
+
+def test_rows_scaled_to_unit_length_have_a_bound_that_is_known_in_advance(tmp_path):
+    task = build(tmp_path, scaling="unit_row")
+    np.testing.assert_allclose(np.linalg.norm(task.train.features, axis=1), 1.0)
+    assert task.bounds == {"l1": pytest.approx(np.sqrt(3)), "l2": 1.0}
+    assert task.assumed_public == ()
+
+
+@pytest.mark.parametrize("scaling", ["standard", "max_abs"])
+def test_column_scaling_uses_training_rows_only_and_is_listed_as_assumed_public(tmp_path, scaling):
+    task = build(tmp_path, numbers(200), split=EVEN, scaling=scaling, intercept=False)
+    if scaling == "standard":
+        np.testing.assert_allclose(task.train.features.mean(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(task.train.features.std(axis=0), 1.0)
+        assert abs(task.test.features.mean()) > 1e-6
+    else:
+        np.testing.assert_allclose(np.abs(task.train.features).max(axis=0), 1.0)
+    assert task.bounds == {}
+    assert len(task.assumed_public) == 1
+
+
+def test_a_constant_column_survives_scaling(tmp_path):
+    text = "town,x,sold\nA,7,0\nA,7,1\nB,7,1\n"
+    assert not build(tmp_path, text, scaling="standard", intercept=False).train.features.any()
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        {"kind": "even", "agents": 7},
+        {"kind": "dirichlet", "agents": 7, "concentration": 0.2},
+        {"kind": "by_size", "sizes": [50, 0, 20, 7]},
+    ],
+)
+def test_every_row_is_dealt_exactly_once_or_reported_as_left_out(tmp_path, split):
+    task = build(tmp_path, numbers(100), split=split, intercept=False)
+    rows = np.concatenate([task.train.features, task.test.features])
+    assert len(np.unique(rows, axis=0)) == len(rows) == 100 - task.notes["rows_left_out"]
+    if split["kind"] == "even":
+        assert sorted(task.train.counts + task.test.counts) == [14, 14, 14, 14, 14, 15, 15]
+    if split["kind"] == "by_size":
+        assert (task.train.counts + task.test.counts).tolist() == [50, 0, 20, 7]
+        assert task.regularisation[1] == 0.0
+        assert task.notes["rows_left_out"] == 23
+
+
+def test_a_small_concentration_skews_the_classes(tmp_path):
+    """Seed 0, no randomness left: imbalance within agents is 1 if none mixes classes, 0 if all are balanced."""
+
+    def imbalance(concentration: float) -> float:
+        split = {"kind": "dirichlet", "agents": 20, "concentration": concentration}
+        table = build(tmp_path, numbers(600), split=split, test_share=0.0).train
+        return float(sum(abs(table.shard(agent).labels.sum()) for agent in range(20)) / len(table.labels))
+
+    assert imbalance(0.05) > 0.7 > 0.2 > imbalance(1000.0)
+
+
+def test_the_deal_depends_on_the_seed_alone(tmp_path):
+    text = numbers(50)
+    assert build(tmp_path, text, split=EVEN).fingerprint == build(tmp_path, text, split=EVEN).fingerprint
+    assert build(tmp_path, text, split=EVEN).fingerprint != build(tmp_path, text, split=EVEN, seed=1).fingerprint
+
+
+def test_a_share_of_each_agents_rows_is_held_out_but_never_the_last():
+    owners = np.repeat([0, 1, 3], [10, 1, 5])
+    held = hold_out(owners, 4, 0.3, rng=np.random.default_rng(0))
+    assert np.bincount(owners, weights=held, minlength=4).tolist() == [3, 0, 0, 2]
+    assert not hold_out(owners, 4, 0.0, rng=np.random.default_rng(0)).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data.csv:1: has no column names"),
+        ("town,rooms,area,sold\n", "data.csv: has a header line only"),
+        ("town,x,x,sold\nA,1,2,0\n", "data.csv:1: the column 'x' occurs twice"),
+        ("town,,sold\nA,1,0\n", "data.csv:1: column 2 has no name"),
+        ("town,x,sold\nA,1,0\n\nB,2\n", "data.csv:4: has 2 values; 3 are needed"),
+        ("town,x,sold\nA,1,0\nB,two,1\n", "data.csv:3: column 'x' has 'two', which must be a finite number"),
+        ("town,x,sold\nA,1,0\nB,nan,1\n", "data.csv:3: column 'x' has 'nan', which must be a finite number"),
+        ("town,x,sold\nA,-inf,0\nB,1,1\n", "data.csv:2: column 'x' has '-inf', which must be a finite number"),
+        ("town,x,sold\nA,1,0\nB, ,1\n", "data.csv:3: column 'x' is empty"),
+        ("town,x,sold\nA,1,0\n,1,1\n", "data.csv:3: column 'town' is empty"),
+        ("town,x,sold\nA,1,0\nB,1,0\n", "data.csv: column 'sold' has 1 distinct values ('0')"),
+        ("town,x,sold\nA,1,a\nB,1,b\nB,2,c\n", "has 3 distinct values ('a', 'b', 'c'); the loss logistic needs two"),
+        ('town,x,sold\n"A\nA",1,0\nB,1,0\nB,?,1\n', "data.csv:5: column 'x' has '?'"),
+        ('town,x,sold\nA,1,0\nB,"1,0\n', "data.csv:3: is not a row of a CSV file"),
+    ],
+)
+def test_a_bad_file_is_refused_with_line_column_and_value(tmp_path, text, message):
+    assert message in str(refused(tmp_path, text))
+
+
+def test_an_unknown_column_is_refused_with_the_nearest_match(tmp_path):
+    error = refused(tmp_path, label="sould")
+    assert "there is no column 'sould'; did you mean 'sold'?" in str(error)
+    assert error.field == ("task", "label")
+    error = refused(tmp_path, features=["rooms", "zzz"])
+    assert "there are 'town', 'rooms', 'area', 'sold'" in str(error)
+    assert error.field == ("task", "features")
+    assert refused(tmp_path, agent="twon").field == ("task", "agent")
+
+
+def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read as text"):
+        CsvTable(kind="csv", path="none.csv", label="y", agent="a").build(
+            rng=np.random.default_rng(0), data_dir=None, base=tmp_path
+        )
+    (tmp_path / "bytes.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
+    with pytest.raises(InputError, match="cannot be read as text"):
+        CsvTable(kind="csv", path="bytes.csv", label="y", agent="a").build(
+            rng=np.random.default_rng(0), data_dir=None, base=tmp_path
+        )
+
+
+@pytest.mark.parametrize(
+    ("split", "field"),
+    [
+        ({"kind": "even", "agents": 6}, "agents"),
+        ({"kind": "by_size", "sizes": [3, 3]}, "sizes"),
+        ({"kind": "by_size", "sizes": [0, 0]}, "sizes"),
+    ],
+)
+def test_a_split_that_does_not_fit_the_rows_is_refused(tmp_path, split, field):
+    error = refused(tmp_path, split=split, features=["rooms"])
+    assert error.field == ("task", "split", field)
+    assert "5" in str(error)
+
+
+def test_dirichlet_without_classes_is_refused(tmp_path):
+    split = {"kind": "dirichlet", "agents": 2, "concentration": 1.0}
+    error = refused(tmp_path, split=split, label="area", features=["rooms"], loss="squared")
+    assert "needs classes" in str(error)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"agent": "town", "split": EVEN},
+        {"agent": None},
+        {"features": ["sold"]},
+        {"features": ["rooms"], "categorical": ["area"]},
+        {"categorical": ["town"]},
+        {"agent": "sold"},
+        {"features": []},
+    ],
+)
+def test_contradictory_fields_are_refused(tmp_path, fields):
+    with pytest.raises(ValidationError):
+        build(tmp_path, **fields)

@@ -1,0 +1,137 @@
+"""Synthetic linear classification, and the accuracies that a correct build reaches on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.graph import Graph
+from hushnet.agents.objectives import GraphRegularised, local_models, row_scores
+from hushnet.agents.tasks import TASKS, TaskParameters
+from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.linear_classification import LinearClassification
+from pydantic import TypeAdapter, ValidationError
+
+
+def build(seed: int = 0, **fields) -> Task:
+    given = {"kind": "linear_classification", "agents": 30, "dimension": 5, **fields}
+    return LinearClassification(**given).build(rng=np.random.default_rng(seed), data_dir=None)
+
+
+def test_the_catalog_lists_every_task_under_its_own_name():
+    for name, task in TASKS.items():
+        assert name in str(task.model_fields["kind"].annotation)
+        assert task.__doc__
+
+
+def test_a_scenario_selects_the_task_by_kind():
+    adapter = TypeAdapter(TaskParameters)
+    found = adapter.validate_python({"kind": "linear_classification", "agents": 3, "dimension": 2})
+    assert isinstance(found, LinearClassification)
+    with pytest.raises(ValidationError, match="union_tag_invalid"):
+        adapter.validate_python({"kind": "linear"})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"agents": 0},
+        {"dimension": 1},
+        {"samples": [20, 10]},
+        {"samples": [0, 0]},
+        {"label_noise": 0.5},
+        {"agents": 2.0},
+    ],
+)
+def test_fields_out_of_range_are_refused(fields):
+    with pytest.raises(ValidationError):
+        build(**fields)
+
+
+def test_targets_lie_in_the_plane_of_the_first_two_coordinates():
+    task = build(dimension=7)
+    assert task.profiles.shape == (30, 7)
+    assert np.all(task.profiles[:, :2] != 0)
+    assert not task.profiles[:, 2:].any()
+
+
+def test_sizes_are_within_the_given_range_and_reach_both_ends():
+    counts = build(agents=500, samples=[3, 6]).train.counts
+    # 500 agents miss one of four sizes with probability below 4 * 0.75^500 < 1e-61.
+    assert set(counts.tolist()) == {3, 4, 5, 6}
+
+
+def test_test_labels_are_clean_and_training_labels_flipped_at_the_stated_rate():
+    task = build(seed=1, agents=200, samples=[50, 50], label_noise=0.1)
+    assert np.array_equal(np.sign(row_scores(task.test, task.profiles)), task.test.labels)
+    flipped = np.sign(row_scores(task.train, task.profiles)) != task.train.labels
+    # Seed 1: 10,000 flips at rate .1 have deviation .003; five deviations raise a false alarm once in 1.7 million.
+    assert abs(flipped.mean() - 0.1) < 5 * 0.003
+    assert np.all(build(label_noise=0.0).train.labels == np.sign(row_scores(build().train, build().profiles)))
+
+
+@pytest.mark.parametrize(("points", "second_moment"), [("cube", 1 / 3), ("ball", 1 / 7), ("gaussian", 1 / 2)])
+def test_points_have_the_moments_and_bounds_of_their_law(points, second_moment):
+    task = build(seed=2, agents=100, samples=[100, 100], points=points)
+    features = task.train.features
+    # Seed 2: 50,000 coordinates; 5 % is above seven deviations of the mean square under each law.
+    assert np.mean(features**2) == pytest.approx(second_moment, rel=0.05)
+    assert abs(features.mean()) < 0.02
+    assert set(task.bounds) == (set() if points == "gaussian" else {"l1", "l2"})
+    for norm, bound in task.bounds.items():
+        assert np.linalg.norm(features, ord=int(norm[1]), axis=1).max() <= bound
+
+
+def test_an_agent_may_have_no_data_and_then_has_no_regularisation():
+    task = build(agents=60, samples=[0, 2])
+    empty = task.train.counts == 0
+    assert empty.any()
+    assert not empty.all()
+    assert not task.regularisation[empty].any()
+    np.testing.assert_allclose(task.regularisation[~empty], 1 / task.train.counts[~empty])
+    assert not local_models(task)[empty].any()
+
+
+def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():
+    assert build(seed=3).fingerprint == build(seed=3).fingerprint
+    assert build(seed=3).fingerprint != build(seed=4).fingerprint
+
+
+def test_more_agents_leave_the_data_of_the_others_alone():
+    few, many = build(agents=5), build(agents=9)
+    for agent in range(5):
+        assert np.array_equal(few.train.shard(agent).features, many.train.shard(agent).features)
+        assert np.array_equal(few.test.shard(agent).labels, many.test.shard(agent).labels)
+
+
+def similarity(targets: np.ndarray) -> Graph:
+    """W_ij = exp((cos phi_ij - 1) / 0.1), weights below 0.01 dropped (Bellet et al. 2018, section 5.1)."""
+    unit = targets / np.linalg.norm(targets, axis=1, keepdims=True)
+    weights = np.exp((np.clip(unit @ unit.T, -1, 1) - 1) / 0.1)
+    weights[weights < 0.01] = 0
+    return Graph.from_matrix(weights)
+
+
+def accuracy(task: Task, models: np.ndarray) -> float:
+    right = np.sign(row_scores(task.test, models)) == task.test.labels
+    return float(np.mean(np.bincount(task.test.owners, weights=right) / task.test.counts))
+
+
+@pytest.mark.slow
+def test_local_models_and_the_optimum_reach_the_accuracies_of_two_independent_implementations():
+    """Seeds 0 to 4; the tolerances are about three standard errors of a mean over five instances."""
+    alone, together = [], []
+    for seed in range(5):
+        task = build(seed, agents=100, dimension=100)
+        objective = GraphRegularised(task, similarity(task.profiles), 0.04, task.train.counts.astype(float))
+        alone.append(accuracy(task, local_models(task)))
+        together.append(accuracy(task, objective.minimise()[0]))
+    assert np.mean(alone) == pytest.approx(0.683, abs=0.01)
+    assert np.mean(together) == pytest.approx(0.8985, abs=0.012)
+
+
+def test_a_confidence_relative_to_the_largest_agent_makes_the_optimum_worse_than_local_models():
+    """With mu = 0.04 and c = m/max m the data hardly count: .585 against .683 (two independent implementations)."""
+    task = build(0, agents=100, dimension=100)
+    counts = task.train.counts
+    optimum, _ = GraphRegularised(task, similarity(task.profiles), 0.04, counts / counts.max()).minimise()
+    assert accuracy(task, optimum) < 0.62 < accuracy(task, local_models(task))

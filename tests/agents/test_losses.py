@@ -1,0 +1,160 @@
+"""Losses of a linear score, and what an agent computes with its own shard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.losses import (
+    LOSSES,
+    clip_rows,
+    clipped_gradient,
+    local_gradient,
+    local_loss,
+    public_smoothness,
+    spectral_smoothness,
+)
+from hushnet.agents.tasks.base import Shard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
+NAMES = sorted(LOSSES)
+
+
+def a_shard(seed: int, rows: int = 15, dimension: int = 4, scale: float = 1.0) -> Shard:
+    rng = np.random.default_rng(seed)
+    return Shard(scale * rng.standard_normal((rows, dimension)), rng.choice([-1.0, 1.0], size=rows))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_slope_is_the_derivative_of_the_value(name):
+    loss = LOSSES[name]
+    scores = np.array([-3.1, -0.6, 0.3, 0.7, 2.9])
+    for sign in (-1.0, 1.0):
+        labels = np.full_like(scores, sign)
+        difference = (loss.value(scores + 1e-6, labels) - loss.value(scores - 1e-6, labels)) / 2e-6
+        np.testing.assert_allclose(loss.slope(scores, labels), difference, atol=1e-8)
+        difference = (loss.slope(scores + 1e-6, labels) - loss.slope(scores - 1e-6, labels)) / 2e-6
+        np.testing.assert_allclose(loss.second_slope(scores, labels), difference, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loss_is_convex_and_keeps_its_stated_constants(name):
+    loss = LOSSES[name]
+    scores = np.linspace(-6.0, 6.0, 2001)
+    for sign in (-1.0, 1.0):
+        labels = np.full_like(scores, sign)
+        slopes = loss.slope(scores, labels)
+        steps = np.diff(slopes) / np.diff(scores)
+        assert steps.min() >= -1e-12
+        assert steps.max() <= loss.curvature + 1e-9
+        assert steps.max() >= 0.99 * loss.curvature, "the stated curvature is not the smallest one"
+        assert np.abs(slopes).max() <= loss.lipschitz
+        assert np.all(loss.value(scores, labels) >= 0.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extreme_scores_neither_overflow_nor_lose_the_value(name):
+    loss = LOSSES[name]
+    scores, labels = np.array([-1e4, 1e4]), np.array([1.0, 1.0])
+    expected = {"logistic": [1e4, 0.0], "squared": [10001.0**2, 9999.0**2], "smoothed_hinge": [1e4 + 0.5, 0.0]}[name]
+    np.testing.assert_allclose(loss.value(scores, labels), expected)
+    assert np.all(np.isfinite(loss.slope(scores, labels)))
+
+
+def test_the_smoothed_hinge_follows_its_three_pieces():
+    loss = LOSSES["smoothed_hinge"]
+    margins = np.array([-2.0, 0.0, 0.25, 1.0, 3.0])
+    ones = np.ones(5)
+    np.testing.assert_allclose(loss.value(margins, ones), [2.5, 0.5, 0.75**2 / 2, 0.0, 0.0])
+    np.testing.assert_allclose(loss.slope(-margins, -ones), [1.0, 1.0, 0.75, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_local_gradient_is_the_derivative_of_the_local_loss(name):
+    loss, shard, model = LOSSES[name], a_shard(1), np.array([0.3, -0.2, 0.5, 0.1])
+    gradient = local_gradient(model, shard, loss, 0.07)
+    for axis, unit in enumerate(1e-6 * np.eye(4)):
+        up, down = local_loss(model + unit, shard, loss, 0.07), local_loss(model - unit, shard, loss, 0.07)
+        assert gradient[axis] == pytest.approx((up - down) / 2e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_agent_without_data_has_neither_loss_nor_gradient_nor_smoothness(name):
+    empty, model = Shard(np.empty((0, 3)), np.empty(0)), np.ones(3)
+    assert local_loss(model, empty, LOSSES[name], 0.5) == 0.0
+    assert not local_gradient(model, empty, LOSSES[name], 0.5).any()
+    assert not clipped_gradient(model, empty, LOSSES[name], 0.5, "l1", 1.0).any()
+    assert spectral_smoothness(empty.features, LOSSES[name], 0.5) == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_clipping_bound_that_no_example_exceeds_changes_nothing(name, norm):
+    loss, shard, model = LOSSES[name], a_shard(2), np.array([0.3, -0.2, 0.5, 0.1])
+    plain = local_gradient(model, shard, loss, 0.1)
+    assert np.array_equal(clipped_gradient(model, shard, loss, 0.1, norm, 1e6), plain)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_clipping_scales_each_examples_gradient_by_itself(norm):
+    loss, shard, model, bound = LOSSES["squared"], a_shard(3), np.array([1.0, 2.0, -1.0, 0.5]), 0.8
+    rows = loss.slope(shard.features @ model, shard.labels)[:, None] * shard.features
+    lengths = np.linalg.norm(rows, ord=1 if norm == "l1" else 2, axis=1)
+    by_hand = np.mean([row * min(1.0, bound / size) for row, size in zip(rows, lengths, strict=True)], axis=0)
+    np.testing.assert_allclose(clipped_gradient(model, shard, loss, 0.0, norm, bound), by_hand, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 12),
+    scale=st.floats(1e-3, 1e4),
+    bound=st.floats(1e-3, 1e3),
+    norm=st.sampled_from(["l1", "l2"]),
+    name=st.sampled_from(NAMES),
+)
+def test_replacing_one_example_moves_a_clipped_gradient_by_at_most_its_sensitivity(
+    seed, rows, scale, bound, norm, name
+):
+    shard = a_shard(seed, rows, scale=scale)
+    other = a_shard(seed + 1, 1, scale=100 * scale)
+    model = np.random.default_rng(seed).standard_normal(4)
+    features, labels = shard.features.copy(), shard.labels.copy()
+    features[0], labels[0] = other.features[0], other.labels[0]
+    before = clipped_gradient(model, shard, LOSSES[name], 0.3, norm, bound)
+    after = clipped_gradient(model, Shard(features, labels), LOSSES[name], 0.3, norm, bound)
+    moved = np.linalg.norm(after - before, ord=1 if norm == "l1" else 2)
+    assert moved <= 2 * bound / rows * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rows", [3, 30])
+def test_both_smoothness_constants_dominate_the_hessian(name, rows):
+    loss, regularisation = LOSSES[name], 0.05
+    shard = a_shard(4, rows, dimension=6)
+    rng = np.random.default_rng(5)
+    spectral = spectral_smoothness(shard.features, loss, regularisation)
+    radius = float(np.linalg.norm(shard.features, axis=1).max())
+    assert public_smoothness(radius, loss, regularisation) >= spectral
+    for _ in range(20):
+        scores = shard.features @ (rng.standard_normal(6) * rng.choice([0.01, 1.0]))
+        bends = loss.second_slope(scores, shard.labels)
+        hessian = shard.features.T @ (bends[:, None] * shard.features) / rows + 2 * regularisation * np.eye(6)
+        assert np.linalg.eigvalsh(hessian)[-1] <= spectral * (1 + 1e-12)
+
+
+def test_the_spectral_smoothness_agrees_with_the_golden_instance():
+    for agent, expected in enumerate(GOLDEN["Lloc"]):
+        features = GOLDEN["X"][GOLDEN["own"] == agent]
+        found = spectral_smoothness(features, LOSSES["logistic"], GOLDEN["lam"][agent])
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_long_rows_are_scaled_down_to_the_radius_and_others_kept_bit_for_bit():
+    features = np.array([[3.0, 4.0], [0.3, 0.1], [0.0, 0.0], [0.0, -2.0]])
+    clipped = clip_rows(features, 2.0)
+    np.testing.assert_allclose(clipped[0], [1.2, 1.6])
+    assert np.array_equal(clipped[1:], features[1:])

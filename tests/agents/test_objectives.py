@@ -1,0 +1,202 @@
+"""Global objectives, their exact minimisers, and the cache of minima."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents import objectives
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES, local_gradient, local_loss
+from hushnet.agents.objectives import GraphRegularised, LocalOnly, cached_minimum, local_models
+from hushnet.agents.tasks.base import Table, Task
+
+GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
+NAMES = sorted(LOSSES)
+
+
+def a_task(features, labels, owners, agents, regularisation, loss="logistic") -> Task:
+    table = Table.from_owners(features, labels, owners, agents)
+    metric = "rmse" if loss == "squared" else "accuracy"
+    return Task("test", list(range(agents)), table, table, LOSSES[loss], regularisation, metric)
+
+
+@pytest.fixture
+def golden_task() -> Task:
+    return a_task(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12, GOLDEN["lam"])
+
+
+def golden_objective(task: Task, mu: float) -> GraphRegularised:
+    return GraphRegularised(task, Graph.from_matrix(GOLDEN["W"]), mu, GOLDEN["c"])
+
+
+def a_ragged_objective(loss: str) -> GraphRegularised:
+    """Six agents: agent 2 has no data, agent 4 no neighbour, agent 5 neither."""
+    rng = np.random.default_rng(11)
+    owners = np.repeat([0, 1, 3, 4], [7, 2, 9, 5])
+    features = rng.standard_normal((len(owners), 3))
+    labels = rng.choice([-1.0, 1.0], size=len(owners))
+    task = a_task(features, labels, owners, 6, np.array([0.1, 0.5, 0.0, 0.2, 0.3, 0.0]), loss)
+    graph = Graph.from_edges(6, np.array([0, 0, 1]), np.array([1, 2, 3]), np.array([1.0, 0.4, 2.0]))
+    return GraphRegularised(task, graph, 0.7, np.array([1.0, 0.3, 1.0, 0.8, 0.5, 1.0]))
+
+
+def test_local_models_agree_with_the_golden_instance(golden_task):
+    np.testing.assert_allclose(local_models(golden_task), GOLDEN["local"], atol=1e-11)
+
+
+@pytest.mark.parametrize("mu", ["0.04", "4"])
+def test_value_minimum_and_minimiser_agree_with_the_golden_instance(golden_task, mu):
+    objective = golden_objective(golden_task, float(mu))
+    assert objective.value(GOLDEN["local"]) == pytest.approx(float(GOLDEN[f"Qloc_mu{mu}"]), rel=1e-12)
+    models, minimum = objective.minimise()
+    assert minimum == pytest.approx(float(GOLDEN[f"Qstar_mu{mu}"]), abs=1e-9)
+    assert np.linalg.norm(objective.gradient(models)) < 1e-12
+    # The golden minimiser has a gradient of some 1e-8, hence the tolerance on models.
+    np.testing.assert_allclose(models, GOLDEN[f"opt_mu{mu}"], atol=1e-6)
+
+
+def test_the_golden_descent_ends_just_above_the_minimum(golden_task):
+    objective = golden_objective(golden_task, 4.0)
+    assert objective.minimise()[1] == pytest.approx(40.2839595607, abs=1e-9)
+    assert objective.value(GOLDEN["cd_mu4"][200]) == pytest.approx(40.2839595719, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_objective_is_the_sum_that_the_paper_writes(name):
+    objective = a_ragged_objective(name)
+    task, graph = objective.task, objective.graph
+    models = np.random.default_rng(3).standard_normal((6, 3))
+    expected = 0.0
+    for tail, head, weight in zip(graph.tails, graph.heads, graph.weights, strict=True):
+        expected += 0.5 * weight * np.sum((models[tail] - models[head]) ** 2) * (tail < head)
+    for agent in range(6):
+        own = local_loss(models[agent], task.train.shard(agent), task.loss, task.regularisation[agent])
+        expected += 0.7 * graph.strengths[agent] * objective.confidence[agent] * own
+    assert objective.value(models) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_agree_with_finite_differences(name):
+    ragged = a_ragged_objective(name)
+    models = 0.4 * np.random.default_rng(4).standard_normal((6, 3))
+    for objective in (ragged, LocalOnly(ragged.task)):
+        value, gradient = objective.value_and_gradient(models)
+        assert value == objective.value(models)
+        assert np.array_equal(gradient, objective.gradient(models))
+        for index in np.ndindex(6, 3):
+            moved = np.zeros((6, 3))
+            moved[index] = 1e-6
+            difference = (objective.value(models + moved) - objective.value(models - moved)) / 2e-6
+            assert gradient[index] == pytest.approx(difference, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_agents_without_data_or_neighbours_have_their_place_in_the_minimiser(name):
+    objective = a_ragged_objective(name)
+    models, minimum = objective.minimise()
+    alone = local_models(objective.task)
+    np.testing.assert_allclose(models[2], models[0], atol=1e-12)
+    assert np.array_equal(models[4], alone[4])
+    assert not models[5].any()
+    assert not alone[2].any()
+    assert np.linalg.norm(objective.gradient(models)) < 1e-12
+    rng = np.random.default_rng(5)
+    for size in (1e-4, 1e-2, 1.0):
+        assert objective.value(models + size * rng.standard_normal((6, 3))) > minimum
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_local_models_have_no_gradient_left_with_fewer_and_with_more_rows_than_coordinates(name):
+    rng = np.random.default_rng(6)
+    owners = np.repeat([0, 1, 2], [4, 12, 60])
+    features, labels = rng.uniform(-3, 3, (76, 12)), rng.choice([-1.0, 1.0], size=76)
+    task = a_task(features, labels, owners, 3, 1 / np.array([4.0, 12.0, 60.0]), name)
+    models = local_models(task)
+    for agent in range(3):
+        gradient = local_gradient(models[agent], task.train.shard(agent), task.loss, task.regularisation[agent])
+        assert np.linalg.norm(gradient) <= 1e-10
+    least, minimum = LocalOnly(task).minimise()
+    assert np.array_equal(least, models)
+    assert minimum == LocalOnly(task).value(models)
+
+
+def test_rows_in_very_different_units_do_not_stop_the_minimiser():
+    rng = np.random.default_rng(7)
+    features = rng.standard_normal((90, 4)) * np.array([1.0, 1e3, 1e-3, 10.0])
+    labels = rng.choice([-1.0, 1.0], size=90)
+    task = a_task(features, labels, np.arange(90) % 3, 3, np.full(3, 1 / 30))
+    objective = GraphRegularised(task, Graph.from_matrix(np.ones((3, 3))), 1.0, np.ones(3))
+    start = np.linalg.norm(objective.gradient(np.zeros((3, 4))))
+    assert np.linalg.norm(objective.gradient(objective.minimise()[0])) <= 1e-11 * start
+
+
+def test_the_fingerprint_changes_with_everything_that_the_objective_depends_on(golden_task):
+    objective = golden_objective(golden_task, 4.0)
+    other_graph = Graph.from_matrix(2 * GOLDEN["W"])
+    other_task = replace(golden_task, regularisation=2 * GOLDEN["lam"])
+    variants = [
+        objective,
+        replace(objective, mu=4.5),
+        replace(objective, confidence=np.ones(12)),
+        replace(objective, graph=other_graph),
+        replace(objective, task=other_task),
+        LocalOnly(golden_task),
+        LocalOnly(other_task),
+    ]
+    assert len({variant.fingerprint for variant in variants}) == len(variants)
+    assert golden_objective(golden_task, 4.0).fingerprint == objective.fingerprint
+
+
+@pytest.fixture
+def empty_cache(monkeypatch):
+    monkeypatch.setattr(objectives, "_MINIMA", {})
+    return objectives._MINIMA
+
+
+def test_a_minimum_is_computed_once(golden_task, empty_cache, monkeypatch):
+    objective = golden_objective(golden_task, 4.0)
+    models, minimum = cached_minimum(objective, None)
+    monkeypatch.setattr(GraphRegularised, "minimise", lambda self: pytest.fail("computed twice"))
+    again, same = cached_minimum(golden_objective(golden_task, 4.0), None)
+    assert again is models
+    assert same == minimum
+    with pytest.raises(ValueError, match="read-only"):
+        models[0, 0] = 1.0
+
+
+def test_a_minimum_on_disk_serves_another_process(golden_task, empty_cache, monkeypatch, tmp_path):
+    objective = golden_objective(golden_task, 4.0)
+    models, minimum = cached_minimum(objective, tmp_path / "cache")
+    assert [file.name for file in (tmp_path / "cache").iterdir()] == [f"minimum-{objective.fingerprint}.npz"]
+    empty_cache.clear()
+    monkeypatch.setattr(GraphRegularised, "minimise", lambda self: pytest.fail("computed twice"))
+    loaded, same = cached_minimum(objective, tmp_path / "cache")
+    assert np.array_equal(loaded, models)
+    assert same == minimum
+
+
+@pytest.mark.parametrize("damage", ["truncated", "no archive", "another minimum", "another shape", "missing array"])
+def test_a_damaged_cache_file_is_computed_anew_and_replaced(golden_task, empty_cache, tmp_path, damage):
+    objective = golden_objective(golden_task, 4.0)
+    models, minimum = cached_minimum(objective, tmp_path)
+    (file,) = tmp_path.iterdir()
+    intact = file.read_bytes()
+    if damage == "truncated":
+        file.write_bytes(intact[: len(intact) // 2])
+    elif damage == "no archive":
+        file.write_bytes(b"nothing of the kind")
+    elif damage == "another minimum":
+        np.savez(file, models=models + 0.1, value=minimum)
+    elif damage == "another shape":
+        np.savez(file, models=models[:3], value=minimum)
+    else:
+        np.savez(file, models=models)
+    empty_cache.clear()
+    again, same = cached_minimum(objective, tmp_path)
+    assert np.array_equal(again, models)
+    assert same == minimum
+    empty_cache.clear()
+    assert np.array_equal(np.load(file)["models"], models)

@@ -1,0 +1,242 @@
+"""Epsilon of composed releases, against published closed forms and independently computed brackets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.protocols.privacy import loss_distribution
+from hushnet.protocols.privacy.accounting import (
+    Charge,
+    advanced,
+    basic,
+    basic_bound,
+    claimed,
+    gaussian,
+    gaussian_bound,
+    gaussian_epsilon,
+    gaussian_mu,
+    kairouz,
+    kairouz_bound,
+    kairouz_bounds,
+    tight,
+)
+from scipy.stats import norm
+
+EXACT = 1e-9
+
+
+def laplace_charge(multiplier: float, sampling: float = 1.0) -> Charge:
+    return Charge("laplace", multiplier, sampling, multiplier, 1 / multiplier, 0.0)
+
+
+def gaussian_charge(multiplier: float, sampling: float = 1.0, epsilon: float = 0.1, delta: float = 1e-7) -> Charge:
+    return Charge("gaussian", multiplier, sampling, multiplier, epsilon, delta)
+
+
+PLAIN = Charge("none", 0.0, 1.0, 0.0, math.inf, 0.0)
+PUBLIC = Charge("public", math.inf, 1.0, math.inf, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count", "bounds"),
+    [(0.1, 10, (1.0, 0.9337017034, 1.0499583750)), (0.01, 50, (0.5, 0.1631603895, 0.2261067769))],
+)
+def test_three_bounds_of_bellet_2018_theorem_1_at_delta_exp_minus_5(
+    epsilon: float, count: int, bounds: tuple[float, float, float]
+) -> None:
+    # Theorem 1 with the braces of the third term around the whole sum.
+    assert kairouz_bounds([epsilon] * count, math.exp(-5)) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
+    assert kairouz_bounds([epsilon], math.exp(-5), [count]) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "delta", "expected"),
+    [
+        ([0.1] * 100, 1e-5, 5.298109661767),
+        ([0.05] * 1000, 1e-6, 9.561030329767),
+        ([0.1, 0.2, 0.05, 0.4, 0.01] * 20, 1e-5, 11.998328019646),
+    ],
+)
+def test_three_way_minimum_of_kairouz_oh_viswanath_2015(epsilons: list[float], delta: float, expected: float) -> None:
+    assert kairouz(epsilons, delta) == pytest.approx(expected, rel=EXACT)
+
+
+def test_three_way_minimum_without_delta_is_basic_composition() -> None:
+    assert kairouz([0.1, 0.2], 0.0) == basic([0.1, 0.2]) == pytest.approx(0.3, rel=EXACT)
+
+
+def test_advanced_composition_of_dwork_rothblum_vadhan_2010() -> None:
+    assert advanced(0.1, 100, 1e-5) == pytest.approx(5.850235092945, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("multipliers", "delta", "expected"),
+    [
+        ([1.0], 1e-5, 4.377178095681),
+        ([20.0] * 1000, 1e-6, 8.306225049955),
+        ([1.0, 2.0, 4.0, 8.0] * 5, 1e-5, 13.723691925976),
+    ],
+)
+def test_gaussian_releases_follow_the_curve_of_balle_wang_2018(
+    multipliers: list[float], delta: float, expected: float
+) -> None:
+    assert gaussian(multipliers, delta) == pytest.approx(expected, rel=EXACT)
+    histogram = {gaussian_charge(multiplier): multipliers.count(multiplier) for multiplier in multipliers}
+    assert tight(histogram, delta) == gaussian_bound(histogram, delta) == pytest.approx(expected, rel=EXACT)
+
+
+@pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])
+@pytest.mark.parametrize("delta", [1e-8, 1e-2])
+def test_gaussian_epsilon_solves_its_equation_and_mu_inverts_it(mu: float, delta: float) -> None:
+    eps = gaussian_epsilon(mu, delta)
+    if eps > 0:  # Balle, Wang 2018, equation (6), written with survival functions
+        curve = norm.cdf(mu / 2 - eps / mu) - math.exp(eps) * norm.cdf(-mu / 2 - eps / mu)
+        assert curve == pytest.approx(delta, rel=1e-7)
+        assert gaussian_mu(eps, delta) == pytest.approx(mu, rel=EXACT)
+    else:
+        assert 2 * norm.cdf(mu / 2) - 1 <= delta
+
+
+def test_gaussian_epsilon_survives_extreme_noise() -> None:
+    assert gaussian([1e-8], 1e-5) == pytest.approx(0.5e16, rel=1e-6)
+    assert gaussian([1e200], 1e-5) == 0.0
+    assert gaussian([1.0], 0.0) == math.inf
+
+
+def test_a_single_laplace_release_has_a_closed_form() -> None:
+    # 1/b + 2 log(1 - delta), from delta(eps) = 1 - exp((eps - 1/b) / 2)
+    assert tight({laplace_charge(1.0): 1}, 1e-3) == pytest.approx(0.997998999333, rel=EXACT)
+    assert tight({laplace_charge(1.0): 1}, 0.5) == 0.0
+
+
+def test_a_hundred_laplace_releases_lie_between_optimistic_and_pessimistic_composition() -> None:
+    assert 4.2201237 <= tight({laplace_charge(10.0): 100}, 1e-5) <= 4.2203473 * (1 + 1e-6)
+
+
+def test_heterogeneous_laplace_releases_lie_between_optimistic_and_pessimistic_composition() -> None:
+    histogram = {laplace_charge(5 * 1.02**step): 1 for step in range(100)}
+    assert 4.0967 <= tight(histogram, 1e-5) <= 4.14371
+
+
+def test_poisson_subsampled_gaussian_releases_are_amplified() -> None:
+    # q = .01, multiplier 1, 1000 releases: established with two accountants
+    assert tight({gaussian_charge(1.0, 0.01): 1000}, 1e-5) == pytest.approx(1.8282, abs=1e-3)
+
+
+def test_a_claim_that_divides_the_sensitivity_by_the_sample_size_is_far_from_what_is_verified() -> None:
+    # Liu, Johansson, Shi 2022, Theorem 1 at q = 20000, three epochs, delta = .01: sigma = .0910456 is claimed to give
+    # epsilon 1 with sensitivity 2 L; what it gives is about 1,800, and sigma = .743 gives 1.
+    assert tight({gaussian_charge(0.0910456 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1803, rel=0.01)
+    assert tight({gaussian_charge(0.743 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "histogram",
+    [
+        {laplace_charge(0.1): 10},
+        {laplace_charge(0.01): 20},
+        {laplace_charge(1e-6): 5, laplace_charge(100.0): 50},
+        {laplace_charge(1.0): 1, laplace_charge(50.0): 200},
+        {laplace_charge(100.0): 10000},
+        {laplace_charge(0.001, 0.001): 1000},
+        {laplace_charge(2.0, 0.05): 40, gaussian_charge(3.0): 5, gaussian_charge(1.0, 0.02): 30},
+        {gaussian_charge(5.0): 8, laplace_charge(8.0): 12},
+    ],
+)
+@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12])
+def test_tight_is_below_kairouz_is_below_basic(histogram: dict[Charge, int], delta: float) -> None:
+    assert tight(histogram, delta) <= kairouz_bound(histogram, delta) <= basic_bound(histogram, delta) < math.inf
+
+
+def test_large_losses_are_composed_to_within_a_percent_of_basic_composition() -> None:
+    # Each release loses 1/b - 1 + exp(-1/b) on average, which bounds epsilon at a small delta from below.
+    assert 0.99 * 2000 <= tight({laplace_charge(0.01): 20}, 1e-5) <= 2000
+    assert 10 * (10 - 1) <= tight({laplace_charge(0.1): 10}, 1e-5) <= 100
+
+
+def test_tight_grows_with_the_number_of_releases() -> None:
+    values = [tight({laplace_charge(5.0): count, gaussian_charge(10.0): 3}, 1e-5) for count in (1, 2, 5, 10, 50, 200)]
+    assert all(np.diff(values) > 0)
+
+
+def test_tight_grows_as_noise_shrinks() -> None:
+    values = [tight({laplace_charge(multiplier): 20}, 1e-5) for multiplier in (50.0, 10.0, 5.0, 4.9, 1.0, 0.1)]
+    assert all(np.diff(values) > 0)
+
+
+def test_the_grid_of_scales_only_ever_adds_to_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = tuple((("laplace", 20 * 1.001**step, 1.0), 1) for step in range(140))
+    on_grid = loss_distribution.composed_epsilon(parts, 1e-5)
+    rounded = loss_distribution.on_grid(parts)
+    assert len(rounded) < len(parts)
+    assert sum(count for _, count in rounded) == len(parts)
+    monkeypatch.setattr(loss_distribution, "FINE_SCALES", 0)
+    coarse = loss_distribution.composed_epsilon(parts, 1e-5)
+    monkeypatch.setattr(loss_distribution, "EXACT_SCALES", 1000)
+    exact = loss_distribution.composed_epsilon(parts, 1e-5)
+    assert exact < on_grid < coarse < 1.015 * exact
+
+
+@pytest.mark.parametrize("step", [loss_distribution.FINE_STEP, loss_distribution.COARSE_STEP])
+def test_rounding_to_the_grid_lowers_multipliers_by_at_most_one_percent(step: float) -> None:
+    for multiplier in [*np.geomspace(1e-3, 1e3, 997), *(math.exp(cell * step) for cell in range(-50, 50))]:
+        (((_, rounded, _), _),) = loss_distribution._rounded([(("laplace", float(multiplier), 1.0), 1)], step)
+        assert multiplier / 1.0101 < rounded <= multiplier
+
+
+def test_an_unprotected_release_makes_everything_infinite() -> None:
+    for charge in (PLAIN, laplace_charge(1.0)._replace(multiplier=0.0), gaussian_charge(1.0)._replace(multiplier=0.0)):
+        histogram = {charge: 1, laplace_charge(10.0): 2}
+        assert tight(histogram, 1e-5) == kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == math.inf
+
+
+def test_nothing_private_costs_nothing() -> None:
+    free = laplace_charge(1.0)._replace(multiplier=math.inf)
+    for histogram in ({}, {PUBLIC: 7}, {free: 3}, {laplace_charge(1.0): 0}):
+        assert tight(histogram, 1e-5) == 0
+        assert kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == gaussian_bound(histogram, 1e-5) == 0
+
+
+def test_public_releases_do_not_change_the_claim() -> None:
+    assert claimed({laplace_charge(10.0): 3, PUBLIC: 9}, 0.0, "basic") == pytest.approx(0.3, rel=EXACT)
+
+
+def test_claims_compose_the_claimed_parameters_whatever_can_be_proved() -> None:
+    histogram = {laplace_charge(10.0)._replace(multiplier=0.0): 100}
+    assert claimed(histogram, 1e-5, "basic") == pytest.approx(10.0, rel=EXACT)
+    assert claimed(histogram, 1e-5, "kairouz") == pytest.approx(5.298109661767, rel=EXACT)
+    assert claimed(histogram, 1e-5, "tight") == pytest.approx(4.22035, rel=1e-5)
+    assert claimed({gaussian_charge(1.0)._replace(multiplier=0.0): 1}, 1e-5, "gaussian") == pytest.approx(
+        4.377178095681, rel=EXACT
+    )
+    assert tight(histogram, 1e-5) == math.inf
+
+
+def test_claimed_deltas_come_out_of_the_composition_as_in_remark_4() -> None:
+    charge = gaussian_charge(5.0, epsilon=0.1, delta=1e-7)
+    slack = 1 - (1 - 1e-5) / (1 - 1e-7) ** 50
+    assert claimed({charge: 50}, 1e-5, "kairouz") == pytest.approx(kairouz([0.1] * 50, slack), rel=1e-7)
+    assert claimed({charge: 100}, 1 - (1 - 1e-7) ** 100, "kairouz") == pytest.approx(10.0, rel=EXACT)
+    assert claimed({charge: 200}, 1e-5, "kairouz") == math.inf
+
+
+def test_gaussian_composition_says_nothing_about_laplace_releases() -> None:
+    assert claimed({laplace_charge(1.0): 1}, 1e-5, "gaussian") == math.inf
+    assert gaussian_bound({laplace_charge(1.0): 1}, 1e-5) == math.inf
+
+
+def test_sampling_amplifies_pure_releases_by_the_closed_form() -> None:
+    # log(1 + q (e^eps - 1)): Balle, Barthe, Gaboardi 2018, Theorem 8
+    assert basic_bound({laplace_charge(0.5, 0.1): 3}, 0.0) == pytest.approx(
+        3 * math.log1p(0.1 * math.expm1(2)), rel=EXACT
+    )
+
+
+def test_gaussian_releases_share_half_of_delta_under_the_three_way_minimum() -> None:
+    # 1 - (1 - slack) prod(1 - delta_k) = delta with slack = 1 - sqrt(1 - delta): Bellet et al. 2018, Remark 4
+    slack, share = 1 - math.sqrt(1 - 1e-3), 1 - (1 - 1e-3) ** (1 / 400)
+    each = gaussian_epsilon(1 / 50, share)
+    assert kairouz_bound({gaussian_charge(50.0): 200}, 1e-3) == pytest.approx(kairouz([each] * 200, slack), rel=1e-9)
+    assert kairouz([each] * 200, slack) < basic_bound({gaussian_charge(50.0): 200}, 1e-3)

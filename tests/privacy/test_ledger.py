@@ -1,0 +1,204 @@
+"""Counting releases, and refusing those beyond a budget."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.protocols.privacy.accounting import basic, gaussian, kairouz
+from hushnet.protocols.privacy.budget import Budget
+from hushnet.protocols.privacy.ledger import Ledger
+from hushnet.protocols.privacy.mechanisms import Release
+
+
+def laplace_release(agent: int = 0, multiplier: float = 10.0, *, verified: float = 1.0) -> Release:
+    return Release(agent, 0.0, "laplace", "l1", 1.0, "clip", verified, multiplier, 1 / multiplier, 0.0, 2)
+
+
+def gaussian_release(agent: int = 0, multiplier: float = 10.0, *, epsilon: float = 0.1, delta: float = 0.0) -> Release:
+    return Release(agent, 0.0, "gaussian", "l2", 1.0, "clip", 1.0, multiplier, epsilon, delta, 2)
+
+
+def spend(ledger: Ledger, release: Release) -> bool:
+    """Reserve and, if granted, commit."""
+    granted = ledger.reserve(release)
+    if granted:
+        ledger.commit(release)
+    return granted
+
+
+def test_a_fresh_release_is_charged_and_the_same_release_sent_again_is_free() -> None:
+    ledger, release = Ledger(1), laplace_release()
+    assert ledger.commit(release, np.array([1.0]))
+    assert not ledger.commit(release, np.array([1.0]))
+    assert not ledger.commit(release, np.array([2.0]))
+    assert ledger.releases(0) == 1
+
+
+def test_identical_bytes_are_free_until_something_else_is_sent() -> None:
+    ledger, first, second = Ledger(2), np.array([1.0, 2.0]), np.array([1.0, 2.5])
+    assert ledger.commit(laplace_release(), first)
+    assert not ledger.commit(laplace_release(), first.copy())
+    assert ledger.commit(laplace_release(1), first)
+    assert ledger.commit(laplace_release(), second)
+    assert ledger.commit(laplace_release(), first)
+    assert [ledger.releases(agent) for agent in (0, 1)] == [3, 1]
+
+
+def test_identical_bytes_give_their_reservation_back() -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic"))
+    vector, again = np.array([1.0]), laplace_release()
+    first = laplace_release()
+    assert ledger.reserve(first)
+    assert ledger.commit(first, vector)
+    assert ledger.reserve(again)
+    assert not ledger.commit(again, vector)
+    assert spend(ledger, laplace_release())
+    assert not ledger.reserve(laplace_release())
+
+
+def test_public_messages_are_free_and_never_refused() -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0))
+    assert spend(ledger, laplace_release())
+    public = Release.public(0, 0.0, "constant start")
+    assert ledger.reserve(public)
+    assert not ledger.commit(public, np.zeros(3))
+    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.1)
+
+
+def test_a_plain_message_makes_its_own_sender_infinite() -> None:
+    ledger = Ledger(2)
+    ledger.commit(Release.plain(1, 0.0), np.zeros(3))
+    ledger.commit(laplace_release(0))
+    for which in ("claimed", "basic", "kairouz", "tight"):
+        assert np.isfinite(ledger.epsilon(which, 1e-5)).tolist() == [True, False]
+
+
+def test_a_plain_message_does_not_fit_any_budget() -> None:
+    assert not Ledger(1, budget=Budget(epsilon=1e9, delta=0.5)).reserve(Release.plain(0, 0.0))
+    assert not Ledger(1, budget=Budget(epsilon=1e9, delta=0.5, by="tight"), updates=3).reserve(Release.plain(0, 0.0))
+
+
+@pytest.mark.parametrize("by", ["basic", "kairouz", "tight"])
+def test_an_agent_is_refused_before_it_overspends_and_the_others_are_not(by: str) -> None:
+    budget = Budget(epsilon=2.0, delta=1e-5, by=by)
+    ledger = Ledger(2, budget=budget, claimed_by=by)
+    granted = sum(spend(ledger, laplace_release()) for _ in range(100))
+    composed = basic if by == "basic" else lambda eps: kairouz(eps, 1e-5)
+    assert composed([0.1] * granted) <= 2.0 * (1 + 1e-9) < composed([0.1] * (granted + 1))
+    assert ledger.epsilon("claimed", 1e-5)[0] <= 2.0 * (1 + 1e-9)
+    assert spend(ledger, laplace_release(1))
+
+
+@pytest.mark.parametrize("by", ["gaussian", "tight"])
+def test_gaussian_releases_are_refused_at_the_exact_curve(by: str) -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=1.0, delta=1e-5, by=by))
+    granted = sum(spend(ledger, gaussian_release(multiplier=20.0)) for _ in range(200))
+    assert gaussian([20.0], 1e-5, [granted]) <= 1.0 < gaussian([20.0], 1e-5, [granted + 1])
+
+
+def test_a_budget_by_the_gaussian_curve_refuses_laplace_releases() -> None:
+    assert not Ledger(1, budget=Budget(epsilon=1.0, delta=1e-5, by="gaussian")).reserve(laplace_release())
+
+
+def test_claimed_deltas_use_up_the_budget_too() -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=100.0, delta=1e-5, by="basic"))
+    assert sum(spend(ledger, gaussian_release(delta=3e-6)) for _ in range(10)) == 3
+
+
+def test_an_agent_stops_after_its_planned_number_of_updates() -> None:
+    ledger = Ledger(2, budget=Budget(epsilon=1.0, delta=1e-5, by="tight"), updates=4)
+    assert [spend(ledger, laplace_release()) for _ in range(6)] == [True] * 4 + [False] * 2
+    assert spend(ledger, laplace_release(1))
+
+
+def test_a_reservation_holds_budget_until_it_is_cancelled() -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic"))
+    first, second, third = (laplace_release() for _ in range(3))
+    assert ledger.reserve(first)
+    assert ledger.reserve(first)
+    assert ledger.reserve(second)
+    assert not ledger.reserve(third)
+    ledger.cancel(second)
+    ledger.cancel(second)
+    assert ledger.reserve(third)
+    assert ledger.releases(0) == 0
+    assert ledger.verified(0.0)[0] == 0
+
+
+def test_cancelling_a_committed_release_gives_nothing_back() -> None:
+    ledger, release = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0)), laplace_release()
+    assert spend(ledger, release)
+    ledger.cancel(release)
+    assert not ledger.reserve(laplace_release())
+
+
+def test_what_is_sent_without_reservation_is_charged_all_the_same() -> None:
+    ledger = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0))
+    assert [ledger.commit(laplace_release()) for _ in range(3)] == [True] * 3
+    assert not ledger.reserve(laplace_release())
+    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.3)
+
+
+def test_the_claimed_epsilon_stands_beside_an_infinite_verified_one() -> None:
+    ledger = Ledger(1, claimed_by="kairouz")
+    for _ in range(100):
+        ledger.commit(laplace_release(verified=math.inf))
+    assert ledger.epsilon("claimed", 1e-5)[0] == pytest.approx(5.298109661767, rel=1e-9)
+    assert ledger.verified(1e-5)[0] == math.inf
+
+
+def test_strict_makes_assumed_public_inputs_infinite_but_leaves_the_claim() -> None:
+    ledger = Ledger(2, assumed_public=("step size",), strict=True, claimed_by="basic")
+    ledger.commit(laplace_release())
+    assert ledger.epsilon("claimed", 1e-5).tolist() == [pytest.approx(0.1), 0.0]
+    for which in ("basic", "kairouz", "tight", "gaussian"):
+        assert np.isinf(ledger.epsilon(which, 1e-5)).all()
+
+
+def test_strict_without_such_inputs_and_inputs_without_strict_change_nothing() -> None:
+    for ledger in (Ledger(1, strict=True), Ledger(1, assumed_public=("step size",))):
+        ledger.commit(laplace_release())
+        assert ledger.verified(0.0)[0] == pytest.approx(0.1)
+
+
+def test_epsilon_follows_later_releases_and_is_composed_once_per_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hushnet.protocols.privacy import ledger as module
+
+    calls = []
+    original = module.evaluate
+    monkeypatch.setattr(module, "evaluate", lambda *args: calls.append(args) or original(*args))
+    ledger = Ledger(50)
+    for agent in range(50):
+        ledger.commit(laplace_release(agent))
+    before = ledger.epsilon("basic", 0.0)
+    ledger.epsilon("basic", 0.0)
+    ledger.commit(laplace_release(7))
+    after = ledger.epsilon("basic", 0.0)
+    assert len(calls) == 2
+    assert before.tolist() == [0.1] * 50
+    assert after[7] == pytest.approx(0.2)
+    assert before[7] == 0.1
+
+
+def test_unknown_epsilons_are_refused() -> None:
+    ledger = Ledger(1)
+    ledger.commit(laplace_release())
+    with pytest.raises(ValueError, match="claimed, basic, kairouz, gaussian, tight"):
+        ledger.epsilon("renyi", 1e-5)  # type: ignore[arg-type]
+
+
+def test_the_frame_has_one_row_per_agent_and_charge() -> None:
+    ledger = Ledger(3)
+    for multiplier in (10.0, 10.0, 5.0):
+        ledger.commit(laplace_release(2, multiplier))
+    ledger.commit(Release.plain(0, 0.0))
+    frame = ledger.to_frame()
+    assert frame[["agent", "mechanism", "multiplier", "count"]].to_numpy().tolist() == [
+        [0, "none", 0.0, 1],
+        [2, "laplace", 5.0, 1],
+        [2, "laplace", 10.0, 2],
+    ]
+    assert list(frame.columns) == list(Ledger(1).to_frame().columns)
+    assert frame["sensitivity_source"].tolist()[1:] == ["clip", "clip"]

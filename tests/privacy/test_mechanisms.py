@@ -1,0 +1,110 @@
+"""Releases and their noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hushnet.protocols.privacy.mechanisms import Mechanism, Release, draw_noise
+
+
+def noisy(mechanism: Mechanism, scale: float, *, sensitivity: float = 2.0, verified: float = 2.0) -> Release:
+    norm = "l1" if mechanism == "laplace" else "l2"
+    return Release(0, 1.5, mechanism, norm, sensitivity, "clip", verified, scale, 1.0, 0.0, 3)
+
+
+def test_a_multiplier_is_noise_scale_over_proved_sensitivity() -> None:
+    release = noisy("laplace", 6.0, sensitivity=2.0, verified=3.0)
+    assert release.multiplier == 2.0
+    assert release.claimed_multiplier == 3.0
+
+
+def test_an_unbounded_sensitivity_protects_nothing_and_a_zero_one_costs_nothing() -> None:
+    assert noisy("gaussian", 5.0, verified=math.inf).multiplier == 0
+    assert noisy("gaussian", 5.0, verified=0.0).multiplier == math.inf
+    assert noisy("laplace", 0.0, verified=0.0).multiplier == math.inf
+
+
+def test_a_public_release_costs_nothing_and_a_plain_one_everything() -> None:
+    public, plain = Release.public(1, 0.0, "constant start"), Release.plain(1, 0.0)
+    assert (public.multiplier, public.claimed_multiplier, public.claimed_epsilon) == (math.inf, math.inf, 0.0)
+    assert (plain.multiplier, plain.claimed_multiplier, plain.claimed_epsilon) == (0.0, 0.0, math.inf)
+
+
+def test_two_releases_with_the_same_fields_are_different_events() -> None:
+    assert noisy("laplace", 1.0) != noisy("laplace", 1.0)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [noisy("laplace", 0.0), noisy("gaussian", 0.0), Release.plain(0, 0.0), Release.public(0, 0.0, "start")],
+)
+def test_zero_noise_keeps_every_bit_and_draws_nothing(release: Release) -> None:
+    rng = np.random.default_rng(7)
+    before = rng.bit_generator.state
+    vector = np.array([-0.0, 1e-310, 1.0, -np.inf, 3.14])
+    assert release.perturb(vector, rng=rng).tobytes() == vector.tobytes()
+    assert rng.bit_generator.state == before
+
+
+def test_perturbing_leaves_the_exact_vector_alone() -> None:
+    vector = np.ones(4)
+    released = noisy("laplace", 1.0).perturb(vector, rng=np.random.default_rng(1))
+    assert (vector == 1).all()
+    assert (released != 1).all()
+
+
+def test_the_same_stream_gives_the_same_noise() -> None:
+    first, second = (draw_noise("gaussian", (2, 3), 1.5, rng=np.random.default_rng(5)) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+    assert first.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "variance", "absolute", "fourth"),
+    [("laplace", 2 * 0.7**2, 0.7, 24 * 0.7**4), ("gaussian", 0.7**2, 0.7 * math.sqrt(2 / math.pi), 3 * 0.7**4)],
+)
+def test_noise_has_the_moments_of_its_distribution(
+    mechanism: Mechanism, variance: float, absolute: float, fourth: float
+) -> None:
+    # Seed 2018, 200,000 draws; three two-sided tests at 6 standard errors: false alarm below 1e-8 each.
+    count = 200_000
+    noise = draw_noise(mechanism, count, 0.7, rng=np.random.default_rng(2018))
+    assert abs(noise.mean()) < 6 * math.sqrt(variance / count)
+    assert abs(np.abs(noise).mean() - absolute) < 6 * math.sqrt((variance - absolute**2) / count)
+    assert abs((noise**2).mean() - variance) < 6 * math.sqrt((fourth - variance**2) / count)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scale": -1.0},
+        {"scale": math.inf},
+        {"scale": math.nan},
+        {"sampling": 0.0},
+        {"norm": "l2"},
+        {"norm": None},
+        {"claimed_delta": 1.0},
+        {"claimed_epsilon": -0.1},
+        {"sensitivity": -1.0},
+        {"verified_sensitivity": math.nan},
+    ],
+)
+def test_a_release_out_of_range_is_refused(changes: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {
+        "agent": 0,
+        "time": 0.0,
+        "mechanism": "laplace",
+        "norm": "l1",
+        "sensitivity": 1.0,
+        "sensitivity_source": "clip",
+        "verified_sensitivity": 1.0,
+        "scale": 1.0,
+        "claimed_epsilon": 1.0,
+        "claimed_delta": 0.0,
+        "recipients": 1,
+    }
+    with pytest.raises(ValueError, match="release"):
+        Release(**{**fields, **changes})

@@ -1,0 +1,193 @@
+"""The contract carries five families of protocols, and its tests catch protocols that break it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols.base import Layout, MessageKind, Out, Protocol
+from hushnet.protocols.baselines import Local
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.simulator.contract import AGENTS, Bench, ContractViolation, check_contract, protocol_parameters, run_small
+
+from .sketches import (
+    FAMILIES,
+    NeighbourBarrier,
+    PairwiseExchange,
+    PassiveBroadcast,
+    SketchParameters,
+    Star,
+    UnevenParties,
+)
+
+NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_of_protocols_fits_the_contract(family):
+    check_contract(FAMILIES[family], {})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "parameters"),
+    [
+        (Local, {}),
+        (CoordinateDescent, {"mu": 0.5}),
+        (CoordinateDescent, {"mu": 0.5, "start": "local", "updates": 4, "confidence": "relative"}),
+        (CoordinateDescent, {"mu": 0.5, "privacy": NOISY}),
+        (CoordinateDescent, {"mu": 0.5, "radius": 0.5, "privacy": {**NOISY, "mechanism": "gaussian"}}),
+    ],
+)
+def test_shipped_protocols_fit_the_contract(protocol, parameters):
+    check_contract(protocol, parameters)
+
+
+def test_a_pairwise_session_keeps_the_mean_and_its_two_ends_agree():
+    bench = Bench(PairwiseExchange, protocol_parameters(PairwiseExchange, {}))
+    before = bench.state.agent["model"].rows.mean(axis=0).copy()
+    caller, protocol = 0, bench.protocol
+    callee = int(bench.views[caller].neighbours[1])
+    back = int(np.searchsorted(bench.views[callee].neighbours, caller))
+    [request] = bench.take(lambda view, out: protocol.offer(view, 1, out), caller)
+    [reply] = bench.take(lambda view, out: protocol.accept(view, back, request.vector, out), callee)
+    protocol.finish(bench.views[caller], 1, reply.vector)
+    models = bench.state.agent["model"].rows
+    np.testing.assert_allclose(models.mean(axis=0), before, atol=1e-15)
+    np.testing.assert_allclose(models[caller], models[callee], atol=1e-15)
+    np.testing.assert_allclose(bench.views[caller].edge["moved"][1], -bench.views[callee].edge["moved"][back])
+
+
+def test_barrier_rounds_by_hand_are_powers_of_the_averaging_matrix():
+    bench = Bench(NeighbourBarrier, protocol_parameters(NeighbourBarrier, {}))
+    adjacency = np.eye(AGENTS)
+    adjacency[bench.graph.tails, bench.graph.heads] = 1
+    matrix = adjacency / adjacency.sum(axis=1, keepdims=True)
+    expected = bench.state.agent["model"].rows.copy()
+    for agent in range(AGENTS):
+        bench.deliver(agent, bench.take(bench.protocol.start, agent)[0], order=1000)
+    for round_number in range(3):
+        expected = matrix @ expected
+        sent = [bench.take(bench.protocol.wake, agent)[0] for agent in range(AGENTS)]
+        for agent in range(AGENTS):
+            bench.deliver(agent, sent[agent], order=1001 + round_number)
+    np.testing.assert_allclose(bench.state.agent["model"].rows, expected, atol=1e-14)
+
+
+def test_a_star_centre_reacts_to_arrivals_and_its_parties_learn_the_total():
+    world = run_small(Star, SketchParameters(kind="sketch"))
+    centre_knows = world.state.agent["total"][0][0]
+    parties = world.setting.graph.neighbours(0)
+    assert centre_knows == world.setting.task.train.counts[parties].sum()
+    assert all(world.state.agent["total"][int(i)][0] == centre_knows for i in parties)
+
+
+def test_parties_of_different_widths_send_vectors_of_their_own_length():
+    world = run_small(UnevenParties, SketchParameters(kind="sketch"))
+    assert {len(world.state.agent["model"][i]) for i in range(AGENTS)} == {1, 2, 3}
+    assert world.traffic.bytes.sent != 8 * 3 * world.traffic.links.sent
+    assert world.protocol.models(world.state) is None
+
+
+class PeeksAtNeighbours(PassiveBroadcast):
+    """Reads another agent's data."""
+
+    def wake(self, view, out):
+        other = self.problem.task.train.shard((view.agent + 1) % self.problem.task.agents)
+        view.state["model"][:] = other.features.sum(axis=0)
+        out.send("model", view.state["model"], out.plain())
+
+
+class WritesElsewhere(PassiveBroadcast):
+    """Changes its own data."""
+
+    def wake(self, view, out):
+        view.data.features[:] = 0.0
+        out.send("model", view.state["model"], out.plain())
+
+
+class CallsDataPublic(PassiveBroadcast):
+    """Sends the mean of its rows as if that were public."""
+
+    def wake(self, view, out):
+        out.send("model", view.data.features.mean(axis=0), out.public("an average is harmless"))
+
+
+class NoisyAtZero(CoordinateDescent):
+    """Draws noise although there is none to draw."""
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        if self.privacy is not None:
+            view.state["model"] += 1e-12
+
+
+@pytest.mark.parametrize(
+    ("protocol", "complaint"),
+    [
+        (PeeksAtNeighbours, "from something outside its own data"),
+        (WritesElsewhere, "writes what is not its own"),
+        (CallsDataPublic, "depends on the agent's data"),
+        (NoisyAtZero, "differs from the protocol without noise"),
+    ],
+)
+def test_the_contract_tests_catch(protocol, complaint):
+    with pytest.raises(ContractViolation, match=complaint):
+        check_contract(protocol, {})
+
+
+@pytest.fixture
+def outlet():
+    bench = Bench(PassiveBroadcast, protocol_parameters(PassiveBroadcast, {}))
+    return bench.views[0], bench.out(bench.views[0])
+
+
+def test_no_message_leaves_without_a_release(outlet):
+    view, out = outlet
+    with pytest.raises(TypeError, match="needs a Release"):
+        out.send("model", view.state["model"], None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "to", "complaint"),
+    [
+        ("modle", 3, None, "not a message kind"),
+        ("model", 2, None, "carries 3 numbers, got 2"),
+        ("model", 3, 2, "not a neighbour"),
+    ],
+)
+def test_a_message_that_does_not_fit_is_refused(outlet, kind, width, to, complaint):
+    _, out = outlet
+    with pytest.raises(ValueError, match=complaint):
+        out.send(kind, np.zeros(width), out.plain(), to=to)
+
+
+def test_a_sent_vector_is_a_copy_that_nobody_can_write(outlet):
+    view, out = outlet
+    out.send("model", view.state["model"], out.plain())
+    before = out.sent[0].vector.copy()
+    view.state["model"] += 1.0
+    np.testing.assert_array_equal(out.sent[0].vector, before)
+    with pytest.raises(ValueError, match="read-only"):
+        out.sent[0].vector[0] = 1.0
+
+
+def test_an_inbox_cannot_be_written_by_a_step(outlet):
+    view, _ = outlet
+    with pytest.raises(ValueError, match="read-only"):
+        view.received("model")[0, 0] = 1.0
+
+
+def test_a_neighbour_never_heard_shows_the_agents_own_model():
+    class Silent(PassiveBroadcast):
+        def start(self, view, out):
+            view.state["model"][:] = view.agent
+
+    world = run_small(Silent, SketchParameters(kind="sketch"), time=0.0)
+    np.testing.assert_array_equal(world.views[2].received("model"), np.full((2, 3), 2.0))
+    assert not world.views[2].heard("model").any()
+
+
+def test_a_protocol_that_needs_rounds_is_refused_with_a_sentence():
+    with pytest.raises(Exception, match="needs rounds, which the reference engine does not run yet"):
+        run_small(NeighbourBarrier, SketchParameters(kind="sketch"))
+
+

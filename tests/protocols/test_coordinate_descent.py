@@ -1,0 +1,264 @@
+"""Coordinate descent, plain and private, against the equations of Bellet et al. 2018."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import InputError
+from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.privacy.accounting import kairouz
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract import run_small, small_graph, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.world import Setting, Stop, World
+from pydantic import ValidationError
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-3}
+
+
+def parameters(**fields) -> CoordinateDescentParameters:
+    return CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", **fields})
+
+
+def private(**fields) -> dict:
+    return {"mechanism": "laplace", "budget": BUDGET, "updates": 3, "sensitivity": "clip", "clip": 1.0, **fields}
+
+
+def world_of(task: Task, spec: CoordinateDescentParameters, **stop) -> World:
+    setting = Setting(
+        task=task,
+        graph=small_graph(task.agents),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(),
+        availability=Always(kind="always"),
+        stop=Stop(**(stop or {"updates": 3})),
+        draws=Draws(7),
+    )
+    return World(setting, CoordinateDescent, spec)
+
+
+class EveryStep:
+    """Checks the models before and after every single step."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._before: tuple[int, np.ndarray] | None = None
+
+    def _close(self, world: World) -> None:
+        if self._before is not None:
+            agent, models = self._before
+            self.steps.append((agent, models, world.protocol.models(world.state).copy()))
+
+    def woke(self, world, agent):
+        self._close(world)
+        self._before = (agent.index, world.protocol.models(world.state).copy())
+
+    def sent(self, world, message, delay, lost):
+        pass
+
+    def arrived(self, world, message, up, newest):
+        pass
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_every_step_moves_by_the_block_gradient_over_its_smoothness_and_descends(loss):
+    """theta_i moves by exactly -g_i / L_i and Q drops by at least |g_i|^2 / (2 L_i) (proposition 1)."""
+    base = small_task()
+    task = Task(**{**base.__dict__, "loss": LOSSES[loss]})
+    world = world_of(task, parameters(mu=0.7, confidence="relative"), updates=10)
+    world.observer = steps = EveryStep()
+    world.run()
+    objective, graph = world.protocol.objective(), world.setting.graph
+    assert len(steps.steps) > 50
+    for agent, before, after in steps.steps:
+        smooth = spectral_smoothness(task.train.shard(agent).features, task.loss, float(task.regularisation[agent]))
+        trust = 0.7 * world.protocol.confidence[agent]
+        lipschitz = graph.strengths[agent] * (1 + trust * (smooth if len(task.train.shard(agent)) else 0.0))
+        gradient = objective.gradient(before)[agent]
+        np.testing.assert_allclose(after[agent] - before[agent], -gradient / lipschitz, atol=1e-13)
+        drop = objective.value(before) - objective.value(after)
+        assert drop >= gradient @ gradient / (2 * lipschitz) - 1e-12
+
+
+def test_confidence_is_the_number_of_rows_or_its_share_or_a_list():
+    task = small_task()
+    counts = task.train.counts
+    for confidence, expected in (
+        ("count", counts),
+        ("relative", counts / counts.max()),
+        ([0.5] * 6, np.where(counts > 0, 0.5, 0.0)),
+    ):
+        world = world_of(task, parameters(confidence=confidence))
+        np.testing.assert_array_equal(world.protocol.confidence, expected)
+    with pytest.raises(InputError, match="one for each of the 6 agents") as caught:
+        world_of(task, parameters(confidence=[1.0]))
+    assert caught.value.field == ("confidence",)
+
+
+def test_an_agent_stops_after_its_updates():
+    world = world_of(small_task(), parameters(updates=4), time=100.0)
+    world.run()
+    assert [agent.updates for agent in world.agents] == [4] * 6
+    assert world.traffic.messages == 24
+
+
+def test_a_private_agent_stops_after_its_planned_updates_and_has_spent_its_budget_exactly():
+    world = world_of(small_task(empty=False), parameters(privacy=private()), time=100.0)
+    world.run()
+    assert [agent.updates for agent in world.agents] == [3] * 6
+    np.testing.assert_allclose(world.ledger.epsilon("claimed", 1e-3), 1.0, rtol=1e-9)
+    assert (world.ledger.epsilon("tight", 1e-3) <= 1.0 + 1e-9).all()
+
+
+def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
+    spec = parameters(privacy=private())
+    world = world_of(small_task(empty=False), spec, time=50.0)
+    world.protocol.limit = 1000
+    world.ledger._updates = math.inf
+    world.run()
+    assert max(agent.updates for agent in world.agents) == 3
+    assert (world.ledger.epsilon("claimed", 1e-3) <= 1.0 + 1e-6).all()
+
+
+def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
+    """Laplace scale 2 C / (eps m), times alpha mu c_i on the model; 40,000 draws, false alarm below 1e-6 at seed 7."""
+    rng = np.random.default_rng(7)
+    p = 40_000
+    base = small_task(2, empty=False)
+    task = Task(
+        **{
+            **base.__dict__,
+            "train": type(base.train)(np.zeros((len(base.train.labels), p)), base.train.labels, base.train.offsets),
+            "test": type(base.test)(np.zeros((2, p)), base.test.labels, base.test.offsets),
+        }
+    )
+    del rng
+    spec = parameters(mu=0.3, smoothness="data", privacy=private(updates=1, budget={"epsilon": 0.5, "delta": 0.0}))
+    setting = Setting(
+        task, small_graph(2), Poisson(kind="poisson"), NetworkParameters(), Always(kind="always"), Stop(updates=1), Draws(7)
+    )
+    world = World(setting, CoordinateDescent, spec)
+    world.run()
+    first = int(np.argmin([world.views[i].now for i in range(2)]))
+    m = task.train.counts[first]
+    alpha, pull = world.state.agent["alpha"][first][0], world.state.agent["pull"][first][0]
+    noise = world.state.agent["model"][first] / (alpha * pull)
+    scale = 2 * 1.0 / (0.5 * m)
+    assert abs(np.abs(noise).mean() / scale - 1) < 5 / math.sqrt(p)
+    assert abs(noise.var() / (2 * scale**2) - 1) < 5 * math.sqrt(5 / p)
+
+
+def test_claimed_sensitivity_keeps_the_proved_one_beside_it():
+    """Cube points of dimension 3 have l1 norm up to 3, so the claimed L0 = 1 is three times too small."""
+    claims = {"mechanism": "laplace", "budget": BUDGET, "updates": 3, "sensitivity": "claimed"}
+    world = world_of(small_task(empty=False), parameters(privacy=claims), time=50.0)
+    world.run()
+    claimed, verified = world.ledger.epsilon("claimed", 1e-3), world.ledger.epsilon("tight", 1e-3)
+    np.testing.assert_allclose(claimed, 1.0, rtol=1e-9)
+    assert (verified > 2.5).all()
+    assert math.isinf(world_of(_unbounded(), parameters(smoothness="data", privacy=claims)).protocol.noise.sensitivities(3)[1])
+
+
+def _unbounded() -> Task:
+    return Task(**{**small_task(empty=False).__dict__, "bounds": {}})
+
+
+def test_data_check_refuses_rows_outside_the_declared_radius():
+    checked = private(sensitivity="data_check", clip=None, radius=0.1)
+    world = world_of(small_task(empty=False), parameters(privacy=checked))
+    with pytest.raises(InputError, match="above the declared radius 0.1") as caught:
+        world.run()
+    assert caught.value.field == ("privacy", "radius")
+    world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})).run()
+
+
+def test_data_check_needs_a_loss_with_bounded_slope():
+    task = Task(**{**small_task(empty=False).__dict__, "loss": LOSSES["squared"]})
+    with pytest.raises(InputError, match="needs a loss with bounded slope"):
+        world_of(task, parameters(privacy=private(sensitivity="data_check", clip=None, radius=3.0)))
+
+
+def test_a_private_run_that_starts_from_local_models_is_refused_with_the_reason():
+    with pytest.raises(ValidationError, match="holds only for a start that does not depend on the data"):
+        parameters(start="local", privacy=private())
+    zero = {"mechanism": "laplace", "multiplier": 0.0, "sensitivity": "claimed"}
+    assert parameters(start="local", privacy=zero).start == "local"
+
+
+def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
+    task = small_task(empty=False)
+    world = world_of(task, parameters(privacy=private(), radius=0.5))
+    world.run()
+    smooth = public_smoothness(0.5, task.loss, float(task.regularisation[2]))
+    pull = 0.04 * task.train.counts[2]
+    assert world.state.agent["alpha"][2][0] == 1 / (1 + pull * smooth)
+    assert not any("step sizes" in item for item in world.assumed_public)
+    leaky = world_of(task, parameters(privacy=private(), smoothness="data"))
+    assert any("step sizes" in item for item in leaky.assumed_public)
+
+
+def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
+    spec = parameters(privacy=private(strict=True), smoothness="data")
+    world = world_of(small_task(empty=False), spec, time=20.0)
+    world.run()
+    assert np.isinf(world.ledger.epsilon("tight", 1e-3)).all()
+    assert np.isfinite(world.ledger.epsilon("claimed", 1e-3)).all()
+
+
+def test_public_smoothness_without_a_bound_on_the_rows_asks_for_a_radius():
+    with pytest.raises(InputError, match="set radius"):
+        world_of(_unbounded(), parameters(privacy=private()))
+
+
+def test_rows_are_clipped_to_the_radius():
+    world = world_of(small_task(empty=False), parameters(radius=0.5))
+    assert all(np.linalg.norm(view.data.features, axis=1).max() <= 0.5 + 1e-12 for view in world.views)
+
+
+@pytest.mark.parametrize("allocation", ["proposition2", "late"])
+def test_allocation_spends_the_budget_in_the_stated_order(allocation):
+    world = world_of(small_task(empty=False), parameters(mu=5.0, privacy=private(allocation=allocation, updates=5)))
+    epsilons = world.protocol.noise.plans[0].epsilons
+    rising = np.diff(epsilons) > 0
+    assert rising.all() if allocation == "late" else not rising.any()
+    assert kairouz(epsilons, 1e-3) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_an_oracle_schedule_uses_the_true_global_indices():
+    spec = parameters(mu=5.0, privacy=private(allocation="late", updates=4, oracle_schedule=True))
+    world = world_of(small_task(empty=False), spec, updates=4)
+    order: list[int] = []
+    world.observer = steps = EveryStep()
+    indices = world._oracle()(4)
+    world.setting.stop.__class__  # noqa: B018 - the run below must make every agent's first four wake-ups
+    plain = world_of(small_task(empty=False), parameters(), updates=4)
+    plain.observer = steps
+    plain.run()
+    order = [agent for agent, _, _ in steps.steps]
+    for agent in range(6):
+        seen = [rank for rank, woken in enumerate(order) if woken == agent][:4]
+        np.testing.assert_array_equal(indices[agent][: len(seen)], seen)
+    assert len(world.protocol.noise.plans) == 6
+
+
+def test_an_agent_alone_converges_to_its_local_model():
+    from hushnet.agents.objectives import local_models
+
+    spec = parameters(mu=1.0, confidence="count")
+    world = run_small(CoordinateDescent, spec, agents=1, empty=False, time=3000.0)
+    np.testing.assert_allclose(world.state.agent["model"].rows, local_models(world.setting.task), atol=1e-8)
+
+
+def test_an_agent_without_data_averages_its_neighbours_and_reveals_nothing():
+    spec = parameters(privacy=private())
+    world = world_of(small_task(), spec, time=20.0)
+    world.run()
+    assert world.setting.task.train.counts[0] == 0
+    assert world.ledger.epsilon("tight", 1e-3)[0] == 0
+    assert local_gradient(np.ones(3), world.views[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]

@@ -118,7 +118,7 @@ class Bench:
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
-        self.data = [_copied(self.protocol.local_data(self.task.train.shard(i))) for i in range(AGENTS)]
+        self.data = [_copied(self.protocol.local_data(i, self.task.train.shard(i))) for i in range(AGENTS)]
         draws = Draws(seed)
         self.views = [
             View(
@@ -188,6 +188,21 @@ class Bench:
 
     def _width(self, kind: str, agent: int) -> int:
         return len(self.inbox.values[kind][self.graph.edges_of(agent).start])
+
+    def take(self, step: Callable[[View, Out], None], agent: int) -> list[Sent]:
+        """One step of an agent by hand; what it sent is not delivered."""
+        out = self.out(self.views[agent])
+        step(self.views[agent], out)
+        return out.sent
+
+    def deliver(self, agent: int, sent: Sent, order: int) -> None:
+        """Put a message of an agent into the inboxes of those that it was sent to."""
+        own = self.graph.edges_of(agent)
+        for edge in range(own.start, own.stop):
+            receiver, slot = int(self.graph.heads[edge]), int(self.graph.reverse[edge])
+            if sent.to is None or receiver in sent.to:
+                size = 8 * len(sent.vector)
+                self.inbox.put(Message(agent, receiver, sent.kind, sent.vector, float(order), order, order, slot, size))
 
     def owned(self, agent: int) -> dict[str, NDArray[np.float64]]:
         """Copies of the blocks that an agent may write."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,6 @@ from ..agents.graph import Graph
 from ..agents.objectives import Objective, cached_minimum, row_scores
 from ..agents.tasks.base import Task
 from .world import World
-
-METRICS = ("objective", "accuracy", "rmse", "epsilon", "traffic", "age", "updates")
-"""Names that a scenario's ``record.metrics`` may use, besides a user's own functions."""
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
@@ -64,7 +60,7 @@ class Recorder:
     Parameters
     ----------
     metrics : sequence of str
-        From `METRICS`.
+        From `hushnet.simulator.scenario.METRICS`.
     own : mapping of str to callable
         A user's own metrics by name.
     objective : Objective, optional
@@ -75,6 +71,8 @@ class Recorder:
         Where exact minima are kept between processes.
     protocol, seed : str, int
         Labels of the rows.
+    on_sample : callable, optional
+        Called with the world after every sample, for progress.
     """
 
     def __init__(
@@ -87,10 +85,11 @@ class Recorder:
         cache_dir: Path | None = None,
         protocol: str = "",
         seed: int = 0,
+        on_sample: Callable[[World], None] | None = None,
     ) -> None:
         self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
         self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
-        self.samples = 0
+        self.samples, self.on_sample = 0, on_sample
         self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
         self._last: tuple[float, int] | None = None
         self._first_objective: float | None = None
@@ -115,6 +114,8 @@ class Recorder:
         head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
         for metric, statistic, value in self._measure(world, final=final):
             self._rows.append((*head, metric, statistic, float(value)))
+        if self.on_sample:
+            self.on_sample(world)
         self._check_objective(world)
 
     def trace(self) -> pd.DataFrame:

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol as Structural
+from typing import Any
+from typing import Protocol as Structural
 
 import numpy as np
 import simpy
@@ -22,7 +23,6 @@ from ..agents.blocks import State
 from ..agents.errors import Divergence, InputError
 from ..agents.graph import Graph
 from ..agents.inbox import Inbox, Message
-from ..agents.parameters import Parameters
 from ..agents.tasks.base import Task
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from ..protocols.privacy.ledger import Ledger
@@ -30,8 +30,8 @@ from .network import Network, NetworkParameters
 from .randomness import Draws, Purpose, quantise, stable_ids
 from .traffic import Traffic
 
-ATTEMPTS = 2**16
-"""Leg of a message = attempt within the tick times this, plus the rank of its kind."""
+KINDS = 2**8
+"""Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,12 @@ class World:
         self.numbers = stable_ids(task.ids)
         self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
+        self.network.check_links(graph.tails, graph.heads)
         self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle()))
         self._check_traits()
         self.layout = self.protocol.layout()
+        if len(self.layout.messages) > KINDS:
+            raise ValueError(f"a protocol has at most {KINDS} kinds of messages, got {len(self.layout.messages)}")
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         self.inbox = Inbox(graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
         self.kinds = {kind: rank for rank, kind in enumerate(self.layout.messages)}
@@ -156,13 +159,15 @@ class World:
         self.activations = 0
         self.ended = ""
         self._order = 0
-        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {})] * graph.agents
+        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in range(graph.agents)]
         self._stopped = self.env.event()
         self._keeps_every = self.protocol.traits.inbox == "every"
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self._step) for i in range(graph.agents)]
         self._active = self._short = graph.agents
         self.views = [self._view(i) for i in range(graph.agents)]
-        self._last_sent: list[dict[str, tuple[Sent, float, int]]] = [{} for _ in range(graph.agents)]
+        self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
+            {} for _ in range(graph.agents)
+        ]
 
     @property
     def now(self) -> float:
@@ -214,20 +219,21 @@ class World:
             self.layout,
             self.state,
             self.inbox,
-            data=self.protocol.local_data(self.setting.task.train.shard(index)),
+            data=self.protocol.local_data(index, self.setting.task.train.shard(index)),
             stream=self._stream,
             unheard=unheard,
         )
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
-        return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]))
+        return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]), self.agents[agent].reactions)
 
     def _check_traits(self) -> None:
         traits = self.protocol.traits
         if traits.trigger == "round" or traits.exchange == "pairwise":
             what = "rounds" if traits.trigger == "round" else "pairwise exchange"
             raise InputError(
-                f"the protocol {self.protocol.parameters.kind!r} needs {what}, which the reference engine does not run yet",
+                f"the protocol {self.protocol.parameters.kind!r} needs {what}, which the reference engine "
+                "does not run yet",
                 field=("protocols",),
             )
 
@@ -243,11 +249,11 @@ class World:
                 now = 0.0
                 for tick in range(updates):
                     now = own[tick] = self.clock.next_time(agent, tick, now)
-            horizon = [float(own[-1]) for own in times]
+            horizon = float(times[:, -1].max())
             every = []
             for agent in range(len(times)):
                 now, tick = 0.0, 0
-                while (now := self.clock.next_time(agent, tick, now)) <= max(horizon) and not math.isinf(now):
+                while (now := self.clock.next_time(agent, tick, now)) <= horizon and not math.isinf(now):
                     every.append((now, agent))
                     tick += 1
             every.sort()
@@ -288,6 +294,8 @@ class World:
         for time, up in timeline:
             yield At(self.env, time, AVAILABILITY)
             agent.up = up
+        if not agent.up:
+            agent.silent = True
 
     def _life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
         """An agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
@@ -299,9 +307,9 @@ class World:
                 self._start(agent)
                 self._exchange_start(agent, joining=True)
         if leave < math.inf:
-            yield At(self.env, max(leave, self.env.now), AVAILABILITY)
-            agent.present = False
-            agent.silent = True
+            gone = At(self.env, max(leave, self.env.now), AVAILABILITY)
+            gone.callbacks.append(lambda _: self._leave(agent))  # type: ignore[union-attr]
+            yield clock | gone
         else:
             yield clock
         self._active -= 1
@@ -309,15 +317,19 @@ class World:
             self._short -= 1
         self._check_finished()
 
+    def _leave(self, agent: Agent) -> None:
+        agent.present = False
+        agent.silent = True
+
     def _start(self, agent: Agent) -> None:
         view = self.views[agent.index]
         view.now, view.tick = self.env.now, agent.tick
         out = Out(view, self.layout, self.ledger.reserve)
         self.protocol.start(view, out)
-        agent.silent = out.silent
+        agent.silent = agent.silent or out.silent
         self._check_finite(agent)
         for sent in out.sent:
-            self._last_sent[agent.index][sent.kind] = (sent, self.env.now, -1)
+            self._remember(agent, sent, -1)
 
     def _exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell the neighbours an agent's start, and a joining agent what its neighbours sent last, reliably."""
@@ -331,8 +343,15 @@ class World:
                 if joining:
                     self._tell(neighbour, agent.index, slot)
 
+    def _remember(self, agent: Agent, sent: Sent, tick: int) -> None:
+        """Keep the last message of each kind and address, the newest at the end."""
+        last = self._last_sent[agent.index]
+        last.pop((sent.kind, sent.to), None)
+        last[sent.kind, sent.to] = (sent, self.env.now, tick)
+
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        for kind, (sent, sent_at, tick) in self._last_sent[sender].items():
+        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
+        for kind, (sent, sent_at, tick) in meant.items():
             self.ledger.commit(sent.release, sent.vector)
             size = self.network.size(len(sent.vector))
             self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
@@ -360,7 +379,7 @@ class World:
         slots = self.setting.graph.edges_of(agent.index)
         for sent in out.sent:
             self.ledger.commit(sent.release, sent.vector)
-            self._last_sent[agent.index][sent.kind] = (sent, self.env.now, agent.tick)
+            self._remember(agent, sent, agent.tick)
             edges = np.arange(slots.start, slots.stop)
             if sent.to is not None:
                 edges = edges[np.isin(self.setting.graph.heads[slots], sent.to)]
@@ -400,10 +419,10 @@ class World:
         attempts = [made.get((rank, receiver), 0) for receiver in receivers.tolist()]
         made.update({(rank, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
         if len(set(attempts)) == 1:
-            leg = attempts[0] * ATTEMPTS + rank
+            leg = attempts[0] * KINDS + rank
             return self.network.fates(agent.index, receivers, agent.tick, leg, self.env.now, size)
         parts = [
-            self.network.fates(agent.index, receivers[k : k + 1], agent.tick, a * ATTEMPTS + rank, self.env.now, size)
+            self.network.fates(agent.index, receivers[k : k + 1], agent.tick, a * KINDS + rank, self.env.now, size)
             for k, a in enumerate(attempts)
         ]
         return np.concatenate([delay for delay, _ in parts]), np.concatenate([lost for _, lost in parts])
@@ -425,11 +444,13 @@ class World:
     def _react(self, agent: Agent, message: Message) -> None:
         view = self.views[agent.index]
         view.now, view.tick, view.updates = self.env.now, agent.tick, agent.updates
+        agent.reactions += 1
         out = Out(view, self.layout, self.ledger.reserve)
         self.protocol.receive(view, message, out)
         agent.silent = out.silent
         self._check_finite(agent)
         self._dispatch(agent, out)
+        self._check_vectors()
 
     def _next_order(self) -> int:
         self._order += 1
@@ -454,11 +475,14 @@ class World:
             self.recorder.sample(self, final=False)
         if stop.activations is not None and self.activations >= stop.activations:
             self._stop("the activations were reached")
-        if stop.vectors is not None and self.traffic.vectors >= stop.vectors:
-            self._stop("the vectors were sent")
+        self._check_vectors()
         if stop.updates is not None and agent.updates == stop.updates:
             self._short -= 1
             self._check_finished()
+
+    def _check_vectors(self) -> None:
+        if self.setting.stop.vectors is not None and self.traffic.vectors >= self.setting.stop.vectors:
+            self._stop("the vectors were sent")
 
     def _check_finished(self) -> None:
         """End once everybody has made the updates asked for or, without a time to run to, can never step again."""

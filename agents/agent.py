@@ -61,13 +61,14 @@ class Agent:
         Steps that it has completed.
     """
 
-    __slots__ = ("index", "next_time", "present", "reactions", "silent", "step", "tick", "up", "updates")
+    __slots__ = ("index", "next_time", "present", "reactions", "silent", "started", "step", "tick", "up", "updates")
 
     def __init__(
         self, index: int, *, next_time: Callable[[int, int, float], float], step: Callable[[Agent], None]
     ) -> None:
         self.index, self.next_time, self.step = index, next_time, step
         self.present = False
+        self.started = False
         self.up = False
         self.silent = False
         self.tick = -1

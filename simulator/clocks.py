@@ -190,18 +190,24 @@ class Recorded(Parameters):
         """The clock of these agents."""
         position = {str(name): index for index, name in enumerate(ids)}
         order: Sequence[int | str] = self.order or []
-        where = ("clock", "order")
+        where, prefix = ("clock", "order"), ""
         if self.path is not None:
-            where = ("clock", "path")
             file = (base or Path()) / self.path
+            where, prefix = ("clock", "path"), f"{file}:{{line}}: "
             try:
-                order = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+                order = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{file}: cannot be read as a list of agent ids ({error})", field=where) from error
-        unknown = next((name for name in order if str(name) not in position), None)
-        if unknown is not None:
-            raise InputError(f"{unknown!r} is not the id of an agent of this task", field=where)
-        return RecordedClock([position[str(name)] for name in order], len(ids), self.spacing)
+        known = []
+        for line, name in enumerate(order, start=1):
+            if self.path is not None and not name:
+                continue
+            if str(name) not in position:
+                raise InputError(
+                    f"{prefix.format(line=line)}{name!r} is not the id of an agent of this task", field=where
+                )
+            known.append(position[str(name)])
+        return RecordedClock(known, len(ids), self.spacing)
 
 
 CLOCKS: dict[str, type[Parameters]] = {"poisson": Poisson, "periodic": Periodic, "recorded": Recorded}

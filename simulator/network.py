@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..agents.errors import InputError
 from ..agents.files import number, read_rows
 from ..agents.parameters import Parameters
-from .randomness import QUANTUM, Draws, Purpose
+from .randomness import QUANTUM, Draws, Purpose, quantise
 
 
 class Latency(Parameters, ABC):
@@ -127,7 +127,12 @@ class Matrix(Parameters):
             delay = number(row["delay"], line, "delay", where)
             if delay < 0:
                 raise InputError(f"{line}: delay {delay} must be at least 0", field=where)
-            delays[position[row["sender"]], position[row["receiver"]]] = delay
+            link = position[row["sender"]], position[row["receiver"]]
+            if link in delays:
+                raise InputError(
+                    f"{line}: the link from {row['sender']!r} to {row['receiver']!r} is listed twice", field=where
+                )
+            delays[link] = delay
         return delays
 
 
@@ -226,6 +231,20 @@ class Network:
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
         self._links: dict[tuple[int, int], _LinkState] = {}
 
+    def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
+        """Raise an `InputError` if a link that a run may use has no delay."""
+        latency = self.parameters.latency
+        if not isinstance(latency, Matrix) or latency.default is not None:
+            return
+        assert self._matrix is not None
+        for link in zip(tails.tolist(), heads.tolist(), strict=True):
+            if link not in self._matrix:
+                raise InputError(
+                    f"{latency.path} gives no delay from {self._ids[link[0]]!r} to {self._ids[link[1]]!r}; "
+                    "add the link or set default",
+                    field=("network", "latency", "path"),
+                )
+
     def size(self, numbers: int) -> int:
         """Bytes of a message that carries this many float64 numbers."""
         return 8 * numbers + self.parameters.header_bytes
@@ -246,14 +265,8 @@ class Network:
         if not isinstance(latency, Matrix):
             return latency.delays(luck)
         assert self._matrix is not None
+        self.check_links(np.full(len(receivers), sender), receivers)
         delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
-        if None in delays:
-            receiver = int(receivers[delays.index(None)])
-            raise InputError(
-                f"{latency.path} gives no delay from {self._ids[sender]!r} to {self._ids[receiver]!r}; "
-                "add the link or set default",
-                field=("network", "latency"),
-            )
         return np.array(delays, dtype=np.float64)
 
     def _loss_probabilities(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
@@ -284,7 +297,7 @@ class _LinkState:
 
     def _duration(self) -> float:
         uniform = self.draws.uniform(Purpose.LINK_STATE, self.sender, self.receiver, self.period)
-        return -self.means[self.good] * math.log(uniform)
+        return quantise(-self.means[self.good] * math.log(uniform))
 
     def good_at(self, now: float) -> bool:
         """Whether the link is in its good state; times must not decrease."""

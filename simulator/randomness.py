@@ -160,7 +160,7 @@ class Draws:
         sender, receivers : int, (k,) uint64
             Stable ids.
         tick : int
-            Tick of the initiator's clock, counting skipped wake-ups.
+            Tick of the initiator's clock, counting skipped wake-ups; -1 before the first one.
         leg : int
             Which message of this tick: kind and attempt, 0 to 2^24 - 1.
 
@@ -169,7 +169,9 @@ class Draws:
         (k, 3) float64
             Uniforms in (0, 1): the delay's, a second one for delays that need two, the loss's.
         """
-        return draw_many(*self.key, sender, receivers, tick, int(Purpose.MESSAGE), leg)
+        if not 0 <= leg < 2**24:
+            raise ValueError(f"leg {leg} must be at least 0 and below 2^24; an agent sends too often within one tick")
+        return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
 
     def generator(self, purpose: str, *ids: int) -> np.random.Generator:
         """A NumPy generator for a named stream, for instance ``generator("noise", agent_id, tick)``.

@@ -207,7 +207,7 @@ class Recorder:
         if models is None:
             return
         values = quality(task, models)
-        known = np.isfinite(values)
+        known = np.isfinite(values) & np.array([agent.started for agent in world.agents])
         if not known.any():
             return
         yield metric, "mean", values[known].mean()

@@ -55,8 +55,8 @@ class Topology(Parameters, ABC):
         isolated = np.flatnonzero(graph.degrees == 0)
         if len(isolated) and not (self.allow_isolated or task.agents == 1):
             raise InputError(
-                f"leaves {len(isolated)} of {task.agents} agents without a neighbour (first: {task.ids[isolated[0]]!r}); "
-                "choose a denser graph or set allow_isolated: true",
+                f"leaves {len(isolated)} of {task.agents} agents without a neighbour "
+                f"(first: {task.ids[isolated[0]]!r}); choose a denser graph or set allow_isolated: true",
                 field=("topology",),
             )
         parts = components(graph) - (len(isolated) if self.allow_isolated else 0)
@@ -171,7 +171,7 @@ class WattsStrogatz(Topology):
     """A ring lattice with randomly rewired edges: a small world."""
 
     kind: Literal["watts_strogatz"]
-    neighbours: int = Field(default=4, ge=2)
+    neighbours: int = Field(default=4, ge=2, multiple_of=2)
     """Ring neighbours of each agent before rewiring (an even number)."""
     rewire: float = Field(default=0.1, ge=0, le=1)
     """Probability that an edge is rewired."""

@@ -190,8 +190,8 @@ class World:
         """
         joins, leaves, timelines = self._presence()
         with np.errstate(over="ignore", invalid="ignore"):
-            for agent, join in zip(self.agents, joins, strict=True):
-                agent.present = join == 0
+            for agent, join, leave in zip(self.agents, joins, leaves, strict=True):
+                agent.present = join == 0 < leave
             for agent in self.agents:
                 if agent.present:
                     self._start(agent)
@@ -323,6 +323,7 @@ class World:
 
     def _start(self, agent: Agent) -> None:
         view = self.views[agent.index]
+        agent.started = True
         view.now, view.tick = self.env.now, agent.tick
         out = Out(view, self.layout, self.ledger.reserve)
         self.protocol.start(view, out)

@@ -1,0 +1,118 @@
+"""What a field of a scenario admits, read off the pydantic models and said in words."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from .yaml_source import Keys, has
+
+_WORDS = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
+
+
+def at(annotation: Any, data: Any, keys: Keys) -> Any:
+    """The type that is expected at some keys inside data that should be of a given type; None if unknown."""
+    for key in keys:
+        annotation = _inside(annotation, data, key)
+        data = data[key] if has(data, key) else None
+    return annotation
+
+
+def members(annotation: Any) -> list[Any]:
+    """The alternatives of a type: unions and annotations taken apart, None left out."""
+    if isinstance(annotation, FieldInfo):
+        shorthand = any(isinstance(part, BeforeValidator) for part in annotation.metadata)
+        return [*([float] if shorthand else []), *members(annotation.annotation)]
+    if get_origin(annotation) is Annotated:
+        inner, *metadata = get_args(annotation)
+        # A validator that runs before the others is how this package lets a number stand for the simplest kind.
+        shorthand = any(isinstance(part, BeforeValidator) for part in metadata)
+        return [*([float] if shorthand else []), *members(inner)]
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [member for part in get_args(annotation) for member in members(part)]
+    return [] if annotation in (None, type(None)) else [annotation]
+
+
+def models(annotation: Any) -> list[type[BaseModel]]:
+    """The models among a type's alternatives."""
+    return [member for member in members(annotation) if isinstance(member, type) and issubclass(member, BaseModel)]
+
+
+def kinds(annotation: Any) -> list[str]:
+    """Every ``kind`` that the models among a type's alternatives go by."""
+    return [kind for model in models(annotation) for kind in kinds_of(model)]
+
+
+def kinds_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """The literal values of a model's field ``kind``."""
+    annotation = model.model_fields["kind"].annotation if "kind" in model.model_fields else None
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def fields(annotation: Any, data: Any) -> list[str]:
+    """Fields that a mapping of this type may have, given what it has."""
+    model = _model(annotation, data)
+    return [] if model is None else [info.alias or name for name, info in model.model_fields.items()]
+
+
+def literals(annotation: Any) -> list[Any]:
+    """The literal values among a type's alternatives."""
+    return [value for member in members(annotation) if get_origin(member) is Literal for value in get_args(member)]
+
+
+def words(annotation: Any) -> str:
+    """What a type admits, in words; empty if there are none for it.
+
+    Examples
+    --------
+    >>> words(float | list[int] | None)
+    'a number or a list of whole numbers'
+    """
+    parts = list(dict.fromkeys(_parts(annotation)))
+    return " or ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _parts(annotation: Any) -> Iterator[str]:
+    named = kinds(annotation)
+    for member in members(annotation):
+        origin = get_origin(member) or member
+        if origin in _WORDS:
+            yield _WORDS[origin]
+        elif origin is Literal:
+            yield from (str(value) for value in get_args(member))
+        elif origin is list:
+            inner = words(get_args(member)[0]) if get_args(member) else ""
+            plain = inner.removeprefix("a ") if inner in ("a number", "a whole number") else ""
+            yield f"a list of {plain}s" if plain else "a list"
+        elif isinstance(origin, type) and issubclass(origin, BaseModel):
+            listed = f"kind {', '.join(named)}" if named else f"the fields {', '.join(fields(member, {}))}"
+            yield f"a mapping with {listed}"
+        elif isinstance(origin, type) and issubclass(origin, Mapping | dict):
+            yield "a mapping"
+
+
+def _inside(annotation: Any, data: Any, key: str | int) -> Any:
+    model = _model(annotation, data)
+    if model is not None and isinstance(key, str):
+        named = {info.alias or name: info for name, info in model.model_fields.items()}
+        return named.get(key)
+    wanted = list if isinstance(key, int) else dict
+    for member in members(annotation):
+        if get_origin(member) is wanted and get_args(member):
+            return get_args(member)[-1]
+    return None
+
+
+def _model(annotation: Any, data: Any) -> type[BaseModel] | None:
+    """The model that a mapping was meant for: the one of its kind, else the one that knows most of its fields."""
+    candidates = models(annotation)
+    if not candidates or not isinstance(data, Mapping):
+        return None
+    for model in candidates:
+        if data.get("kind") in kinds_of(model):
+            return model
+    return max(candidates, key=lambda model: sum(key in model.model_fields for key in data))

@@ -1,0 +1,224 @@
+"""The shell: ``hushnet run``, ``check``, ``list``, ``plot``, ``data``, ``schema``, ``new protocol``.
+
+Only typer and the standard library are imported with this module, so that ``hushnet --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from .loading import LoadedScenario
+
+app = typer.Typer(
+    name="hushnet",
+    help="Simulate asynchronous peer-to-peer agents that learn together and pay for what they reveal.",
+    epilog="Start with: hushnet run quickstart",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+new = typer.Typer(help="Write a starting point for your own code.", no_args_is_help=True)
+app.add_typer(new, name="new")
+
+Where = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped scenario's name, or a YAML file.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a field: network.loss=0.2.")
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Run this many seeds instead.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.")
+]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files that the scenario names.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hushnet {version('hushnet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
+@app.command()
+def run(
+    scenario: Where,
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Results go here instead of results/<scenario>.")
+    ] = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    trust_code: TrustCode = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Run every protocol of a scenario for every seed; write results, figures and a table."""
+    with _loaded(scenario, assignments, seeds, trust_code) as loaded:
+        from .experiment import run_scenario
+
+        run_scenario(loaded, out=out, data_dir=data_dir, progress=not quiet, dry_run=dry_run)
+
+
+@app.command()
+def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None, trust_code: TrustCode = False) -> None:
+    """Check a scenario without running it."""
+    with _loaded(scenario, assignments, seeds, trust_code) as loaded:
+        counts = [len(loaded.scenario.protocols), len(loaded.points), len(loaded.scenario.seed_pairs())]
+        runs = counts[0] * counts[1] * counts[2]
+        each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
+        typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of scenario files, for editors."""
+    import json
+
+    from .schema import scenario_schema
+
+    typer.echo(json.dumps(scenario_schema(), indent=2))
+
+
+@app.command("list")
+def list_() -> None:
+    """List shipped scenarios, protocols, tasks, topologies and models of the network."""
+    from ..agents.availability import AVAILABILITIES
+    from ..agents.tasks import TASKS
+    from ..protocols import catalog
+    from .clocks import CLOCKS
+    from .loading import opening_comment, shipped
+    from .network import LATENCIES, LOSS_MODELS
+    from .topology import TOPOLOGIES
+
+    _section("scenarios", {name: opening_comment(path) for name, path in shipped().items()})
+    _section("protocols", catalog.describe())
+    kinds = {
+        "tasks": TASKS,
+        "topologies": TOPOLOGIES,
+        "clocks": CLOCKS,
+        "latencies": LATENCIES,
+        "losses": LOSS_MODELS,
+        "availabilities": AVAILABILITIES,
+    }
+    for title, classes in kinds.items():
+        _section(title, {name: (found.__doc__ or "").partition("\n")[0] for name, found in classes.items()})
+
+
+@app.command()
+def plot(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+) -> None:
+    """Redraw the figures from the files of a finished run."""
+    from .figures import redraw
+
+    redraw(results)
+
+
+@app.command()
+def data(data_dir: DataDir = None) -> None:
+    """Say which data sets are found where, and how to get the others."""
+    from ..agents.tasks import datasets
+
+    folder = datasets.data_directory(data_dir)
+    typer.echo(f"data directory: {folder or 'none (give --data-dir DIR or set HUSHNET_DATA)'}")
+    for found in datasets.find(folder):
+        state = "missing" if found.path is None else f"{found.path}, {'intact' if found.intact else 'CHANGED'}"
+        typer.echo(f"  {found.name:<12}{state}" + (f"; {found.hint}" if not found.intact else ""))
+
+
+@new.command("protocol")
+def new_protocol(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module, such as my_protocol.")],
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
+) -> None:
+    """Write NAME.py, a working protocol in 25 lines, and test_NAME.py."""
+    from .skeleton import write_protocol
+
+    for path in write_protocol(name, folder):
+        typer.echo(f"wrote {path}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the shell; returns the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the command line by default.
+    """
+    from ..agents.errors import HushnetError
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(given, prog_name="hushnet", standalone_mode=False)
+    except HushnetError as error:
+        return _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; what is still buffered must not be written when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        # What typer raises on a wrong command line has moved between its versions; what it offers has not.
+        if not hasattr(error, "format_message"):
+            raise
+        message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
+        return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
+    if code == 130:
+        return _complain("interrupted", 130)
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _loaded(
+    scenario: str, assignments: list[str] | None, seeds: int | None, trust_code: bool
+) -> Iterator[LoadedScenario]:
+    """A checked scenario; errors that turn up inside are said with file and line."""
+    from ..agents.errors import InputError
+    from .loading import load, locate
+
+    loaded = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds)
+    try:
+        yield loaded
+    except InputError as error:
+        raise InputError(locate(error, loaded)) from error
+
+
+def _complain(message: str, code: int) -> int:
+    if message:
+        typer.echo(message, err=True)
+    return code
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _section(title: str, lines: Mapping[str, Any]) -> None:
+    typer.echo(f"{title}:")
+    for name, line in lines.items():
+        typer.echo(f"  {name:<22} {line}".rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

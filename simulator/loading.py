@@ -1,0 +1,250 @@
+"""From a file or a name to a checked scenario, with all its sweep's points and the code it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..agents.errors import InputError
+from ..protocols import catalog
+from ..protocols.base import Protocol, ProtocolParameters
+from . import drafts
+from .admissible import kinds_of
+from .messages import Mistake, mistakes, sentences, without_kind
+from .scenario import METRICS, Scenario
+from .yaml_source import Source, read_file
+
+
+@dataclass(frozen=True)
+class Code:
+    """Where protocols and metrics that are not shipped come from.
+
+    Parameters
+    ----------
+    base : Path
+        Folder that file names are relative to.
+    trust_code : bool
+        Whether files that the scenario names may be run.
+    extra : mapping of str to type
+        Protocol classes handed over from Python.
+    """
+
+    base: Path = Path()
+    trust_code: bool = False
+    extra: Mapping[str, type[Protocol]] = field(default_factory=dict)
+
+    def protocol(self, kind: str) -> type[Protocol]:
+        """The class of a ``kind``; see `catalog.resolve`."""
+        return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
+
+    def protocol_source(self, kind: str) -> str | None:
+        """Source text of a protocol that is not shipped; see `catalog.plugin_source`."""
+        return catalog.plugin_source(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
+
+    def metric(self, name: str) -> Callable[..., Any]:
+        """A user's own metric, ``./file.py:function``."""
+        function = catalog.load_object(name, trust_code=self.trust_code, base=self.base)
+        if not callable(function):
+            raise InputError(f"{name} is not a function")
+        return function
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """One combination of a sweep's values (none without a sweep), and the scenario that has them set."""
+
+    values: dict[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class LoadedScenario:
+    """A checked scenario with what is needed to run it and to say where a mistake was written.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    points : tuple of GridPoint
+        In the order of the sweep, the last path fastest; their scenarios have no sweep.
+    source : Source
+    code : Code
+    """
+
+    scenario: Scenario
+    points: tuple[GridPoint, ...]
+    source: Source
+    code: Code
+
+    @property
+    def base(self) -> Path:
+        """Folder that file names in the scenario are relative to."""
+        return self.code.base
+
+
+def load(
+    source: Path | str | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    trust_code: bool = False,
+    extra: Mapping[str, type[Protocol]] | None = None,
+    seeds: int | None = None,
+) -> LoadedScenario:
+    """Read and check a scenario.
+
+    Parameters
+    ----------
+    source : Path, str or mapping
+        A file, the name of a shipped scenario, or the data themselves.
+    overrides : sequence of str
+        ``path=value`` each, applied in order before anything is checked.
+    trust_code : bool
+        Whether Python files that the scenario names may be run.
+    extra : mapping of str to type, optional
+        Protocol classes by the name that the scenario gives as ``kind``.
+    seeds : int, optional
+        Replaces the scenario's seeds.
+
+    Raises
+    ------
+    InputError
+        One sentence per mistake, one a line.
+    """
+    if isinstance(source, Mapping):
+        written, base = Source("scenario", dict(source)), Path()
+    else:
+        path = find(source)
+        written, base = read_file(path), path.parent
+    if not isinstance(written.data, Mapping):
+        raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
+    written = drafts.override(written, overrides)
+    if seeds is not None:
+        written = written.with_value(("seeds",), seeds, f"--seeds {seeds}")
+    code = Code(base, trust_code, dict(extra or {}))
+    scenario = _checked(written, code)
+    try:
+        points = tuple(_points(written, scenario, code))
+        _check_metrics(scenario, code)
+    except InputError as error:
+        raise InputError(locate(error, written)) from error
+    return LoadedScenario(scenario, points, written, code)
+
+
+def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
+    """An error's sentence, with file, line, path and value of the field that it names."""
+    return drafts.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
+
+
+def find(source: Path | str) -> Path:
+    """The file that a path or the name of a shipped scenario means.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    path = Path(source)
+    if isinstance(source, Path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        return path
+    known = shipped()
+    if source in known:
+        return known[source]
+    if path.is_file():
+        return path
+    names = ", ".join(known) or "none yet"
+    raise InputError(f"unknown scenario {source!r}{catalog.suggestion(source, known)} shipped scenarios: {names}")
+
+
+def shipped() -> dict[str, Path]:
+    """The scenarios that come with the package, by name."""
+    folder = resources.files(f"{(__package__ or '').rpartition('.')[0]}.scenarios")
+    return {path.stem: path for path in sorted(Path(str(item)) for item in folder.iterdir()) if path.suffix == ".yaml"}
+
+
+def opening_comment(path: Path) -> str:
+    """The first line of a scenario's opening comment."""
+    with path.open(encoding="utf-8") as stream:
+        first = stream.readline().strip()
+    return first.lstrip("# ") if first.startswith("#") else ""
+
+
+def _checked(source: Source, code: Code) -> Scenario:
+    data = dict(source.data)
+    found: list[Mistake] = []
+    family = drafts.Family()
+    if isinstance(data.get("protocols"), Mapping):
+        family = drafts.inherit(data["protocols"])
+        found += [_as_mistake(error, source) for error in family.errors]
+        data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
+        for key in source.data["protocols"]:
+            data["protocols"].setdefault(key, ProtocolParameters(kind="unknown"))
+    try:
+        scenario = Scenario.model_validate(data)
+    except ValidationError as error:
+        found = [*mistakes(error, Scenario, data), *found]
+    except InputError as error:
+        found = found or [_as_mistake(error, source)]
+    else:
+        if not found:
+            return scenario
+    raise InputError("\n".join(sentences(found, source, family)))
+
+
+def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> ProtocolParameters:
+    """Validate one protocol's entry with its own class; after a mistake something harmless stands for it."""
+    where = ("protocols", key)
+    placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
+    if not isinstance(entry, Mapping):
+        found.append(Mistake(where, drafts.ENTRY, entry))
+        return placeholder
+    kind = entry.get("kind")
+    if not isinstance(kind, str):
+        known = f"{', '.join(catalog.names(code.extra))}, ./file.py:Class"
+        if kind is None:
+            found.append(without_kind(where, entry, f"is missing; admissible: {known}", ("kind", "like")))
+        else:
+            found.append(Mistake((*where, "kind"), f"must be the name of a protocol; admissible: {known}", kind))
+        return placeholder
+    try:
+        model = code.protocol(kind).Parameters
+    except InputError as error:
+        found.append(Mistake((*where, "kind"), str(error), kind))
+        return placeholder
+    # A class that is found by its file may be a copy of a shipped one, with that one's literal kind.
+    named = kinds_of(model)
+    accepted = dict(entry) if not named or kind in named else {**entry, "kind": named[0]}
+    try:
+        return model.model_validate(accepted).model_copy(update={"kind": kind})
+    except ValidationError as error:
+        found += mistakes(error, model, accepted, where)
+    except InputError as error:
+        found.append(Mistake((*where, *error.field), str(error)))
+    return placeholder
+
+
+def _as_mistake(error: InputError, source: Source) -> Mistake:
+    value = source.value(error.field)
+    return Mistake(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
+
+
+def _points(source: Source, scenario: Scenario, code: Code) -> list[GridPoint]:
+    axes = scenario.axes()
+    if not axes:
+        return [GridPoint({}, scenario)]
+    return [
+        GridPoint(values, _checked(draft, code).model_copy(update={"sweep": {}}))
+        for values, draft in drafts.grid(source, axes)
+    ]
+
+
+def _check_metrics(scenario: Scenario, code: Code) -> None:
+    for rank, name in enumerate(scenario.record.metrics or []):
+        if name not in METRICS:
+            try:
+                code.metric(name)
+            except InputError as error:
+                raise InputError(str(error), field=("record", "metrics", rank)) from error

@@ -1,0 +1,98 @@
+"""What decides a run's numbers: its scenario and seed, our code, a user's code, the data and the numeric libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .storage import json_text
+
+NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
+PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
+PRESENTATION = ("figures", "seeds", "sweep")
+"""Scenario fields that choose which runs there are and how they are drawn, and change no run."""
+
+
+def run_id(
+    resolved: dict[str, Any],
+    protocol: str,
+    seed: Any,
+    *,
+    code_version: str,
+    plugin_source: str | None,
+    data_fingerprint: str,
+    libraries: dict[str, str],
+) -> str:
+    """Name of a run: a hash of everything that decides its numbers.
+
+    Parameters
+    ----------
+    resolved : dict
+        The scenario with all defaults filled in and the grid point's values set. Figures, labels, the lists of seeds
+        and swept values and the other protocols do not count, so adding one keeps finished runs.
+    protocol : str
+        Key of the run's protocol.
+    seed : int or sequence of int
+        All that fixes the run's draws: with separate data and run seeds, both.
+    code_version : str
+        From `code_version`.
+    plugin_source : str or None
+        Source, or a hash of it, of a protocol that comes from outside the package.
+    data_fingerprint : str
+        Hash of the task's data.
+    libraries : dict of str
+        From `libraries`.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
+    scenario = {key: value for key, value in resolved.items() if key not in PRESENTATION}
+    protocols = scenario.get("protocols")
+    if isinstance(protocols, dict) and isinstance(protocols.get(protocol), dict):
+        own = {key: value for key, value in protocols[protocol].items() if key != "label"}
+        scenario["protocols"] = {protocol: own}
+    identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries]
+    return hashlib.blake2s(json_text(identity, indent=None).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def code_version() -> str:
+    """Package version and a hash of the package's Python sources, so that uncommitted changes count."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.blake2s(digest_size=8)
+    for path in sorted(path for folder in PACKAGE_FOLDERS for path in (root / folder).rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
+    return f"{_version('hushnet')}+{digest.hexdigest()}"
+
+
+@cache
+def commit() -> str | None:
+    """Git commit of the checkout that the package runs from, for the manifest; None outside one."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "--verify", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def libraries() -> dict[str, str]:
+    """Versions of the libraries that numbers depend on, read from their metadata without importing them."""
+    return {name: _version(name) for name in NUMERIC_LIBRARIES}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"

@@ -1,0 +1,236 @@
+"""What an experiment came to: one row per protocol and grid point, and every privacy claim beside its check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .aggregate import final_values, mean_interval, resolve, series
+from .results import Collection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+ASIDE = ("epsilon_claimed", "epsilon_tight", "traffic", "age", "updates")
+"""Recorded metrics that are no measure of what was learned."""
+
+MARK = "\N{WARNING SIGN}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a protocol's runs claim and what was verified, over all its runs.
+
+    Parameters
+    ----------
+    claimed, verified, delta : tuple of float
+        Smallest and largest; empty where it was not computed.
+    flagged, runs : int
+        Runs whose claim is below what was verified, of how many.
+    assumed_public : tuple of str
+        Inputs that are computed from private data and were treated as public.
+    mechanism : str
+    """
+
+    claimed: tuple[float, ...]
+    verified: tuple[float, ...]
+    delta: tuple[float, ...]
+    flagged: int
+    runs: int
+    assumed_public: tuple[str, ...]
+    mechanism: str
+
+    @property
+    def text(self) -> str:
+        """One line for a legend; marked where the claim is below what was verified."""
+        if not self.verified:
+            return f"(\N{GREEK SMALL LETTER EPSILON} claimed {_span(self.claimed)}, not verified)"
+        digits = 3
+        while digits < 17 and self.flagged and _span(self.claimed, digits) == _span(self.verified, digits):
+            digits += 1
+        claimed, verified = _span(self.claimed, digits), _span(self.verified, digits)
+        delta = f"\N{GREEK SMALL LETTER DELTA}={_span(self.delta)}"
+        if not self.flagged:
+            return f"(\N{GREEK SMALL LETTER EPSILON} claimed {claimed}, verified {verified}, {delta})"
+        share = "" if self.flagged == self.runs else f" in {self.flagged} of {self.runs} runs"
+        return f"{MARK} \N{GREEK SMALL LETTER EPSILON} claimed {claimed} < verified {verified}{share}, {delta}"
+
+
+def claim_of(manifests: Iterable[dict[str, Any]]) -> Claim | None:
+    """The privacy claim of a protocol's runs; None where no run is private."""
+    entries = [manifest["privacy"] for manifest in manifests if manifest.get("privacy")]
+    if not entries:
+        return None
+    public = dict.fromkeys(name for entry in entries for name in entry.get("assumed_public") or ())
+    return Claim(
+        claimed=_extremes(entry.get("claimed") for entry in entries),
+        verified=_extremes(entry.get("verified") for entry in entries),
+        delta=_extremes(entry.get("delta") for entry in entries),
+        flagged=sum(_flagged(entry) for entry in entries),
+        runs=len(entries),
+        assumed_public=tuple(public),
+        mechanism=", ".join(dict.fromkeys(str(e["mechanism"]) for e in entries if e.get("mechanism"))),
+    )
+
+
+def summarise(collection: Collection) -> pd.DataFrame:
+    """Final numbers, one row per protocol and grid point.
+
+    Returns
+    -------
+    DataFrame
+        ``protocol, label``, the swept parameters, ``n`` (runs that reached their end), ``stopped`` (runs that did
+        not), per metric its mean and ``<metric> half_width`` (95 % t interval over runs), ``vectors`` and its
+        half-width, ``epsilon_claimed``, ``epsilon_verified`` (the largest over runs; NaN without privacy), ``delta``
+        and ``flagged`` (whether a claim is below what was verified).
+    """
+    grid = collection.grid
+    metrics = [name for name in dict.fromkeys(collection.trace["metric"]) if name not in ASIDE]
+    finals = {}
+    for name in [*metrics, "vectors"]:
+        metric, statistic = resolve(collection, name)
+        column = f"{name} {statistic}" if statistic in ("gap", "worst") else name
+        finals[column] = final_values(collection, metric, statistic).set_index("run")["value"]
+    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
+    rows = []
+    for key, group in series(collection.places, collection.labels, grid):
+        finished = [run for run in group["run"] if run in collection.complete]
+        row = {"protocol": key[0], "label": collection.labels[key[0]], **dict(zip(grid, key[1:], strict=True))}
+        row |= {"n": len(finished), "stopped": len(group) - len(finished)}
+        for column, values in finals.items():
+            mean, half, _ = mean_interval(values.reindex(finished).to_numpy(np.float64))
+            row |= {column: mean, f"{column} half_width": half}
+        rows.append(row | _privacy_columns(claim_of(manifests[run] for run in group["run"])))
+    return pd.DataFrame(rows)
+
+
+def print_summary(collection: Collection, console: Console) -> None:
+    """Print the summary as a table, and below it every claim that does not hold and what it assumes.
+
+    Parameters
+    ----------
+    collection : Collection
+    console : rich.console.Console
+    """
+    from rich.text import Text
+
+    # Nothing may be cut off: a narrow console gets two-line cells, and a yet narrower one lines that are too long.
+    for between in (" ", "\n"):
+        table = _table(collection, between)
+        least = console.measure(table, options=console.options.update(width=1000)).minimum
+        if least <= console.width or between == "\n":
+            table.width = least if least > console.width else None
+            console.print(table, crop=False)
+            break
+    for line, loud in _remarks(collection):
+        console.print(Text(line, style="bold red" if loud else "dim"))
+
+
+def _table(collection: Collection, between: str) -> Table:
+    """The summary with a space or a line break between mean and half-width."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    frame = summarise(collection)
+    metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
+    private = bool(frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any())
+    epsilons = ["\u03b5\nclaimed", "\u03b5\nverified"] if private else []
+    swept = [path.rpartition(".")[2] for path in collection.grid]
+    table = Table(caption="mean \N{PLUS-MINUS SIGN} 95 % t interval over n runs")
+    longest = max(len(word) for label in frame["label"] for word in str(label).split() or [""])
+    table.add_column("protocol", overflow="fold", min_width=min(max(longest, 8), 20))
+    for name in swept:
+        table.add_column(escape(name), overflow="fold", min_width=4)
+    for name in [*metrics, *epsilons, "n"]:
+        table.add_column(escape(name.replace(" ", between)), justify="right", no_wrap=True)
+    for row in frame.to_dict("records"):
+        cells = [row["label"], *(str(row[path]) for path in collection.grid)]
+        cells += [_with_half_width(row[name], row[f"{name} half_width"], between) for name in metrics]
+        if private:
+            mark = f" {MARK}" if row["flagged"] else ""
+            cells += [_epsilon(row["epsilon_claimed"]), _epsilon(row["epsilon_verified"]) + mark]
+        table.add_row(*map(escape, map(str, cells)), str(row["n"]), style="bold red" if row["flagged"] else None)
+    for column in table.columns:
+        if column.no_wrap:
+            cells = [str(cell) for cell in (column.header, *column.cells)]
+            column.min_width = max(len(line) for cell in cells for line in cell.split("\n"))
+    return table
+
+
+def _remarks(collection: Collection) -> list[tuple[str, bool]]:
+    """Sentences below the table, each with whether it is loud."""
+    remarks = []
+    for protocol, label in collection.labels.items():
+        manifests = [manifest for manifest in collection.manifests if manifest["protocol"] == protocol]
+        stopped = [str(manifest.get("status")) for manifest in manifests if manifest.get("status") != "complete"]
+        if stopped:
+            kinds = ", ".join(dict.fromkeys(stopped))
+            sentence = f"{MARK} {label}: {len(stopped)} of {len(manifests)} runs did not reach their end ({kinds})"
+            remarks.append((f"{sentence} and are left out of the means.", True))
+        claim = claim_of(manifests)
+        if claim is None:
+            continue
+        public = ", ".join(claim.assumed_public) or "nothing"
+        if claim.flagged:
+            remarks.append(
+                (f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; assumed public: {public}.", True)
+            )
+        else:
+            remarks.append((f"{label} {claim.text}; assumed public: {public}.", False))
+    if collection.missing:
+        total = len(collection.missing) + len(collection.runs)
+        remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
+    return remarks
+
+
+def _flagged(entry: dict[str, Any]) -> bool:
+    claimed, verified = entry.get("claimed"), entry.get("verified")
+    below = claimed is not None and verified is not None and float(claimed) < float(verified)
+    return below if entry.get("flagged") is None else bool(entry["flagged"])
+
+
+def _privacy_columns(claim: Claim | None) -> dict[str, Any]:
+    if claim is None:
+        return {"epsilon_claimed": np.nan, "epsilon_verified": np.nan, "delta": np.nan, "flagged": False}
+    largest = {
+        "epsilon_claimed": claim.claimed,
+        "epsilon_verified": claim.verified,
+        "delta": claim.delta,
+    }
+    return {name: max(values, default=math.nan) for name, values in largest.items()} | {"flagged": claim.flagged > 0}
+
+
+def _extremes(values: Iterable[Any]) -> tuple[float, ...]:
+    known = [float(value) for value in values if value is not None]
+    return (min(known), max(known)) if known else ()
+
+
+def _span(values: tuple[float, ...], digits: int = 3) -> str:
+    return "\N{EN DASH}".join(dict.fromkeys(_epsilon(value, digits) for value in values)) or "not stated"
+
+
+def _epsilon(value: float, digits: int = 3) -> str:
+    if math.isnan(value):
+        return "\N{EN DASH}"
+    return "\N{INFINITY}" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def _with_half_width(mean: float, half: float, between: str) -> str:
+    """Mean to the accuracy that its half-width deserves: 0.8312 ± 0.0046."""
+    if not math.isfinite(mean):
+        return _epsilon(mean)
+    if not math.isfinite(half):
+        return f"{mean:.4g}"
+    sign = f"{between}\N{PLUS-MINUS SIGN} "
+    if half == 0:
+        return f"{mean:.4g}{sign}0"
+    if abs(mean) >= 1e6 or (mean != 0 and abs(mean) < 1e-4):
+        return f"{mean:.3g}{sign}{half:.1g}"
+    digits = min(max(1 - math.floor(math.log10(half)), 0), 8)
+    return f"{mean:.{digits}f}{sign}{half:.{digits}f}"

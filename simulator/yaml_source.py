@@ -1,0 +1,302 @@
+"""Safe reading of YAML 1.2: plain data, and the line that every part of it came from.
+
+The text is read as a stream of parser events, and whatever could surprise is refused at its event, before anything
+is built from it: aliases, anchors, tags, a second document, deep nesting, duplicate keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import ScalarNode
+
+from ..agents.errors import InputError
+
+Keys = tuple[str | int, ...]
+"""Where something stands in a scenario: ``("protocols", "cd", "mu")``."""
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 20
+MAX_VALUES = 100_000
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Plain data and where each part of it was written.
+
+    Parameters
+    ----------
+    name : str
+        How errors call the source: the file as the user named it.
+    data : any
+        Mappings, lists, text, numbers, truth values and None.
+    places : mapping of Keys to (str, str)
+        ``file:line`` of a part's key and of its value.
+    """
+
+    name: str
+    data: Any
+    places: Mapping[Keys, tuple[str, str]] = field(default_factory=dict)
+
+    def where(self, keys: Keys, *, value: bool = False) -> str:
+        """Where a part, or the nearest part around it, has its key (or its value)."""
+        for length in range(len(keys), -1, -1):
+            place = self.places.get(keys[:length])
+            if place is not None:
+                return place[value and length == len(keys)]
+        return self.name
+
+    def value(self, keys: Keys) -> Any:
+        """What is written at some keys; ``...`` if nothing is."""
+        value = self.data
+        for key in keys:
+            if not has(value, key):
+                return ...
+            value = value[key]
+        return value
+
+    def with_value(self, keys: Keys, value: Any, place: str) -> Source:
+        """The same source with one part set or replaced; missing mappings on the way are made.
+
+        Raises
+        ------
+        InputError
+            If a list is in the way.
+        """
+        data = dict(self.data)
+        inner = data
+        places = {old: at for old, at in self.places.items() if old[: len(keys)] != keys}
+        for depth, key in enumerate(keys[:-1], start=1):
+            below = inner.get(key)
+            if isinstance(below, list):
+                raise InputError(f"{place}: {dotted(keys[:depth])} is a list, which can only be set as a whole")
+            if not isinstance(below, Mapping):
+                places[keys[:depth]] = (place, place)
+            inner[key] = dict(below) if isinstance(below, Mapping) else {}
+            inner = inner[key]
+        inner[keys[-1]] = value
+        return Source(self.name, data, {**places, keys: (place, place)})
+
+
+def has(data: Any, key: str | int) -> bool:
+    """Whether a mapping has a key, or a list a place.
+
+    Examples
+    --------
+    >>> has({"a": 1}, "a"), has([1], 1)
+    (True, False)
+    """
+    if isinstance(data, list):
+        return isinstance(key, int) and 0 <= key < len(data)
+    return isinstance(data, Mapping) and key in data
+
+
+def dotted(keys: Keys) -> str:
+    """A part's name for people: ``protocols.cd.mu``, ``figures[0].y``.
+
+    Examples
+    --------
+    >>> dotted(("figures", 0, "y"))
+    'figures[0].y'
+    """
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
+
+
+def read_file(path: Path) -> Source:
+    """Read a YAML file.
+
+    Raises
+    ------
+    InputError
+        One sentence ``file:line: ...`` for whatever is not admissible.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{path}: is larger than 1 MB; put long lists into files of their own")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: is not UTF-8 text (byte 0x{raw[error.start]:02x})") from error
+    return read_text(text, str(path))
+
+
+def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
+    """Read YAML text.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        How errors call it.
+    numbered : bool
+        Whether errors name the line; not for the one-line values of the command line.
+    """
+    unprintable = _UNPRINTABLE.search(text)
+    if unprintable:
+        line = text.count("\n", 0, unprintable.start()) + 1
+        where = f"{name}:{line}" if numbered else name
+        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in YAML")
+    return _Reader(name, numbered).read(text)
+
+
+class _Frame:
+    """A mapping or list that is being filled."""
+
+    def __init__(self, container: dict[str, Any] | list[Any], keys: Keys) -> None:
+        self.container, self.keys = container, keys
+        self.key: str | None = None
+        self.key_line = 0
+
+
+class _Reader:
+    """Turns events into data, one frame per open mapping or list."""
+
+    def __init__(self, name: str, numbered: bool) -> None:
+        self.name, self.numbered = name, numbered
+        self.yaml = YAML(typ="safe", pure=True)
+        self.frames = [_Frame([], ())]
+        self.places: dict[Keys, tuple[str, str]] = {}
+        self.documents = self.values = 0
+
+    def read(self, text: str) -> Source:
+        try:
+            for event in self.yaml.parse(text):
+                self._take(event, event.start_mark.line + 1)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = str(error.problem or error.context)
+            if r"'\t'" in problem:
+                problem = "a tab cannot be used here; indent with spaces"
+            raise self._error(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}") from error
+        except YAMLError as error:
+            raise self._error(1, f"is not valid YAML: {' '.join(str(error).split())}") from error
+        if not self.frames[0].container:
+            raise self._error(1, "is empty")
+        return Source(self.name, next(iter(self.frames[0].container)), self.places)
+
+    def _place(self, line: int) -> str:
+        return f"{self.name}:{line}" if self.numbered else self.name
+
+    def _error(self, line: int, sentence: str) -> InputError:
+        return InputError(f"{self._place(line)}: {sentence}")
+
+    def _take(self, event: Event, line: int) -> None:
+        if isinstance(event, DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise self._error(line, "a second document starts here; a scenario is a single document")
+            if event.version not in (None, (1, 2)) or event.tags:
+                raise self._error(line, "directives are not allowed; a scenario is plain YAML 1.2")
+        elif isinstance(event, NodeEvent):
+            self._refuse_references(event, line)
+            if isinstance(event, ScalarEvent):
+                self._add(self._scalar(event, line), line)
+            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
+                self._open({} if isinstance(event, MappingStartEvent) else [], line)
+        elif isinstance(event, CollectionEndEvent):
+            self.frames.pop()
+
+    def _refuse_references(self, event: NodeEvent, line: int) -> None:
+        if isinstance(event, AliasEvent):
+            raise self._error(line, f"the alias *{event.anchor} is not allowed; write the value out or use like")
+        if event.anchor is not None:
+            raise self._error(line, f"the anchor &{event.anchor} is not allowed; write the value out or use like")
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise self._error(line, f"the tag {str(tag).replace('tag:yaml.org,2002:', '!!')} is not allowed")
+
+    def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
+        if len(self.frames) > MAX_DEPTH:
+            raise self._error(line, f"is nested more than {MAX_DEPTH} levels deep")
+        self.frames.append(_Frame(container, self._add(container, line)))
+
+    def _add(self, value: Any, line: int) -> Keys:
+        """Put a value (or a key) where it belongs; returns the value's keys."""
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise self._error(line, f"has more than {MAX_VALUES} values; put long lists into files of their own")
+        frame = self.frames[-1]
+        if isinstance(frame.container, list):
+            keys: Keys = (*frame.keys, len(frame.container)) if len(self.frames) > 1 else ()
+            key_line = line
+            frame.container.append(value)
+        elif frame.key is None:
+            self._start_entry(frame, value, line)
+            return frame.keys
+        else:
+            keys, key_line = (*frame.keys, frame.key), frame.key_line
+            # The parser places a value that is left out at whatever comes next.
+            line = key_line if value is None else line
+            frame.container[frame.key], frame.key = value, None
+        self.places[keys] = (self._place(key_line), self._place(line))
+        return keys
+
+    def _start_entry(self, frame: _Frame, key: Any, line: int) -> None:
+        if not isinstance(key, str):
+            text = "a list or mapping" if isinstance(key, dict | list) else show(key)
+            inside = f" of {dotted(frame.keys)}" if frame.keys else ""
+            raise self._error(line, f"the key {text}{inside} must be text; put it in quotes")
+        if key in frame.container:
+            first = self.places[(*frame.keys, key)][0]
+            raise self._error(line, f"{dotted((*frame.keys, key))} is given twice (first at {first})")
+        frame.key, frame.key_line = key, line
+
+    def _scalar(self, event: ScalarEvent, line: int) -> Any:
+        tag = str(self.yaml.resolver.resolve(ScalarNode, event.value, event.implicit)).rpartition(":")[2]
+        node = ScalarNode(f"tag:yaml.org,2002:{tag}", event.value)
+        constructor = self.yaml.constructor
+        try:
+            match tag:
+                case "null":
+                    return None
+                case "bool":
+                    return constructor.construct_yaml_bool(node)
+                case "int":
+                    return constructor.construct_yaml_int(node)
+                case "float":
+                    return float(constructor.construct_yaml_float(node))
+        except ValueError:
+            raise self._error(line, f"the number {event.value[:20]}... cannot be read") from None
+        return event.value
+
+
+def show(value: Any) -> str:
+    """A value as the user may have written it, cut to 60 characters.
+
+    Examples
+    --------
+    >>> show(True), show(None), show([1, "a"])
+    ('true', 'null', "[1, 'a']")
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return f"{value}".replace("nan", ".nan").replace("inf", ".inf")
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,202 @@
+"""Wake-up times: laws, rates, phases, recorded orders and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.clocks import (
+    ClockParameters,
+    LognormalRates,
+    Periodic,
+    Poisson,
+    Recorded,
+    StragglerRates,
+    UniformRates,
+)
+from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
+from pydantic import TypeAdapter, ValidationError
+from scipy import stats
+
+
+def times(parameters, agents, ticks, *, seed=1, ids=None):
+    """(agents, ticks) wake-up times."""
+    ids = list(range(agents)) if ids is None else ids
+    clock = parameters.build(ids, stable_ids(ids), Draws(seed), None)
+    every = np.empty((agents, ticks))
+    for agent in range(agents):
+        now = 0.0
+        for tick in range(ticks):
+            now = every[agent, tick] = clock.next_time(agent, tick, now)
+    return every
+
+
+def intervals(parameters, agents, ticks, *, seed=1):
+    return np.diff(times(parameters, agents, ticks, seed=seed), axis=1, prepend=0.0)
+
+
+def test_poisson_intervals_are_exponential_and_uncorrelated():
+    """Seed 21; a KS test and a correlation of successive intervals, false-alarm probability 1e-4 each."""
+    lengths = intervals(Poisson(kind="poisson", rate=2.5), 40, 500, seed=21)
+    assert stats.kstest(lengths.ravel(), "expon", args=(0, 1 / 2.5)).pvalue > 1e-4
+    assert stats.pearsonr(lengths[:, :-1].ravel(), lengths[:, 1:].ravel()).pvalue > 1e-4
+
+
+def test_poisson_counts_per_unit_time_are_neither_clustered_nor_regular():
+    """Seed 22; index of dispersion, two-sided chi-square, false-alarm probability 1e-4."""
+    agents, horizon = 20, 400
+    every = times(Poisson(kind="poisson"), agents, 600, seed=22)
+    assert (every[:, -1] > horizon).all()
+    counts = np.concatenate([np.histogram(own, bins=np.arange(horizon + 1))[0] for own in every])
+    statistic = np.sum((counts - counts.mean()) ** 2) / counts.mean()
+    law = stats.chi2(len(counts) - 1)
+    assert law.ppf(5e-5) < statistic < law.isf(5e-5)
+
+
+def test_agents_wake_independently():
+    """Seed 23; correlation between the intervals of two agents, false-alarm probability 1e-4."""
+    one, other = intervals(Poisson(kind="poisson"), 2, 5000, seed=23)
+    assert stats.pearsonr(one, other).pvalue > 1e-4
+
+
+def test_every_wake_up_is_later_by_a_multiple_of_the_quantum():
+    for parameters in (Poisson(kind="poisson", rate=1e9), Periodic(kind="periodic", period=0.3, jitter=0.9)):
+        lengths = intervals(parameters, 3, 200) / QUANTUM
+        assert (lengths >= 1).all()
+        assert (lengths == np.rint(lengths)).all()
+
+
+def test_a_wake_up_does_not_depend_on_the_other_agents():
+    alone = times(Poisson(kind="poisson"), 1, 20, ids=["bob"])
+    among = times(Poisson(kind="poisson"), 3, 20, ids=["ada", "bob", "cyd"])
+    assert np.array_equal(alone[0], among[1])
+
+
+def test_listed_rates_scale_the_intervals_agent_by_agent():
+    unit = intervals(Poisson(kind="poisson"), 3, 100)
+    scaled = intervals(Poisson(kind="poisson", rate=[0.25, 1.0, 4.0]), 3, 100)
+    assert np.allclose(scaled, unit * np.array([[4.0], [1.0], [0.25]]), rtol=0, atol=3 * QUANTUM)
+
+
+@pytest.mark.parametrize(
+    ("rates", "law"),
+    [
+        (UniformRates(kind="uniform", low=0.5, high=2.0), stats.uniform(0.5, 1.5)),
+        (
+            LognormalRates(kind="lognormal", mean=2.0, sigma=0.7),
+            stats.lognorm(0.7, scale=2.0 * math.exp(-(0.7**2) / 2)),
+        ),
+    ],
+)
+def test_rates_follow_their_distribution(rates, law):
+    """Seed 24; KS test over 4,000 agents, false-alarm probability 1e-4 for each distribution."""
+    clock = Poisson(kind="poisson", rate=rates).build(
+        list(range(4000)), np.arange(4000, dtype=np.uint64), Draws(24), None
+    )
+    assert stats.kstest(1 / clock.means, law.cdf).pvalue > 1e-4
+
+
+def test_lognormal_rates_are_given_by_their_arithmetic_mean():
+    assert stats.lognorm(0.7, scale=2.0 * math.exp(-(0.7**2) / 2)).mean() == pytest.approx(2.0)
+
+
+def test_stragglers_are_slow_in_the_share_asked_for():
+    """Seed 25; two-sided binomial test over 4,000 agents, false-alarm probability 1e-4."""
+    rates = StragglerRates(kind="stragglers", share=0.2, slow=0.05, rate=2.0)
+    clock = Poisson(kind="poisson", rate=rates).build(
+        list(range(4000)), np.arange(4000, dtype=np.uint64), Draws(25), None
+    )
+    means = clock.means.tolist()
+    assert set(means) == {1 / 0.05, 1 / 2.0}
+    assert stats.binomtest(means.count(1 / 0.05), 4000, 0.2).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_share_of_none_or_all_is_exact(share):
+    rates = StragglerRates(kind="stragglers", share=share, slow=0.5, rate=2.0)
+    assert {rates.quantile(u) for u in (2.0**-54, 0.5, 1 - 2.0**-53)} == {0.5 if share else 2.0}
+
+
+def test_an_agents_rate_does_not_shift_its_clock_draws():
+    one = times(Poisson(kind="poisson", rate=UniformRates(kind="uniform", low=1.0, high=1.0)), 2, 30)
+    assert np.array_equal(one, times(Poisson(kind="poisson"), 2, 30))
+
+
+def test_a_periodic_clock_with_a_common_phase_ticks_together():
+    every = times(Periodic(kind="periodic", period=1.5, phase="common"), 4, 30)
+    assert np.array_equal(every, np.tile(1.5 * np.arange(1, 31), (4, 1)))
+
+
+def test_periods_can_be_listed():
+    every = times(Periodic(kind="periodic", period=[0.5, 2.0], phase="common"), 2, 8)
+    assert np.array_equal(every, np.outer([0.5, 2.0], np.arange(1, 9)))
+
+
+def test_random_phases_spread_first_wake_ups_over_one_period():
+    """Seed 26; KS test over 2,000 agents, false-alarm probability 1e-4; later intervals are exact."""
+    lengths = intervals(Periodic(kind="periodic", period=4.0), 2000, 3, seed=26)
+    assert stats.kstest(lengths[:, 0], "uniform", args=(0, 4)).pvalue > 1e-4
+    assert (lengths[:, 1:] == 4.0).all()
+
+
+def test_jitter_keeps_every_interval_within_its_bounds_and_fills_them():
+    """Seed 27; KS test over 8,000 intervals, false-alarm probability 1e-4."""
+    lengths = intervals(Periodic(kind="periodic", period=2.0, jitter=0.25, phase="common"), 20, 400, seed=27)
+    assert (np.abs(lengths - 2.0) <= 0.5 + QUANTUM).all()
+    assert stats.kstest(lengths.ravel(), "uniform", args=(1.5, 1.0)).pvalue > 1e-4
+
+
+def test_a_recorded_order_replays_exactly():
+    ids, order = ["a", "b", "c"], ["b", "a", "b", "c", "b", "a"]
+    clock = Recorded(kind="recorded", order=order, spacing=0.5).build(ids, stable_ids(ids), Draws(0), None)
+    woken = []
+    for agent in range(3):
+        tick, now = 0, 0.0
+        while not math.isinf(now := clock.next_time(agent, tick, now)):
+            woken.append((now, ids[agent]))
+            tick += 1
+    assert sorted(woken) == [(0.5 * (k + 1), name) for k, name in enumerate(order)]
+
+
+def test_a_recorded_order_is_read_from_a_file_relative_to_the_scenario(tmp_path):
+    (tmp_path / "order.txt").write_text("\ufeff2\n0\n\n 2 \n", encoding="utf-8")
+    clock = Recorded(kind="recorded", path="order.txt").build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
+    assert clock.times == [[2.0], [], [1.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field", "message"),
+    [
+        (Poisson(kind="poisson", rate=[1.0, 2.0]), ("clock", "rate"), "2 values.*3 agents"),
+        (Periodic(kind="periodic", period=[1.0] * 4), ("clock", "period"), "4 values.*3 agents"),
+        (Recorded(kind="recorded", order=[0, 7, 1]), ("clock", "order"), "^7 is not the id"),
+        (Recorded(kind="recorded", path="missing.txt"), ("clock", "path"), "missing.txt: cannot be read"),
+        (Recorded(kind="recorded", path="order.txt"), ("clock", "path"), "order.txt:3: '9' is not the id"),
+    ],
+)
+def test_what_does_not_fit_the_agents_is_refused_with_its_field(parameters, field, message, tmp_path):
+    (tmp_path / "order.txt").write_text("0\n\n9\n")
+    with pytest.raises(InputError, match=message) as error:
+        parameters.build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        {"kind": "poisson", "rate": 0.0},
+        {"kind": "poisson", "rate": [1.0, -1.0]},
+        {"kind": "poisson", "rate": {"kind": "uniform", "low": 2.0, "high": 1.0}},
+        {"kind": "poisson", "rate": {"kind": "stragglers", "share": 1.5}},
+        {"kind": "periodic", "jitter": 1.0},
+        {"kind": "periodic", "period": 0.0},
+        {"kind": "recorded"},
+        {"kind": "recorded", "order": [1], "path": "x"},
+        {"kind": "recorded", "order": [1], "spacing": 0.0},
+    ],
+)
+def test_impossible_clocks_are_refused(clock):
+    with pytest.raises(ValidationError):
+        TypeAdapter(ClockParameters).validate_python(clock)

@@ -1,0 +1,291 @@
+"""Delays and losses: laws, units, files, and what the fate of a message may depend on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.network import (
+    Bernoulli,
+    Constant,
+    Exponential,
+    Gamma,
+    GilbertElliott,
+    Lognormal,
+    Matrix,
+    Network,
+    NetworkParameters,
+    Uniform,
+)
+from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy import stats
+
+AGENTS = 2000
+EVERYBODY = np.arange(1, AGENTS)
+
+
+def network(*, seed=1, ids=None, base=None, **fields):
+    ids = list(range(AGENTS)) if ids is None else ids
+    return Network(NetworkParameters(**fields), ids, stable_ids(ids), Draws(seed), base)
+
+
+def delays(latency, *, ticks=20, seed=1, **fields):
+    """Delays of one broadcast at each of some ticks, flattened."""
+    net = network(latency=latency, seed=seed, **fields)
+    return np.concatenate([net.fates(0, EVERYBODY, tick, 0, 0.0, 8)[0] for tick in range(ticks)])
+
+
+LAWS = {
+    "uniform": (Uniform(kind="uniform", low=0.2, high=1.0), stats.uniform(0.2, 0.8)),
+    "exponential": (Exponential(kind="exponential", mean=0.7), stats.expon(scale=0.7)),
+    "lognormal": (
+        Lognormal(kind="lognormal", mean=0.3, sigma=0.8),
+        stats.lognorm(0.8, scale=0.3 * math.exp(-(0.8**2) / 2)),
+    ),
+    "gamma": (Gamma(kind="gamma", mean=0.5, shape=3.0), stats.gamma(3.0, scale=0.5 / 3.0)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_delays_follow_their_law(name):
+    """Seed 31, 39,980 delays; KS test, false-alarm probability 1e-4 for each law."""
+    latency, law = LAWS[name]
+    assert stats.kstest(delays(latency, seed=31), law.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("name", "mean"), [("uniform", 0.6), ("exponential", 0.7), ("lognormal", 0.3), ("gamma", 0.5)])
+def test_the_mean_of_a_scenario_is_the_arithmetic_mean_of_the_delays(name, mean):
+    """Seed 32, 39,980 delays; within 4 standard errors of the law, false-alarm probability 6e-5 each."""
+    latency, law = LAWS[name]
+    sample = delays(latency, seed=32)
+    assert abs(sample.mean() - mean) < 4 * law.std() / math.sqrt(len(sample))
+
+
+def test_gamma_delays_have_the_variance_of_their_shape():
+    """Seed 33; the sample variance within 5 of its standard errors (0.9 %), false-alarm probability below 1e-5."""
+    sample = delays(Gamma(kind="gamma", mean=2.0, shape=4.0), seed=33)
+    standard_error = math.sqrt((stats.gamma(4.0).stats("k") + 2) / len(sample))
+    assert sample.var() == pytest.approx(2.0**2 / 4.0, rel=5 * float(standard_error))
+
+
+def test_a_constant_delay_is_the_same_for_everyone():
+    assert set(delays(Constant(kind="constant", value=0.125)).tolist()) == {0.125}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_delays_are_multiples_of_the_quantum_and_never_negative(name):
+    units = delays(LAWS[name][0], ticks=2, bandwidth=7.0) / QUANTUM
+    assert (units == np.rint(units)).all()
+    assert (units >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        (Uniform(kind="uniform", low=0.2, high=1.0), Uniform(kind="uniform", low=0.4, high=2.0)),
+        (Exponential(kind="exponential", mean=0.7), Exponential(kind="exponential", mean=1.4)),
+        (Lognormal(kind="lognormal", mean=0.3, sigma=0.8), Lognormal(kind="lognormal", mean=0.6, sigma=0.8)),
+        (Gamma(kind="gamma", mean=0.5, shape=3.0), Gamma(kind="gamma", mean=1.0, shape=3.0)),
+    ],
+)
+def test_scaling_the_latency_scales_every_single_delay(once, twice):
+    assert (np.abs(2 * delays(once, ticks=3) - delays(twice, ticks=3)) <= 1.5 * QUANTUM).all()
+
+
+def test_bandwidth_adds_the_time_that_the_bytes_take():
+    latency = Exponential(kind="exponential", mean=0.5)
+    free, shared = network(latency=latency), network(latency=latency, bandwidth=64.0)
+    for size in (0, 8, 800):
+        usual = free.fates(0, EVERYBODY, 3, 0, 0.0, size)[0]
+        slower = shared.fates(0, EVERYBODY, 3, 0, 0.0, size)[0]
+        assert np.allclose(slower - usual, size / 64.0, rtol=0, atol=QUANTUM)
+
+
+def test_a_message_has_eight_bytes_a_number_and_a_header():
+    assert network().size(5) == 40
+    assert network(header_bytes=20).size(5) == 60
+
+
+@given(low=st.floats(0, 0.99), high=st.floats(0, 0.99), seed=st.integers(0, 2**64 - 1), tick=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_raising_the_loss_rate_only_adds_losses(low, high, seed, tick):
+    low, high = min(low, high), max(low, high)
+    few = network(loss=low, seed=seed).fates(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
+    many = network(loss=high, seed=seed).fates(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
+    assert not (few & ~many).any()
+
+
+def test_raising_the_loss_of_either_state_only_adds_losses():
+    def lost(good, bad):
+        loss = GilbertElliott(kind="gilbert_elliott", mean_good=2.0, mean_bad=1.0, loss_good=good, loss_bad=bad)
+        net = network(loss=loss)
+        return np.array([net.fates(0, EVERYBODY[:100], tick, 0, 0.7 * tick, 8)[1] for tick in range(60)])
+
+    base, more_bad, more_good = lost(0.1, 0.5), lost(0.1, 0.9), lost(0.4, 0.5)
+    for more in (more_bad, more_good):
+        assert not (base & ~more).any()
+        assert more.sum() > base.sum()
+
+
+def test_losses_have_the_probability_asked_for_and_do_not_follow_the_delays():
+    """Seed 34, 39,980 messages; binomial test, and rank test of delays by loss, false-alarm probability 1e-4 each."""
+    net = network(latency=Exponential(kind="exponential", mean=1.0), loss=0.3, seed=34)
+    fates = [net.fates(0, EVERYBODY, tick, 0, 0.0, 8) for tick in range(20)]
+    late, lost = (np.concatenate(column) for column in zip(*fates, strict=True))
+    assert stats.binomtest(int(lost.sum()), len(lost), 0.3).pvalue > 1e-4
+    assert stats.mannwhitneyu(late[lost], late[~lost]).pvalue > 1e-4
+
+
+def test_without_loss_nothing_is_lost():
+    assert not network(loss=0.0).fates(0, EVERYBODY, 0, 0, 0.0, 8)[1].any()
+
+
+def bursts(*, seed, step, ticks, links, mean_good=6.0, mean_bad=2.0):
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=mean_good, mean_bad=mean_bad)
+    net = network(loss=loss, seed=seed)
+    return np.array([net.fates(0, EVERYBODY[:links], tick, 0, tick * step, 8)[1] for tick in range(ticks)])
+
+
+def test_a_bursty_link_is_stationary_from_the_start():
+    """Seed 35, 1,999 links at time 0 and at time 40; binomial tests, false-alarm probability 1e-4 each."""
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=6.0, mean_bad=2.0)
+    net = network(loss=loss, seed=35)
+    for now in (0.0, 40.0):
+        lost = int(net.fates(0, EVERYBODY, 0, 0, now, 8)[1].sum())
+        assert stats.binomtest(lost, len(EVERYBODY), 2.0 / 8.0).pvalue > 1e-4
+
+
+def test_losses_of_a_bursty_link_come_together_as_the_on_off_law_says():
+    """Seed 36, 1,000 independent links; P(lost a time s after a loss) = p + (1 - p) exp(-s (1/good + 1/bad)), a
+    z test over links (their deviations from it have mean 0), false-alarm probability 6e-5."""
+    step, share = 1.0, 0.25
+    lost = bursts(seed=36, step=step, ticks=60, links=1000)
+    expected = share + (1 - share) * math.exp(-step * (1 / 6.0 + 1 / 2.0))
+    deviations = np.sum(lost[:-1] * (lost[1:] - expected), axis=0)
+    assert abs(deviations.sum()) < 4 * math.sqrt(np.sum(deviations**2))
+    assert expected > 1.5 * share
+
+
+def test_loss_within_a_state_follows_its_own_probability():
+    """Seed 37, bad state only 1e-9 of the time: the good state's loss, binomial test at 1e-4."""
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=1e9, mean_bad=1.0, loss_good=0.2)
+    lost = network(loss=loss, seed=37).fates(0, EVERYBODY, 0, 0, 0.0, 8)[1]
+    assert stats.binomtest(int(lost.sum()), len(lost), 0.2).pvalue > 1e-4
+
+
+def test_a_bursty_link_does_not_depend_on_when_it_was_asked():
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=1.0, mean_bad=1.0)
+    often, once = network(loss=loss), network(loss=loss)
+    for now in np.arange(0.0, 30.0, 0.37):
+        often.fates(0, EVERYBODY[:50], 1, 0, float(now), 8)
+    expected = once.fates(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1]
+    assert np.array_equal(often.fates(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1], expected)
+    assert 0 < expected.sum() < 50
+
+
+def test_the_two_directions_of_a_bursty_link_are_separate():
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=1.0, mean_bad=1.0)
+    net = network(loss=loss)
+    there = [net.fates(0, np.array([k]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
+    back = [net.fates(k, np.array([0]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
+    assert there != back
+
+
+def test_a_fate_does_not_depend_on_what_was_sent_before_or_to_whom_else():
+    fields = {"latency": Lognormal(kind="lognormal", mean=1.0), "loss": 0.4}
+    fresh, used = network(**fields), network(**fields)
+    for tick in range(30):
+        used.fates(tick, EVERYBODY[::3], tick, tick, float(tick), 80)
+    some = np.array([17, 4, 90])
+    for one, other in zip(used.fates(5, some, 40, 2, 31.0, 8), fresh.fates(5, some, 40, 2, 31.0, 8), strict=True):
+        assert np.array_equal(one, other)
+    for position, receiver in enumerate(some):
+        alone = fresh.fates(5, np.array([receiver]), 40, 2, 31.0, 8)
+        assert (alone[0][0], alone[1][0]) == tuple(part[position] for part in fresh.fates(5, some, 40, 2, 31.0, 8))
+
+
+def test_a_fate_belongs_to_the_users_ids_and_not_to_positions():
+    latency = Exponential(kind="exponential", mean=1.0)
+    one = network(ids=["a", "b", "c"], latency=latency).fates(0, np.array([2]), 7, 0, 0.0, 8)[0]
+    other = network(ids=["c", "x", "a"], latency=latency).fates(2, np.array([0]), 7, 0, 0.0, 8)[0]
+    assert np.array_equal(one, other)
+
+
+def matrix(tmp_path, rows, *, default=None, ids=("a", "b", "c")):
+    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n" + rows)
+    latency = Matrix(kind="matrix", path="delays.csv", default=default)
+    return network(ids=list(ids), latency=latency, base=tmp_path)
+
+
+def test_a_delay_file_gives_each_direction_its_own_delay(tmp_path):
+    net = matrix(tmp_path, "a,b,0.5\nb,a,2\na, c ,0.25\n")
+    assert net.fates(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 0.25]
+    assert net.fates(1, np.array([0]), 9, 0, 0.0, 8)[0].tolist() == [2.0]
+
+
+def test_a_link_that_the_file_does_not_list_takes_the_default(tmp_path):
+    net = matrix(tmp_path, "a,b,0.5\n", default=3.0)
+    assert net.fates(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 3.0]
+    net.check_links(np.array([0, 0]), np.array([1, 2]))
+
+
+def test_a_missing_link_without_a_default_is_refused_before_anything_runs(tmp_path):
+    net = matrix(tmp_path, "a,b,0.5\nb,a,0.5\n")
+    net.check_links(np.array([0, 1]), np.array([1, 0]))
+    with pytest.raises(InputError, match="no delay from 'b' to 'c'") as error:
+        net.check_links(np.array([0, 1, 1]), np.array([1, 0, 2]))
+    assert error.value.field == ("network", "latency", "path")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a,b,0.5\na,z,0.5\n", r"delays.csv:3: 'z' is not the id"),
+        ("a,b,-1\n", r"delays.csv:2: delay -1"),
+        ("a,b,soon\n", r"delays.csv:2: delay 'soon' must be a finite number"),
+        ("a,b,inf\n", r"delays.csv:2: delay 'inf'"),
+        ("\na,b\n", r"delays.csv:3: has 2 values"),
+        ("a,b,1\nb,a,1\na,b,2\n", r"delays.csv:4: the link from 'a' to 'b' is listed twice"),
+    ],
+)
+def test_a_bad_row_of_a_delay_file_is_named(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message) as error:
+        matrix(tmp_path, rows)
+    assert error.value.field == ("network", "latency", "path")
+
+
+def test_a_delay_file_needs_its_header_and_its_file(tmp_path):
+    (tmp_path / "delays.csv").write_text("from,to,delay\n")
+    for path, message in (("delays.csv", "delays.csv:1: the header"), ("none.csv", "none.csv: cannot be read")):
+        with pytest.raises(InputError, match=message):
+            network(ids=["a"], latency=Matrix(kind="matrix", path=path), base=tmp_path)
+
+
+def test_a_bare_number_is_a_constant_latency_or_a_loss_probability():
+    parameters = NetworkParameters.model_validate({"latency": 2, "loss": 0.1})
+    assert parameters.latency == Constant(kind="constant", value=2.0)
+    assert parameters.loss == Bernoulli(kind="bernoulli", probability=0.1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"latency": -1.0},
+        {"latency": True},
+        {"latency": {"kind": "uniform", "low": 2.0, "high": 1.0}},
+        {"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 0.0}},
+        {"latency": {"kind": "gamma", "mean": 1.0, "shape": 0.0}},
+        {"loss": 1.0},
+        {"loss": {"kind": "gilbert_elliott", "mean_good": 0.0, "mean_bad": 1.0}},
+        {"bandwidth": 0.0},
+        {"start": "guess"},
+    ],
+)
+def test_impossible_networks_are_refused(fields):
+    with pytest.raises(ValidationError):
+        NetworkParameters.model_validate(fields)

@@ -1,0 +1,197 @@
+"""Philox, named streams, rounding and stable ids.
+
+The known answers are Random123's (tests/kat_vectors, philox4x32, 10 rounds).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.randomness import (
+    QUANTUM,
+    Draws,
+    Purpose,
+    draw_many,
+    draw_one,
+    philox,
+    quantise,
+    stable_ids,
+    uniform32,
+    uniform53,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+ONES = 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((ONES,) * 4, (ONES,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xA4093822, 0x299F31D0),
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_gives_the_known_answers(counter, key, expected):
+    assert tuple(int(word) for word in philox(*key, *counter)) == expected
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**31, ONES - 1, ONES])
+def test_uniforms_lie_strictly_between_0_and_1(word):
+    for other in (0, ONES):
+        assert 0 < uniform53(np.uint64(word), np.uint64(other)) < 1
+        assert 0 < uniform53(np.uint64(other), np.uint64(word)) < 1
+    assert 0 < uniform32(np.uint64(word)) < 1
+
+
+def test_the_three_uniforms_of_a_block_are_uniform_and_uncorrelated():
+    """Seed 11; three KS tests and three correlations, each at false-alarm probability 1e-4 (6e-4 together)."""
+    many = np.arange(20_000, dtype=np.uint64)
+    luck = Draws(11).messages(5, many, 3, 0)
+    for column in luck.T:
+        assert stats.kstest(column, "uniform").pvalue > 1e-4
+    for one, other in itertools.combinations(luck.T, 2):
+        assert stats.pearsonr(one, other).pvalue > 1e-4
+
+
+def test_a_draw_does_not_depend_on_how_many_were_made_before():
+    draws = Draws(3)
+    receivers = np.array([9, 4, 7], dtype=np.uint64)
+    first = draws.messages(1, receivers, 12, 2)
+    for tick in range(50):
+        draws.messages(1, receivers, tick, 0)
+        draws.uniform(Purpose.CLOCK, 1, 0, tick)
+        draws.generator("noise", 1, tick).normal()
+    assert np.array_equal(draws.messages(1, receivers, 12, 2), first)
+    assert np.array_equal(Draws(3).messages(1, receivers[::-1], 12, 2)[::-1], first)
+    assert np.array_equal(draws.messages(1, receivers[1:2], 12, 2), first[1:2])
+
+
+def test_every_part_of_a_message_key_matters():
+    keys = itertools.product((0, 2**40), (1, 2), (3, 4), (0, 1, 2), (0, 1, 256, 2**16))
+    seen = {
+        tuple(Draws(seed).messages(sender, np.array([receiver], dtype=np.uint64), tick, leg)[0])
+        for seed, sender, receiver, tick, leg in keys
+    }
+    assert len(seen) == 2 * 2 * 2 * 3 * 4
+
+
+def test_purposes_do_not_share_draws():
+    seen = {Draws(1).uniform(purpose, 1, 2, 3) for purpose in Purpose}
+    legs = {Draws(1).messages(1, np.array([2], dtype=np.uint64), 3, leg)[0, 0] for leg in (0, 1, 2**24 - 1)}
+    assert len(seen) == len(Purpose)
+    assert len(seen | legs) == len(Purpose) + 2  # leg 0 is the plain MESSAGE draw
+
+
+@pytest.mark.parametrize("leg", [-1, 2**24, 2**24 + 5])
+def test_a_leg_that_would_run_into_another_purpose_is_refused(leg):
+    with pytest.raises(ValueError, match="leg"):
+        Draws(1).messages(1, np.array([2], dtype=np.uint64), 0, leg)
+
+
+def test_a_message_before_the_first_tick_has_a_32_bit_counter():
+    receivers = np.array([2], dtype=np.uint64)
+    expected = draw_one(7, 0, 1, 2, 0xFFFFFFFF, int(Purpose.MESSAGE), 0)
+    assert tuple(Draws(7).messages(1, receivers, -1, 0)[0]) == expected
+
+
+def test_many_draws_equal_single_ones():
+    many = np.array([3, 1, 2**32 - 1], dtype=np.uint64)
+    together = draw_many(1, 2, 5, many, 6, 4, 9)
+    assert [tuple(row) for row in together] == [draw_one(1, 2, 5, int(m), 6, 4, 9) for m in many]
+
+
+def test_a_pair_begins_with_the_single_uniform():
+    draws = Draws(2)
+    assert draws.pair(Purpose.JOIN, 4)[0] == draws.uniform(Purpose.JOIN, 4)
+
+
+def test_the_whole_seed_enters_the_key():
+    assert Draws(2**64 - 1).key == (ONES, ONES)
+    assert Draws(1).key == (1, 0)
+    assert Draws(2**32).key == (0, 1)
+    assert len({Draws(seed).uniform(Purpose.CLOCK, 0) for seed in (1, 2**32, 2**32 + 1)}) == 3
+    assert len({Draws(seed).generator("noise").integers(2**63) for seed in (1, 2**32, 2**64 - 1)}) == 3
+
+
+def test_generators_differ_by_seed_purpose_and_every_id():
+    streams = [("noise",), ("data",), ("noise", 1), ("noise", 0, 1), ("noise", 1, 1), ("noise", 0, 0, 1)]
+    first = {(seed, *s): Draws(seed).generator(*s).integers(2**63) for seed in (0, 1) for s in streams}
+    assert len(set(first.values())) == len(first)
+
+
+def test_a_generator_starts_afresh_each_time_it_is_named():
+    one = Draws(4).generator("noise", 3, 8).normal(size=7)
+    assert np.array_equal(one, Draws(4).generator("noise", 3, 8).normal(size=7))
+
+
+def test_a_stream_with_neighbouring_ids_does_not_overlap():
+    """A stream that is a shifted copy of its neighbour would correlate noise between ticks."""
+    one = Draws(4).generator("noise", 3, 8).integers(2**63, size=4000)
+    for other in (("noise", 4, 8), ("noise", 3, 9), ("noise", 3, 8, 1)):
+        assert not np.isin(Draws(4).generator(*other).integers(2**63, size=4000), one).any()
+
+
+def test_a_fourth_id_is_refused():
+    with pytest.raises(ValueError, match="three"):
+        Draws(1).generator("noise", 1, 2, 3, 4)
+
+
+@given(st.floats(0, 1e6))
+def test_rounding_moves_a_duration_by_at_most_half_a_quantum(duration):
+    rounded = quantise(duration)
+    assert (rounded / QUANTUM).is_integer()
+    assert abs(rounded - duration) <= QUANTUM / 2
+
+
+@given(st.lists(st.floats(0, 1000), max_size=30))
+def test_sums_of_rounded_durations_do_not_depend_on_their_order(durations):
+    rounded = [quantise(d) for d in durations]
+    assert sum(rounded) == sum(reversed(rounded))
+
+
+def test_small_integers_stand_for_themselves():
+    assert stable_ids([7, 0, 2**32 - 1]).tolist() == [7, 0, 2**32 - 1]
+    assert stable_ids([7, 0]).dtype == np.uint64
+
+
+def test_text_ids_do_not_depend_on_order_or_on_the_others():
+    together = dict(zip(["ada", "bob", "cyd"], stable_ids(["ada", "bob", "cyd"]).tolist(), strict=True))
+    assert stable_ids(["cyd", "ada"]).tolist() == [together["cyd"], together["ada"]]
+    assert all(0 <= number < 2**32 for number in together.values())
+
+
+@pytest.mark.parametrize("ids", [[-1, 5], [2**32, 5], ["5", "six"]])
+def test_ids_beyond_32_bits_are_hashed(ids):
+    numbers = stable_ids(ids).tolist()
+    assert len(set(numbers)) == 2
+    assert all(0 <= number < 2**32 for number in numbers)
+    assert 5 not in numbers
+
+
+@pytest.mark.parametrize("ids", [[3, 3], ["a", "b", "a"], [1, "1"]])
+def test_two_agents_with_one_number_are_refused(ids):
+    with pytest.raises(InputError, match="share the 32-bit number"):
+        stable_ids(ids)
+
+
+def test_a_hash_collision_of_different_names_is_refused():
+    """Two names with equal hashes, found by the birthday paradox over 2^32 numbers."""
+    seen: dict[int, str] = {}
+    for k in range(400_000):
+        number = int(stable_ids([f"agent-{k}"])[0])
+        if number in seen:
+            with pytest.raises(InputError, match=f"agent-{k}"):
+                stable_ids([seen[number], f"agent-{k}"])
+            return
+        seen[number] = f"agent-{k}"
+    pytest.fail("no collision among the names tried")

@@ -1,0 +1,27 @@
+"""A function that writes an experiment to disk."""
+
+from __future__ import annotations
+
+import pytest
+from hushnet.simulator.results import save, write_index
+
+from .synthetic import FALSE, LABELS, make_run
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    """A function that writes runs and figure specifications as an experiment and returns its folder."""
+
+    def write(runs=None, figures=(), *, labels=None, time_unit=None):
+        if runs is None:
+            private = {"cd_eps": FALSE}
+            runs = [make_run(p, seed, privacy=private.get(p)) for seed in range(3) for p in LABELS]
+        root = tmp_path / "results" / "synthetic"
+        names = [f"{k:016x}" for k in range(len(runs))]
+        for name, run in zip(names, runs, strict=True):
+            save(run, root / name)
+        labels = labels or {run.manifest["protocol"]: run.manifest["label"] for run in runs}
+        write_index(root, scenario="synthetic", runs=names, figures=list(figures), labels=labels, time_unit=time_unit)
+        return root
+
+    return write

@@ -1,0 +1,284 @@
+"""Figures come from files alone, say what was claimed and verified, and lie beside their numbers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.aggregate import plot, time_scale
+from hushnet.simulator.figures import draw, redraw
+from hushnet.simulator.look import house_style
+from hushnet.simulator.results import load_all
+from matplotlib.text import Text
+from scipy import stats
+
+from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
+
+OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
+LONG = "asynchronous private coordinate descent with late allocation of the budget over a very lossy network"
+
+
+def drawn(root, spec):
+    """The figure, its legend's texts and everything written on it."""
+    collection = load_all(root)
+    with house_style():
+        figure = draw(collection, spec, plot(collection, spec))
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    return figure, legend
+
+
+def written(figure):
+    """(text, box) of every visible text."""
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    ticks = {
+        label: (axis, tick.get_loc())
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        for label in (tick.label1, tick.label2)
+    }
+
+    def shown(text):
+        if text not in ticks:
+            return True
+        axis, place = ticks[text]
+        low, high = sorted(axis.get_view_interval())
+        return low <= place <= high
+
+    with house_style():
+        return [(text.get_text(), text.get_window_extent()) for text in texts if shown(text)]
+
+
+def numbers(root, **spec):
+    shutil.rmtree(root / "figures", ignore_errors=True)
+    return plot(load_all(root), {**OVER_TIME, **spec}).points
+
+
+def test_the_csv_beside_a_curve_holds_means_and_t_intervals(experiment):
+    root = experiment(figures=[OVER_TIME])
+    png, pdf, csv = redraw(root)
+    assert [path.name for path in (png, pdf, csv)] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "csv")]
+    table = pd.read_csv(csv)
+    assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n"]
+    for protocol in LABELS:
+        rows = table[table["protocol"] == protocol]
+        seeds = np.array([accuracy(protocol, seed) for seed in range(3)])
+        half = stats.t.ppf(0.975, 2) * seeds.std(axis=0, ddof=1) / math.sqrt(3)
+        np.testing.assert_array_equal(rows["x"], TIMES)
+        np.testing.assert_allclose(rows["mean"], seeds.mean(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(rows["low"], seeds.mean(axis=0) - half, rtol=1e-12)
+        np.testing.assert_allclose(rows["high"], seeds.mean(axis=0) + half, rtol=1e-12)
+        assert set(rows["n"]) == {3}
+
+
+def test_figures_are_redrawn_from_files_alone_byte_for_byte(experiment, tmp_path):
+    root = experiment(figures=[OVER_TIME, {"y": "objective", "x": "vectors", "log": "y", "name": "gap"}])
+    first = {path.name: path.read_bytes() for path in redraw(root)}
+    assert "gap.pdf" in first
+    shutil.rmtree(root / "figures")
+    moved = shutil.move(root, tmp_path / "elsewhere")
+    again = redraw(moved, out=tmp_path / "figures")
+    assert {path.name: path.read_bytes() for path in again} == first
+    assert {path.parent for path in again} == {tmp_path / "figures"}
+
+
+def test_the_legend_says_what_was_claimed_and_what_was_verified(experiment):
+    runs = [make_run("cd_eps", seed, privacy=HONEST) for seed in range(2)] + [make_run("cd", s) for s in range(2)]
+    _, legend = drawn(experiment(runs), OVER_TIME)
+    assert legend == ["private CD\n(ε claimed 1, verified 0.93, δ=0.0067)", "coordinate descent"]
+
+
+def test_a_claim_below_what_was_verified_is_marked(experiment):
+    figure, legend = drawn(experiment(), OVER_TIME)
+    assert legend[2] == "private CD\n⚠ ε claimed 0.15 < verified 37.2, δ=0.0067"
+    assert [text.get_fontweight() for text in figure.legends[0].get_texts()] == ["normal", "normal", "bold"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        OVER_TIME,
+        {"y": "objective", "x": "vectors", "log": "both", "title": "The price of being asynchronous: " + LONG},
+        {"y": "accuracy", "x": "samples"},
+        {"y": "accuracy", "x": "protocol"},
+        {"y": "accuracy", "x": "network.loss", "log": "x"},
+        {"y": "bytes", "x": "activations", "interval": "none"},
+    ],
+    ids=lambda spec: f"{spec['y']}-{spec['x']}",
+)
+@pytest.mark.parametrize("label", ["private CD", LONG, "_costs $5_and_$6", "x" * 200])
+def test_every_text_lies_inside_the_figure_and_the_legend_below_the_panel(experiment, spec, label):
+    runs = [
+        make_run(p, seed, grid={"network.loss": loss}, privacy=FALSE if p == "cd_eps" else None)
+        for p in LABELS
+        for seed in range(2)
+        for loss in ((0.1, 0.2) if spec["x"] == "network.loss" else (0.1,))
+    ]
+    root = experiment(runs, labels={**LABELS, "cd_eps": label}, time_unit="30 s")
+    figure, legend = drawn(root, spec)
+    assert label.split("$", maxsplit=1)[0][:15] in legend[2]
+    width, height = figure.bbox.size
+    for text, box in written(figure):
+        assert box.x0 >= 0, text
+        assert box.y0 >= 0, text
+        assert box.x1 <= width, text
+        assert box.y1 <= height, text
+    panel = figure.axes[0].get_tightbbox()
+    assert figure.legends[0].get_window_extent().y1 <= panel.y0 + 1
+    assert figure.axes[0].get_window_extent().height >= 130
+    assert figure.get_size_inches()[0] == 3.5
+
+
+def test_short_labels_stand_side_by_side(experiment):
+    figure, _ = drawn(experiment([make_run(p, label=p) for p in LABELS]), OVER_TIME)
+    heights = {round(text.get_window_extent().y0) for text in figure.legends[0].get_texts()}
+    assert max(heights) - min(heights) <= 3
+
+
+def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
+    root = experiment(figures=[OVER_TIME])
+    before = [path.read_bytes() for path in redraw(root)]
+    with mpl.rc_context({"font.size": 30, "axes.grid": False, "savefig.bbox": "tight"}):
+        mine = dict(mpl.rcParams)
+        assert [path.read_bytes() for path in redraw(root)] == before
+        assert dict(mpl.rcParams) == mine
+
+
+def test_a_protocol_looks_the_same_in_every_figure(experiment):
+    root = experiment()
+    every, _ = drawn(root, OVER_TIME)
+    some, _ = drawn(root, {**OVER_TIME, "protocols": ["cd_eps"]})
+    assert some.axes[0].lines[0].get_color() == every.axes[0].lines[2].get_color()
+    assert len({(line.get_linestyle(), line.get_marker()) for line in every.axes[0].lines}) == 3
+
+
+def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experiment):
+    table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="vectors")
+    # Seed 0 is recorded at 0, 40, 80, ..., 400 vectors; seed 1 at 0, 41, 82, ..., 410: the common axis ends at 400.
+    assert list(table["x"].iloc[:5]) == [0, 40, 41, 80, 82]
+    assert table["x"].iloc[-1] == 400
+    both = [accuracy("cd", seed) for seed in range(2)]
+    assert table["mean"].iloc[1] == pytest.approx((both[0][1] + both[1][0]) / 2)
+    assert table["mean"].iloc[-1] == pytest.approx((both[0][10] + both[1][9]) / 2)
+
+
+def test_a_protocol_that_sends_nothing_is_a_level_across_the_panel(experiment):
+    root = experiment()
+    assert list(numbers(root, x="vectors", protocols=["local"])["x"]) == [0]
+    figure, _ = drawn(root, {**OVER_TIME, "x": "vectors"})
+    assert list(figure.axes[0].lines[0].get_xdata()) == [0, 1]
+
+
+def test_updates_are_those_recorded_or_else_activations_per_agent(experiment):
+    runs = [make_run("cd", seed) for seed in range(2)]
+    assert list(numbers(experiment(runs), x="updates")["x"]) == list(range(11))
+    for run in runs:
+        run.trace = run.trace[run.trace["metric"] != "updates"]
+    np.testing.assert_allclose(numbers(experiment(runs), x="updates")["x"], np.arange(11) * 10 / 30)
+
+
+def test_a_run_that_broke_off_counts_up_to_its_end_and_is_mentioned(experiment):
+    runs = [make_run("cd", seed) for seed in range(3)]
+    runs[2].manifest["status"] = "diverged"
+    runs[2].trace = runs[2].trace[runs[2].trace["time"] <= 4]
+    root = experiment(runs)
+    assert list(numbers(root)["n"]) == [3] * 5 + [2] * 6
+    assert list(numbers(root, x="protocol")["n"]) == [2]
+    assert drawn(root, OVER_TIME)[1] == ["coordinate descent\n⚠ 1 of 3 runs broke off"]
+
+
+def test_final_values_stand_against_a_swept_parameter(experiment):
+    losses = (0.3, 0.0)
+    runs = [make_run("cd", seed, grid={"network.loss": loss}) for loss in losses for seed in range(3)]
+    root = experiment(runs)
+    table = numbers(root, x="network.loss")
+    assert list(table["x"]) == [0.0, 0.3]
+    expected = [np.mean([accuracy("cd", seed, loss)[-1] for seed in range(3)]) for loss in (0.0, 0.3)]
+    np.testing.assert_allclose(table["mean"], expected, rtol=1e-14)
+    pd.testing.assert_frame_equal(numbers(root, x="loss"), table)
+
+
+def test_a_sweep_splits_curves_and_swept_words_are_categories(experiment):
+    runs = [make_run("cd", seed, grid={"task.split": kind}) for kind in ("even", "dirichlet") for seed in range(2)]
+    root = experiment(runs)
+    assert list(numbers(root)["task.split"]) == ["even"] * 11 + ["dirichlet"] * 11
+    figure, legend = drawn(root, OVER_TIME)
+    assert legend == ["coordinate descent, split even", "coordinate descent, split dirichlet"]
+    figure, _ = drawn(root, {**OVER_TIME, "x": "task.split"})
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["even", "dirichlet"]
+
+
+def test_final_values_stand_against_the_size_of_the_agents_data(experiment):
+    table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="samples")
+    # 30 agents with 10, ..., 39 samples in six bins of five.
+    np.testing.assert_allclose(table["x"], [12, 17, 22, 27, 32, 37])
+    np.testing.assert_allclose(table["mean"], 0.6 + 0.004 * table["x"] + 0.1 * SPEED["cd"] + 0.005)
+    assert set(table["n"]) == {2}
+
+
+def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
+    root = experiment(time_unit="30 s")
+    assert numbers(root)["x"].max() == 300
+    assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (s)"
+    root = experiment()
+    assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (expected wake-ups)"
+    assert [time_scale(text) for text in ("30 s", "0.5min", "hours", 30)] == [
+        (30.0, "s"),
+        (0.5, "min"),
+        (1.0, "hours"),
+        (30.0, "s"),
+    ]
+
+
+def test_epsilon_and_gap_stand_for_what_the_recorder_calls_them(experiment):
+    runs = [make_run("cd_eps", seed, privacy=FALSE) for seed in range(2)]
+    for run in runs:
+        extra = run.trace[run.trace["metric"] == "updates"].assign(metric="epsilon_tight", statistic="worst")
+        run.trace = pd.concat([run.trace, extra], ignore_index=True)
+    root = experiment(runs)
+    assert drawn(root, {**OVER_TIME, "y": "epsilon"})[0].axes[0].get_ylabel() == "ε verified, worst agent"
+    np.testing.assert_allclose(numbers(root, y="epsilon")["mean"], TIMES)
+    pd.testing.assert_frame_equal(numbers(root, y="gap"), numbers(root, y="objective"))
+
+
+def test_an_infinite_epsilon_draws_nothing_and_breaks_nothing(experiment):
+    runs = [make_run(p, seed) for p in ("local", "cd") for seed in range(2)]
+    for run in runs:
+        if run.manifest["protocol"] == "cd":
+            run.trace.loc[run.trace["metric"] == "accuracy", "value"] = math.inf
+    for log in ("none", "y"):
+        figure, legend = drawn(experiment(runs), {**OVER_TIME, "log": log})
+        assert len(legend) == 2
+        assert np.isfinite(figure.axes[0].get_ylim()).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"y": "acuracy"}, "did you mean accuracy"),
+        ({"x": "tim"}, "did you mean time"),
+        ({"statistic": "worst_decil"}, "did you mean worst_decile"),
+        ({"protocols": ["cd_ep"]}, "did you mean cd_eps"),
+        ({"interval": "wide"}, "must be '95%' or 'none'"),
+        ({"x": "samples", "y": "agent"}, "is not known per agent"),
+    ],
+)
+def test_a_figure_of_what_was_not_recorded_is_one_sentence(experiment, wrong, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        redraw(experiment(figures=[{**OVER_TIME, **wrong}]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_an_index_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"holds no index\.json"):
+        redraw(tmp_path)
+
+
+def test_a_name_cannot_lead_out_of_the_figures_folder(experiment):
+    root = experiment(figures=[{**OVER_TIME, "name": "../../loot"}])
+    assert {path.parent for path in redraw(root)} == {root / "figures"}

@@ -1,0 +1,135 @@
+"""The table at the end of a run: means, t intervals, and claims that do not hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.simulator.aggregate import mean_interval
+from hushnet.simulator.results import load_all
+from hushnet.simulator.summary import claim_of, print_summary, summarise
+from rich.console import Console
+from scipy import stats
+
+from .synthetic import FALSE, HONEST, LABELS, PUBLIC, accuracy, make_run
+
+
+def printed(collection, width=100):
+    console = Console(width=width, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        print_summary(collection, console)
+    return capture.get()
+
+
+def test_the_half_width_is_students():
+    values = np.array([0.81, 0.84, 0.79, 0.86])
+    mean, half, n = mean_interval(values)
+    by_hand = stats.t.ppf(0.975, df=3) * values.std(ddof=1) / math.sqrt(4)
+    low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
+    assert mean == pytest.approx(values.mean(), rel=1e-15)
+    assert half == pytest.approx(by_hand, rel=1e-14)
+    assert (mean - half, mean + half) == pytest.approx((low, high), rel=1e-14)
+    assert n == 4
+
+
+def test_one_run_has_no_interval_and_equal_runs_have_a_zero_one():
+    mean, half, n = mean_interval([0.5])
+    assert (mean, n) == (0.5, 1)
+    assert math.isnan(half)
+    assert mean_interval([0.5, 0.5])[1] == 0
+
+
+def test_missing_runs_do_not_count_and_infinite_ones_do():
+    mean, half, n = mean_interval([[1.0, math.inf, math.nan], [3.0, 1.0, math.nan], [math.nan, 2.0, math.nan]])
+    np.testing.assert_array_equal(n, [2, 3, 0])
+    np.testing.assert_array_equal(mean, [2.0, math.inf, math.nan])
+    assert half[0] == pytest.approx(stats.t.ppf(0.975, 1))
+    assert np.isnan(half[1:]).all()
+
+
+def test_a_row_per_protocol_holds_final_means_and_both_epsilons(experiment):
+    frame = summarise(load_all(experiment())).set_index("protocol")
+    assert list(frame.index) == list(LABELS)
+    finals = [accuracy("cd", seed)[-1] for seed in range(3)]
+    assert frame.loc["cd", "accuracy"] == pytest.approx(np.mean(finals), rel=1e-14)
+    half = stats.t.ppf(0.975, 2) * np.std(finals, ddof=1) / math.sqrt(3)
+    assert frame.loc["cd", "accuracy half_width"] == pytest.approx(half, rel=1e-12)
+    assert frame.loc["cd", "objective gap"] == pytest.approx(np.mean([1, 1.1, 1.2]) * math.exp(-10))
+    assert frame.loc["cd", "vectors"] == 410
+    assert tuple(frame.loc["cd_eps", ["epsilon_claimed", "epsilon_verified", "delta"]]) == (0.15, 37.2, 0.0067)
+    assert list(frame["flagged"]) == [False, False, True]
+    assert list(frame["n"]) == [3, 3, 3]
+    assert np.isnan(frame.loc["cd", "epsilon_claimed"])
+
+
+def test_a_row_per_grid_point(experiment):
+    runs = [make_run(seed=seed, grid={"network.loss": loss}) for loss in (0.0, 0.3) for seed in range(2)]
+    frame = summarise(load_all(experiment(runs)))
+    assert list(frame["network.loss"]) == [0.0, 0.3]
+    for row, loss in zip(frame.to_dict("records"), (0.0, 0.3), strict=True):
+        assert row["accuracy"] == pytest.approx(np.mean([accuracy("cd", seed, loss)[-1] for seed in range(2)]))
+
+
+def test_a_claim_below_what_was_verified_is_loud(experiment):
+    text = printed(load_all(experiment()))
+    table, _, remarks = text.partition("n runs")
+    assert "37.2 ⚠" in table
+    loud = " ".join(remarks.split())
+    assert "⚠ private CD: ε claimed 0.15 < verified 37.2, δ=0.0067" in loud
+    assert f"assumed public: {', '.join(PUBLIC)}." in loud
+
+
+def test_a_claim_that_holds_is_not_loud_but_says_what_it_assumes(experiment):
+    text = printed(load_all(experiment([make_run("cd_eps", seed, privacy=HONEST) for seed in range(2)])))
+    assert "⚠" not in text
+    assert "assumed public: graph weights, confidences." in " ".join(text.split())
+
+
+def test_runs_that_broke_off_are_counted_and_left_out(experiment):
+    runs = [make_run(seed=seed, status="diverged" if seed == 2 else "complete") for seed in range(3)]
+    collection = load_all(experiment(runs))
+    row = summarise(collection).iloc[0]
+    assert (row["n"], row["stopped"]) == (2, 1)
+    assert row["accuracy"] == pytest.approx(np.mean([accuracy("cd", seed)[-1] for seed in range(2)]))
+    assert "1 of 3 runs did not reach their end (diverged)" in " ".join(printed(collection).split())
+
+
+def test_a_protocol_whose_runs_all_broke_off_still_has_a_row(experiment):
+    collection = load_all(experiment([make_run(status="diverged"), make_run("local")]))
+    row = summarise(collection).iloc[0]
+    assert row["n"] == 0
+    assert np.isnan(row["accuracy"])
+    assert "coordinate" in printed(collection)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_the_table_is_legible_in_a_narrow_window(experiment, width):
+    private = {"cd_eps": FALSE}
+    points = [(p, seed, loss) for p in LABELS for seed in range(2) for loss in (0.0, 0.1)]
+    runs = [make_run(p, seed, grid={"network.loss": loss}, privacy=private.get(p)) for p, seed, loss in points]
+    text = printed(load_all(experiment(runs)), width)
+    assert max(map(len, text.splitlines())) <= max(width, 80)
+    assert "…" not in text
+    for word in ("coordinate", "descent", "private CD", "± 0.064", "37.2 ⚠"):
+        assert word in text
+
+
+def test_labels_are_not_read_as_markup(experiment):
+    assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))
+
+
+def test_claims_that_differ_are_shown_as_ranges():
+    manifests = [make_run("cd_eps", privacy={**FALSE, "claimed": claimed}).manifest for claimed in (0.05, 1.0)]
+    assert claim_of(manifests).text == "⚠ ε claimed 0.05–1 < verified 37.2, δ=0.0067"
+    assert claim_of([make_run().manifest]) is None
+
+
+def test_a_claim_barely_too_low_is_printed_with_enough_digits():
+    manifest = make_run(privacy={**FALSE, "claimed": 1.0, "verified": 1.00004}).manifest
+    assert claim_of([manifest]).text.startswith("⚠ ε claimed 1 < verified 1.00004")
+
+
+def test_an_unverified_or_infinite_epsilon_is_said_to_be_so():
+    assert "not verified" in claim_of([make_run(privacy={"claimed": 1.0, "verified": None}).manifest]).text
+    assert "verified ∞" in claim_of([make_run(privacy={**FALSE, "verified": math.inf}).manifest]).text

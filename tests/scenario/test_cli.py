@@ -1,0 +1,186 @@
+"""The shell: its commands, its exit codes, and that it is quick to help."""
+
+import json
+import subprocess
+import sys
+import types
+from typing import Any
+
+import pytest
+from hushnet.agents.errors import Divergence, InputError
+from hushnet.simulator.cli import main
+
+SCENARIO = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 4, dimension: 3}
+topology: {kind: knn, k: 2}
+protocols: {local: {kind: local}, cd: {kind: coordinate_descent}}
+stop: {time: 10}
+seeds: 3
+sweep: {network.loss: [0.0, 0.1]}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def experiment(monkeypatch):
+    """Stands for the experiment; collects what the shell asks of it."""
+    stand_in: Any = types.ModuleType("hushnet.simulator.experiment")
+    stand_in.calls = []
+    stand_in.run_scenario = lambda loaded, **options: stand_in.calls.append((loaded, options))
+    monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+    return stand_in
+
+
+def test_check_says_how_much_a_scenario_would_run(scenario, capsys):
+    assert main(["check", str(scenario)]) == 0
+    assert capsys.readouterr().out == f"{scenario}: valid; 2 protocols, 2 grid points, 3 seeds: 12 runs\n"
+    assert main(["check", str(scenario), "--seeds", "1", "--set", "sweep="]) == 2
+    assert main(["check", str(scenario), "--seeds", "1", "--set", "sweep={}"]) == 0
+    assert capsys.readouterr().out.endswith("2 protocols, 1 grid point, 1 seed: 2 runs\n")
+
+
+def test_run_hands_the_loaded_scenario_over(scenario, experiment, tmp_path):
+    options = ["--set", "stop.time=3", "--seeds", "2", "--out", str(tmp_path / "o"), "--data-dir", "d", "--quiet"]
+    assert main(["run", str(scenario), *options]) == 0
+    ((loaded, given),) = experiment.calls
+    assert loaded.scenario.stop.time == 3
+    assert len(loaded.scenario.seed_pairs()) == 2
+    assert (str(given["out"]), str(given["data_dir"]), given["progress"], given["dry_run"]) == (
+        str(tmp_path / "o"),
+        "d",
+        False,
+        False,
+    )
+
+
+def raising(error):
+    def run_scenario(loaded, **options):
+        raise error
+
+    return run_scenario
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (InputError("must be below 4", field=("topology", "k")), 2, "tiny.yaml:4: topology.k = 2: must be below 4\n"),
+        (Divergence("agent 3 at time 5: model is not finite"), 4, "agent 3 at time 5: model is not finite\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_what_goes_wrong_in_a_run_is_one_sentence_and_a_code(scenario, experiment, capsys, error, code, says):
+    experiment.run_scenario = raising(error)
+    assert main(["run", str(scenario)]) == code
+    assert capsys.readouterr().err.endswith(says)
+
+
+def test_an_unforeseen_error_is_not_hidden(scenario, experiment):
+    experiment.run_scenario = raising(ZeroDivisionError("ours"))
+    with pytest.raises(ZeroDivisionError):
+        main(["run", str(scenario)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "Missing argument"),
+        (["chek", "x"], "No such command 'chek'"),
+        (["check", "x", "--seed", "3"], "No such option: --seed"),
+        (["check", "x", "--seeds", "three"], "--seeds"),
+        (["check", "x", "--seeds", "0"], "--seeds"),
+        (["check", "nowhere"], "unknown scenario 'nowhere'"),
+        (["check", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(arguments, says, capsys):
+    assert main(arguments) == 2
+    output = capsys.readouterr().err
+    assert says in output
+    assert output.count("\n") == 1
+
+
+def test_the_nearest_shipped_scenario_is_offered(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("hushnet.simulator.loading.shipped", lambda: {"quickstart": tmp_path / "quickstart.yaml"})
+    assert main(["check", "quikstart"]) == 2
+    assert "did you mean 'quickstart'?" in capsys.readouterr().err
+
+
+def test_list_gives_every_kind_a_line(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in (
+        "local",
+        "coordinate_descent",
+        "movielens",
+        "ring",
+        "gilbert_elliott",
+        "lognormal",
+        "on_off",
+        "poisson",
+    ):
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert len(line.split()) > 3
+
+
+def test_schema_prints_json(capsys):
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["schema"]["const"] == 1
+
+
+def test_data_says_where_it_looked(tmp_path, capsys):
+    assert main(["data", "--data-dir", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith(f"data directory: {tmp_path}\n")
+    assert "ml-100k" in output
+
+
+def test_a_new_protocol_works_and_keeps_the_contract(tmp_path):
+    assert main(["new", "protocol", "my_rule", "--dir", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my_rule.py", "test_my_rule.py"]
+    test = (
+        "sys.path.insert(0, '.')\n"
+        + (tmp_path / "test_my_rule.py").read_text()
+        + "\ntest_my_rule_keeps_the_contract()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import sys\n" + test], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_new_protocol_overwrites_nothing(tmp_path, capsys):
+    (tmp_path / "test_mine.py").write_text("keep me")
+    assert main(["new", "protocol", "mine", "--dir", str(tmp_path)]) == 2
+    assert "test_mine.py exists already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
+
+
+@pytest.mark.parametrize("name", ["my-rule", "1st", "class", "../up", "a.b", "_", "__"])
+def test_a_new_protocol_needs_a_name_that_python_accepts(name, tmp_path, capsys):
+    assert main(["new", "protocol", name, "--dir", str(tmp_path)]) == 2
+    assert repr(name) in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("hushnet ")
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nheavy = {'numpy', 'pydantic', 'simpy', 'ruamel.yaml', 'pandas'}\n"
+        "from hushnet.simulator.cli import main\nassert main(['--help']) == 0\n"
+        "print(heavy & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "set()")
+    assert "run quickstart" in done.stdout

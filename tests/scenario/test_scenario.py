@@ -1,0 +1,299 @@
+"""What a scenario means once it is loaded: inheritance, overrides, sweeps, seeds, defaults, own code."""
+
+import json
+import string
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.protocols import catalog
+from hushnet.protocols.base import Layout, Protocol, ProtocolParameters
+from hushnet.simulator.loading import find, load, locate, opening_comment, shipped
+from hushnet.simulator.scenario import Scenario
+from hushnet.simulator.schema import scenario_schema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+class ToyParameters(ProtocolParameters):
+    """A toy."""
+
+    step_size: float = 0.1
+    noise: dict[str, float] | None = None
+
+
+class Toy(Protocol):
+    """Does nothing."""
+
+    Parameters = ToyParameters
+
+    def layout(self):
+        return Layout(agent={"model": 1})
+
+    def start(self, view, out):
+        return
+
+
+def written(**fields):
+    return {
+        "schema": 1,
+        "scenario": "tiny",
+        "task": {"kind": "linear_classification", "agents": 4, "dimension": 3},
+        "topology": {"kind": "ring"},
+        "protocols": {"local": {"kind": "local"}},
+        "stop": {"time": 10},
+        **fields,
+    }
+
+
+def protocols(**entries):
+    loaded = load(written(protocols=entries), extra={"toy": Toy})
+    return loaded.scenario.protocols
+
+
+def test_what_is_left_out_has_its_default():
+    scenario = load(written()).scenario
+    assert (scenario.clock.kind, scenario.availability.kind, scenario.network.loss.probability) == (
+        "poisson",
+        "always",
+        0,
+    )
+    assert (scenario.record.every, scenario.record.metrics, scenario.seeds, scenario.engine) == (
+        1,
+        None,
+        1,
+        "reference",
+    )
+
+
+def test_a_child_takes_over_what_it_does_not_write():
+    entries = protocols(
+        a={"kind": "toy", "step_size": 0.5, "label": "A"}, b={"like": "a"}, c={"like": "b", "label": "C"}
+    )
+    assert [(entry.step_size, entry.label) for entry in entries.values()] == [(0.5, "A"), (0.5, None), (0.5, "C")]
+
+
+def test_mappings_are_merged_and_null_removes():
+    entries = protocols(
+        a={"kind": "toy", "step_size": 0.5, "noise": {"x": 1.0, "y": 2.0}},
+        b={"like": "a", "noise": {"y": 3.0, "z": 4.0}},
+        c={"like": "b", "noise": {"x": None}, "step_size": None},
+        d={"like": "a", "noise": None},
+    )
+    assert entries["b"].noise == {"x": 1, "y": 3, "z": 4}
+    assert entries["c"].noise == {"y": 3, "z": 4}
+    assert entries["c"].step_size == 0.1
+    assert entries["d"].noise is None
+
+
+def test_an_override_of_a_parent_reaches_its_children():
+    data = written(protocols={"a": {"kind": "toy"}, "b": {"like": "a"}})
+    loaded = load(data, extra={"toy": Toy}, overrides=["protocols.a.step_size=0.7"])
+    assert loaded.scenario.protocols["b"].step_size == 0.7
+
+
+def test_overrides_are_applied_in_order_and_make_missing_mappings():
+    loaded = load(written(), overrides=["network.latency.kind=constant", "network.latency.value=1", "network.loss=0.1"])
+    assert loaded.scenario.network.latency.value == 1
+    assert load(written(), overrides=["seeds=3"], seeds=7).scenario.seeds == 7
+
+
+def test_a_label_names_one_protocol_only():
+    with pytest.raises(InputError, match="has the same label 'x' as a"):
+        load(written(protocols={"a": {"kind": "local", "label": "x"}, "b": {"kind": "local", "label": "x"}}))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "pairs"),
+    [
+        (2, [(0, 0, 0), (1, 1, 1)]),
+        ([5, 3], [(5, 5, 5), (3, 3, 3)]),
+        ({"data": 2, "run": 2}, [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)]),
+    ],
+)
+def test_seeds_are_pairs_of_data_and_run(seeds, pairs):
+    assert load(written(seeds=seeds)).scenario.seed_pairs() == pairs
+
+
+def test_without_a_sweep_there_is_one_point():
+    (point,) = load(written()).points
+    assert point.values == {}
+
+
+def test_a_sweep_is_the_product_of_its_values():
+    loaded = load(written(sweep={"network.loss": {"from": 0, "to": 0.3, "step": 0.1}, "task.agents": [4, 8]}))
+    assert [tuple(point.values.values()) for point in loaded.points] == [
+        (loss, agents) for loss in (0.0, 0.1, 0.2, 0.3) for agents in (4, 8)
+    ]
+    last = loaded.points[-1].scenario
+    assert (last.network.loss.probability, last.task.agents, last.sweep) == (0.3, 8, {})
+
+
+def test_a_range_of_whole_numbers_stays_whole():
+    loaded = load(written(sweep={"task.dimension": {"from": 10, "to": 30, "step": 10}}))
+    assert [point.scenario.task.dimension for point in loaded.points] == [10, 20, 30]
+
+
+def test_the_resolved_scenario_is_plain_and_loads_again():
+    data = written(
+        protocols={"cd": {"kind": "coordinate_descent"}, "b": {"like": "cd", "mu": 0.1}},
+        sweep={"network.loss": [0.0, 0.1]},
+        figures=[{"y": "objective", "x": "network.loss"}],
+        seeds={"data": 2},
+    )
+    resolved = load(data).scenario.resolved()
+    assert resolved["protocols"]["b"]["mu"] == 0.1
+    assert load(json.loads(json.dumps(resolved))).scenario.resolved() == resolved
+
+
+def test_a_later_error_is_located_by_its_field(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(json.dumps(written(), indent=1), encoding="utf-8")
+    loaded = load(path, overrides=["stop.time=3"])
+    agents = next(i for i, line in enumerate(path.read_text().splitlines(), start=1) if "agents" in line)
+    assert (
+        locate(InputError("too many", field=("task", "agents")), loaded)
+        == f"{path}:{agents}: task.agents = 4: too many"
+    )
+    assert locate(InputError("too long", field=("stop", "time")), loaded) == "--set stop.time=3: too long"
+    assert locate(InputError("too few", field=("topology", "reach")), loaded).endswith(": topology.reach: too few")
+    assert locate(InputError("no field"), loaded) == "no field"
+
+
+def test_statistics_follow_the_metric():
+    figures = [{"y": "objective"}, {"y": "accuracy"}, {"y": "epsilon_tight"}, {"y": "accuracy", "statistic": "median"}]
+    data = written(record={"every": 1, "metrics": ["objective", "accuracy", "epsilon"]}, figures=figures)
+    assert [figure.statistic for figure in load(data).scenario.figures] == ["value", "mean", "worst", "median"]
+
+
+PLUGIN = """
+from hushnet.protocols.base import Layout, Protocol
+
+class Mine(Protocol):
+    def layout(self):
+        return Layout(agent={"model": 1})
+    def start(self, view, out):
+        pass
+
+class Other:
+    pass
+
+class Half(Protocol):
+    pass
+"""
+
+
+def own(tmp_path, spec="./mine.py:Mine", text=PLUGIN, **fields):
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    path = tmp_path / "a.yaml"
+    path.write_text(json.dumps(written(protocols={"mine": {"kind": spec}}, **fields)), encoding="utf-8")
+    return path
+
+
+def test_an_own_protocol_is_found_beside_the_scenario(tmp_path):
+    loaded = load(own(tmp_path), trust_code=True)
+    assert loaded.code.protocol("./mine.py:Mine").__name__ == "Mine"
+    assert loaded.code.protocol("./mine.py:Mine") is loaded.code.protocol("./mine.py:Mine")
+    assert loaded.code.protocol_source("./mine.py:Mine") == PLUGIN
+    assert loaded.scenario.protocols["mine"].kind == "./mine.py:Mine"
+
+
+def test_an_own_file_is_not_run_without_trust(tmp_path):
+    marker = tmp_path / "ran"
+    with pytest.raises(InputError, match=r"a\.yaml:1: protocols\.mine\.kind = .* only with --trust-code"):
+        load(own(tmp_path, text=f"open({str(marker)!r}, 'w')\n"))
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "says"),
+    [
+        ("./mine.py:Mine", "x = 1\ny = 1 / 0\n", r"mine\.py:2 raises ZeroDivisionError: division by zero"),
+        ("./mine.py:Mine", "x = (\n", r"mine\.py:1 raises SyntaxError"),
+        ("./mine.py:Mine", "import sys\nsys.exit(3)\n", r"mine\.py:2 raises SystemExit: 3"),
+        ("./mine.py:Mien", PLUGIN, r"has no Mien; did you mean 'Mine'\?"),
+        ("./mine.py:Other", PLUGIN, "is not a subclass of hushnet.protocols.base.Protocol"),
+        ("./mine.py:Half", PLUGIN, "is abstract; it has yet to define layout, start"),
+        ("./none.py:Mine", PLUGIN, r"none\.py cannot be read \(No such file"),
+    ],
+)
+def test_what_is_wrong_with_an_own_file_is_one_sentence(tmp_path, spec, text, says):
+    with pytest.raises(InputError, match=says) as caught:
+        load(own(tmp_path, spec, text), trust_code=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_copy_of_a_shipped_protocol_may_keep_its_kind(tmp_path):
+    text = PLUGIN + (
+        "from typing import Literal\nfrom hushnet.protocols.base import ProtocolParameters\n"
+        "class P(ProtocolParameters):\n    kind: Literal['local']\n"
+        "class Copy(Mine):\n    Parameters = P\n"
+    )
+    loaded = load(own(tmp_path, "./mine.py:Copy", text), trust_code=True)
+    assert loaded.scenario.protocols["mine"].kind == "./mine.py:Copy"
+
+
+def test_an_own_metric_is_loaded_with_trust(tmp_path):
+    record = {"every": 1, "metrics": ["objective", "./mine.py:Other"]}
+    path = own(tmp_path, record=record, figures=[{"y": "./mine.py:Other"}])
+    assert load(path, trust_code=True).code.metric("./mine.py:Other").__name__ == "Other"
+    path = own(tmp_path, record={"every": 1, "metrics": ["objective", "./mine.py:other"]})
+    with pytest.raises(InputError, match=r"record\.metrics\[1\] = './mine.py:other': .*mine.py has no other"):
+        load(path, trust_code=True)
+
+
+def test_shipped_and_handed_over_protocols_are_found_by_name():
+    assert catalog.resolve("local").__name__ == "Local"
+    assert catalog.resolve("local", extra={"local": Toy}) is Toy
+    assert catalog.plugin_source("local") is None
+    assert "class Toy" in (catalog.plugin_source("toy", extra={"toy": Toy}) or "")
+    with pytest.raises(InputError, match="unknown protocol; did you mean 'local'"):
+        catalog.resolve("lcal")
+    assert catalog.describe()["local"].startswith("Purely local models")
+
+
+def test_the_schema_covers_every_protocol_with_and_without_like():
+    schema = scenario_schema()
+    entries = [
+        entry["$ref"].rpartition("/")[2]
+        for entry in schema["properties"]["protocols"]["additionalProperties"]["anyOf"][:-1]
+    ]
+    kinds = [schema["$defs"][name]["properties"]["kind"]["const"] for name in entries]
+    assert kinds == [*catalog.names(), *catalog.names()]
+    assert [schema["$defs"][name]["required"] for name in entries[len(catalog.names()) :]] == [["like"]] * len(
+        catalog.names()
+    )
+    references = {part.split('"')[0] for part in json.dumps(schema).split("#/$defs/")[1:]}
+    assert references <= set(schema["$defs"])
+    assert set(schema["required"]) == {"schema", "scenario", "task", "topology", "protocols", "stop"}
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_scenario_is_valid_and_says_what_it_shows(name):
+    assert load(name).scenario.scenario == name
+    assert opening_comment(find(name))
+
+
+valid = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": st.text(string.ascii_letters, max_size=10) | st.none(),
+        "clock": st.fixed_dictionaries({"kind": st.just("poisson"), "rate": st.floats(1e-3, 1e3) | st.integers(1, 9)}),
+        "network": st.fixed_dictionaries(
+            {}, optional={"loss": st.floats(0, 0.9), "latency": st.floats(0, 1e6), "start": st.sampled_from(["own"])}
+        ),
+        "stop": st.dictionaries(st.sampled_from(["activations", "vectors", "updates"]), st.integers(1), min_size=1),
+        "seeds": st.integers(1, 5) | st.lists(st.integers(0, 2**64 - 1), unique=True, min_size=1, max_size=4),
+        "sweep": st.fixed_dictionaries(
+            {"task.agents": st.lists(st.integers(1, 99), unique=True, min_size=1, max_size=3)}
+        ),
+    },
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(valid)
+def test_any_valid_scenario_survives_being_resolved(fields):
+    resolved = load(written(**fields)).scenario.resolved()
+    again = load(resolved).scenario
+    assert isinstance(again, Scenario)
+    assert again.resolved() == resolved

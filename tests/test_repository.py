@@ -1,0 +1,158 @@
+"""The repository keeps its own promises: packages, layers, docstring examples, README."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("simulator", "agents", "protocols", "scenarios")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+README = (ROOT / "README.md").read_text()
+MODULES = sorted(
+    "hushnet." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def blocks(language: str) -> list[str]:
+    """Fenced code blocks of the README."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_folder_with_code_is_a_package_that_is_installed():
+    settings = PYPROJECT["tool"]["setuptools"]
+    found = {
+        "hushnet." + ".".join(path.parent.relative_to(ROOT).parts)
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    with_code = {
+        "hushnet." + ".".join(path.parent.relative_to(ROOT).parts)
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert set(settings["packages"]) == found == with_code
+    assert settings["package-dir"] == {name: name.removeprefix("hushnet.").replace(".", "/") for name in found}
+
+
+def test_shipped_scenarios_are_package_data():
+    patterns = PYPROJECT["tool"]["setuptools"]["package-data"]["hushnet.scenarios"]
+    files = {path.name for path in (ROOT / "scenarios").iterdir() if path.suffix not in (".py", "")}
+    assert files == {path.name for pattern in patterns for path in (ROOT / "scenarios").glob(pattern)}
+
+
+def test_imports_point_down(tmp_path):
+    """import-linter needs one importable tree, so the folders are linked into a package of that name."""
+    package = tmp_path / "hushnet"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for folder in FOLDERS:
+        (package / folder).symlink_to(ROOT / folder)
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--config", ROOT / "pyproject.toml", "--no-cache"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 kept, 0 broken" in done.stdout
+
+
+def test_code_inside_imports_relatively():
+    offenders = [
+        str(path.relative_to(ROOT))
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"^\s*(from|import) hushnet", _without_strings(path.read_text()), flags=re.MULTILINE)
+    ]
+    assert offenders == []
+
+
+def _without_strings(source: str) -> str:
+    return re.sub(r"\"\"\".*?\"\"\"|'''.*?'''", "", source, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_hold(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_some_docstrings_have_examples():
+    assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) >= 5
+
+
+def test_the_readme_has_two_commands_and_they_are_what_is_run():
+    """Continuous integration runs both, taken from this page, in fresh environments; here their last parts run."""
+    first, second = (block.strip() for block in blocks("bash"))
+    for command, extra in ((first, "-e ."), (second, "-e '.[test]'")):
+        assert command.startswith(f"python3 -m venv .venv && .venv/bin/pip install -q {extra} && .venv/bin/")
+    assert first.endswith("hushnet run quickstart")
+    assert second.endswith("pytest")
+
+
+def test_the_readmes_run_command_makes_figures(tmp_path):
+    command = blocks("bash")[0].strip().rpartition("&& .venv/bin/")[2].split()
+    done = subprocess.run(
+        [Path(sys.executable).parent / command[0], *command[1:], "--quiet"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    made = {path.name for path in (tmp_path / "results/quickstart/figures").iterdir()}
+    assert {"accuracy.png", "accuracy.pdf", "accuracy.csv", "objective.png"} <= made
+
+
+@pytest.mark.parametrize("command", [line.split("  ")[0] for line in blocks("text")[0].splitlines()])
+def test_the_readmes_shell_examples_are_commands(command):
+    """Their words are admissible; what they name beyond the shipped scenarios is the reader's own."""
+    from hushnet.simulator.cli import app
+    from typer.main import get_command
+
+    words = command.split(" > ")[0].split()[1:]
+    group = get_command(app)
+    assert words[0] in group.commands
+    options = {name for parameter in group.commands[words[0]].params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_the_readmes_scenario_and_protocol_run(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(blocks("yaml")[0].replace("time: 30", "time: 2"))
+    protocol = blocks("python")[0]
+    assert len([line for line in protocol.splitlines() if line.strip() and "import" not in line]) <= 25
+    (tmp_path / "mine.py").write_text(protocol)
+    from hushnet.simulator.experiment import run
+
+    collection = run(
+        tmp_path / "scenario.yaml",
+        out=tmp_path / "results",
+        seeds=1,
+        overrides=("protocols.mine={kind: './mine.py:Mine', step_size: 0.2}",),
+        trust_code=True,
+    )
+    assert set(collection.trace["protocol"]) == {"local", "cd", "cd-private", "mine"}
+
+
+def test_long_source_files_say_why():
+    """About 300 lines a file is the aim; nothing is far over it."""
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > 480} == {}

@@ -64,7 +64,7 @@ class Graph:
     @cached_property
     def strengths(self) -> NDArray[np.float64]:
         """(n,) D_ii, the sum of the weights at each agent."""
-        return np.bincount(self.tails, weights=self.weights, minlength=self.agents)
+        return np.bincount(self.tails, weights=self.weights, minlength=self.agents).astype(np.float64)
 
     @cached_property
     def reverse(self) -> NDArray[np.int64]:

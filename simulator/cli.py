@@ -128,7 +128,9 @@ def plot(
     """Redraw the figures from the files of a finished run."""
     from .figures import redraw
 
-    redraw(results)
+    for path in redraw(results):
+        if path.suffix == ".png":
+            typer.echo(f"figure: {path}")
 
 
 @app.command()

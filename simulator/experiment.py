@@ -157,13 +157,14 @@ class Experiment:
         if key is None:
             return None
         parameters = scenario.protocols[key]
-        made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(*self.data(run)))
-        return made.objective()
+        with _naming_fields(key):
+            made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(*self.data(run)))
+            return made.objective()
 
     def execute(self, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
         """Run, whatever comes of it: a run that diverges keeps what was recorded."""
         began = time.perf_counter()
-        with self._naming_fields(run), threadpool_limits(1):
+        with _naming_fields(run.protocol), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
             recorder = self.recorder(run, on_sample)
             world = self.world(run, recorder)
             error = ""
@@ -176,16 +177,6 @@ class Experiment:
             seconds = time.perf_counter() - began
             manifest = self._manifest(run, world, error, seconds)
             return RunResult(manifest, recorder.trace(), recorder.agents(world), ledger)
-
-    @contextmanager
-    def _naming_fields(self, run: Run) -> Iterator[None]:
-        """Errors of a protocol name fields of its own; give them their place in the scenario."""
-        try:
-            yield
-        except InputError as error:
-            if error.field and error.field[0] not in Scenario.model_fields:
-                raise InputError(str(error), field=("protocols", run.protocol, *error.field)) from error
-            raise
 
     def _manifest(self, run: Run, world: World, error: str, seconds: float) -> dict[str, Any]:
         scenario, task = run.point.scenario, world.setting.task
@@ -229,6 +220,17 @@ class Experiment:
         }
 
 
+@contextmanager
+def _naming_fields(protocol: str) -> Iterator[None]:
+    """Errors of a protocol name fields of its own; give them their place in the scenario."""
+    try:
+        yield
+    except InputError as error:
+        if error.field and error.field[0] not in Scenario.model_fields:
+            raise InputError(str(error), field=("protocols", protocol, *error.field)) from error
+        raise
+
+
 def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
     """What a run claims and what can be verified, for its worst agent, and warnings about it."""
     privacy = world.protocol.privacy
@@ -248,12 +250,11 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         "strict": privacy.strict,
         "assumed_public": list(world.assumed_public),
     }
-    counts = world.setting.task.train.counts
-    fewest = int(counts[counts > 0].min(initial=np.iinfo(np.int64).max))
+    most = int(world.setting.task.train.counts.max())
     warnings = []
-    if delta >= 1 / fewest:
+    if delta * most >= 1:
         warnings.append(
-            f"delta {delta:g} is not below 1/m for the agent with the fewest records (m = {fewest}): "
+            f"delta {delta:g} is not below 1/m for the agent with the most records (m = {most}): "
             "publishing one record in full would satisfy it"
         )
     return statement, warnings
@@ -327,6 +328,7 @@ def perform(
     """
     scenario = experiment.loaded.scenario
     finished: list[str] = []
+    grids: list[dict[str, Any]] = []
     diverged: list[str] = []
     try:
         for run in experiment.runs():
@@ -339,6 +341,7 @@ def perform(
             if not there:
                 results.save(experiment.execute(run, on_sample), folder)
             finished.append(name)
+            grids.append(run.point.values)
             manifest = results.load(folder).manifest
             if manifest["status"] == "diverged":
                 diverged.append(f"{scenario.scenario}: protocol {run.protocol}, seed {run.seed}: {manifest['error']}")
@@ -353,6 +356,7 @@ def perform(
                 figures=[figure.model_dump() for figure in scenario.figures],
                 labels={key: scenario.label(key) for key in scenario.protocols},
                 time_unit=scenario.time_unit,
+                grids=grids,
             )
     return diverged
 

@@ -33,7 +33,8 @@ def run_id(
     ----------
     resolved : dict
         The scenario with all defaults filled in and the grid point's values set. Figures, labels, the lists of seeds
-        and swept values and the other protocols do not count, so adding one keeps finished runs.
+        and swept values do not count, nor do the other protocols, but for the one whose objective is measured; so
+        adding one keeps finished runs.
     protocol : str
         Key of the run's protocol.
     seed : int or sequence of int
@@ -54,9 +55,13 @@ def run_id(
     """
     scenario = {key: value for key, value in resolved.items() if key not in PRESENTATION}
     protocols = scenario.get("protocols")
-    if isinstance(protocols, dict) and isinstance(protocols.get(protocol), dict):
-        own = {key: value for key, value in protocols[protocol].items() if key != "label"}
-        scenario["protocols"] = {protocol: own}
+    if isinstance(protocols, dict):
+        measured_by = (scenario.get("record") or {}).get("objective_of")
+        deciding = {key: protocols[key] for key in (protocol, measured_by) if isinstance(protocols.get(key), dict)}
+        scenario["protocols"] = {
+            key: {field: value for field, value in fields.items() if field != "label"}
+            for key, fields in deciding.items()
+        }
     identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries]
     return hashlib.blake2s(json_text(identity, indent=None).encode(), digest_size=8).hexdigest()
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..agents.agent import ARRIVAL, AVAILABILITY, LAST, RECORD, Agent, At
 from ..agents.availability import Timeline
 from ..agents.blocks import State
-from ..agents.errors import Divergence, InputError
+from ..agents.errors import Divergence, HushnetError, InputError
 from ..agents.graph import Graph
 from ..agents.inbox import Inbox, Message
 from ..agents.tasks.base import Task
@@ -207,7 +207,11 @@ class World:
                 end = At(self.env, quantise(self.setting.stop.time), LAST)
                 end.callbacks.append(lambda _: self._stop("the time was up"))  # type: ignore[union-attr]
             self._check_finished()
-            self.env.run(until=self._stopped)
+            try:
+                self.env.run(until=self._stopped)
+            except HushnetError as error:
+                # SimPy re-raises a copy that has lost its fields; the original is its cause.
+                raise error.__cause__ if isinstance(error.__cause__, HushnetError) else error from None
             if self.recorder:
                 self.recorder.sample(self, final=True)
 

@@ -56,6 +56,19 @@ class Echo(Stamp):
             out.send("answer", view.stream("noise").normal(size=1), out.public("no data in it"))
 
 
+class Chatter(Echo):
+    """One step sends a model to the last neighbour, two to everybody, and two answers."""
+
+    traits = Traits()
+
+    def wake(self, view, out):
+        free = out.public("zeros")
+        for to in (int(view.neighbours[-1]), None, None):
+            out.send("model", view.state["model"], free, to=to)
+        for _ in range(2):
+            out.send("answer", [0.0], free)
+
+
 class Collect(Stamp):
     """A protocol that keeps every message until its next step, and counts them in its model."""
 
@@ -82,7 +95,7 @@ class EventLog:
 
     def __init__(self):
         self.events: list[tuple] = []
-        self.departed = self.landed = 0
+        self.departed = self.landed = self.steps = 0
 
     def woke(self, world, agent):
         slots = world.setting.graph.edges_of(agent.index)
@@ -117,13 +130,18 @@ class EventLog:
         return {event[2] for event in self.of("sent") if event[4]}
 
     def watch(self, world):
-        """Check after every SimPy event that time does not decrease and that nothing sent is unaccounted for."""
+        """Check after every SimPy event that time does not decrease and that nothing sent is unaccounted for.
+
+        A run that should have ended fails here instead of going on for ever.
+        """
         step, env, traffic = world.env.step, world.env, world.traffic
 
         def checked():
             before = env.now
             step()
             assert env.now >= before
+            self.steps += 1
+            assert self.steps < 100_000
             assert traffic.conserved
             assert traffic.links.in_flight == self.departed - self.landed
 
@@ -236,7 +254,8 @@ class Oracle:
             delays, lost = network.fates(sender, receivers, tick, 0, now, network.size(2))
             for receiver, delay, gone in zip(receivers.tolist(), delays.tolist(), lost.tolist(), strict=True):
                 arrival = now + delay
-                got = not gone and arrival <= self.end and self.up(receiver, arrival, arrival=True)
+                # What is sent and arrives at one instant comes after the changes of availability there.
+                got = not gone and arrival <= self.end and self.up(receiver, arrival, arrival=delay > 0)
                 self.messages[sender, receiver, tick] = (now, arrival, gone, got)
         self.by_link = defaultdict(list)
         for (sender, receiver, tick), fate in self.messages.items():
@@ -246,8 +265,10 @@ class Oracle:
         """Newest tick that was told reliably by ``now``: -1 for a start, -2 for nothing."""
         if self.setting.network.start != "known":
             return -2
-        meeting = max(self.joins[sender], self.joins[receiver])
-        if meeting > now or any(self.leaves[i] <= meeting for i in (sender, receiver)):
+        earlier, later = sorted((sender, receiver), key=lambda agent: (self.joins[agent], agent))
+        meeting = self.joins[later]
+        # Joining and leaving at one instant follow the agents.
+        if meeting > now or self.leaves[later] <= meeting or (self.leaves[earlier], earlier) <= (meeting, later):
             return -2
         if self.joins[receiver] == 0 or self.joins[sender] >= self.joins[receiver]:
             return -1

@@ -23,7 +23,7 @@ from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.world import Stop
 
-from .helpers import Collect, Echo, EventLog, Stamp, Whisper, run, world_of
+from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
@@ -165,12 +165,12 @@ def test_an_agent_that_has_left_neither_wakes_nor_receives_again():
 
 
 def test_an_agent_that_leaves_before_it_joins_never_takes_part():
-    availability = Always(
-        kind="always", joins=Window(share=1.0, between=[5.0, 5.0]), leaves=Window(share=1.0, between=[2.0, 2.0])
-    )
-    world, log = run(availability=availability)
-    assert log.events == []
-    assert not any(agent.started for agent in world.agents)
+    for join, leave in ((5.0, 2.0), (5.0, 5.0), (0.0, 0.0)):
+        windows = {"joins": Window(share=1.0, between=[join] * 2), "leaves": Window(share=1.0, between=[leave] * 2)}
+        world, log = run(availability=Always(kind="always", **windows))
+        assert log.events == []
+        assert world.traffic.start_vectors == 0
+        assert not any(agent.started for agent in world.agents)
 
 
 # Luck
@@ -222,11 +222,8 @@ def test_doubling_the_latency_doubles_every_delay(kind):
 def test_any_recorder_leaves_models_and_events_as_they_are():
     parameters = descent(mu=0.5)
     plain, events = run(CoordinateDescent, parameters, **NETWORK)
-    for metrics, every in (
-        (("objective", "traffic", "age", "updates", "accuracy", "epsilon"), 0.3),
-        (("updates",), 1.0),
-    ):
-        recorder = Recorder(metrics, objective=None)
+    for metrics, every in (("objective traffic age updates accuracy epsilon", 0.3), ("updates", 1.0)):
+        recorder = Recorder(metrics.split(), objective=None)
         watched, seen = run(CoordinateDescent, parameters, recorder=recorder, every=every, activations=7, **NETWORK)
         assert seen.events == events.events
         assert watched.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
@@ -506,6 +503,20 @@ def test_reactions_of_one_tick_draw_their_own_noise_and_their_own_luck():
     assert len(set(numbers)) == len(numbers)
     assert len({event[3] for event in answers}) == len(answers)
     assert world.traffic.conserved
+
+
+def test_every_message_of_one_step_has_its_own_luck():
+    """Leg of a message: attempt times 2^8, plus the rank of its kind."""
+    clock = Recorded(kind="recorded", order=[0])
+    world, log = run(Chatter, clock=clock, latency={"kind": "exponential", "mean": 1.0}, stop=Stop(time=3.0))
+    network = Network(world.setting.network, list(range(6)), stable_ids(list(range(6))), Draws(1))
+    assert world.setting.graph.neighbours(0).tolist() == [1, 3, 5]
+    legs = {1: [0, 256, 1, 257], 3: [0, 256, 1, 257], 5: [0, 256, 512, 1, 257]}
+    for receiver, expected in legs.items():
+        delays = [event[3] for event in log.of("sent") if event[2] == (0, receiver, 0)]
+        assert delays == [network.fates(0, np.array([receiver]), 0, leg, 1.0, 8)[0][0] for leg in expected]
+        assert len(set(delays)) == len(delays)
+    assert world.traffic.links.sent == 13
 
 
 def test_a_reaction_before_the_first_tick_has_luck_of_its_own():

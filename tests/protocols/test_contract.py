@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.protocols.base import Layout, MessageKind, Out, Protocol
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator.contract import AGENTS, Bench, ContractViolation, check_contract, protocol_parameters, run_small
@@ -189,5 +188,3 @@ def test_a_neighbour_never_heard_shows_the_agents_own_model():
 def test_a_protocol_that_needs_rounds_is_refused_with_a_sentence():
     with pytest.raises(Exception, match="needs rounds, which the reference engine does not run yet"):
         run_small(NeighbourBarrier, SketchParameters(kind="sketch"))
-
-

@@ -128,7 +128,6 @@ def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
 
 def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
     """Laplace scale 2 C / (eps m), times alpha mu c_i on the model; 40,000 draws, false alarm below 1e-6 at seed 7."""
-    rng = np.random.default_rng(7)
     p = 40_000
     base = small_task(2, empty=False)
     task = Task(
@@ -138,12 +137,8 @@ def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
             "test": type(base.test)(np.zeros((2, p)), base.test.labels, base.test.offsets),
         }
     )
-    del rng
     spec = parameters(mu=0.3, smoothness="data", privacy=private(updates=1, budget={"epsilon": 0.5, "delta": 0.0}))
-    setting = Setting(
-        task, small_graph(2), Poisson(kind="poisson"), NetworkParameters(), Always(kind="always"), Stop(updates=1), Draws(7)
-    )
-    world = World(setting, CoordinateDescent, spec)
+    world = world_of(task, spec, updates=1)
     world.run()
     first = int(np.argmin([world.views[i].now for i in range(2)]))
     m = task.train.counts[first]
@@ -162,7 +157,8 @@ def test_claimed_sensitivity_keeps_the_proved_one_beside_it():
     claimed, verified = world.ledger.epsilon("claimed", 1e-3), world.ledger.epsilon("tight", 1e-3)
     np.testing.assert_allclose(claimed, 1.0, rtol=1e-9)
     assert (verified > 2.5).all()
-    assert math.isinf(world_of(_unbounded(), parameters(smoothness="data", privacy=claims)).protocol.noise.sensitivities(3)[1])
+    unbounded = world_of(_unbounded(), parameters(smoothness="data", privacy=claims))
+    assert unbounded.protocol.noise.sensitivities(3) == (2 / 3, math.inf)
 
 
 def _unbounded() -> Task:
@@ -172,7 +168,7 @@ def _unbounded() -> Task:
 def test_data_check_refuses_rows_outside_the_declared_radius():
     checked = private(sensitivity="data_check", clip=None, radius=0.1)
     world = world_of(small_task(empty=False), parameters(privacy=checked))
-    with pytest.raises(InputError, match="above the declared radius 0.1") as caught:
+    with pytest.raises(InputError, match=r"above the declared radius 0\.1") as caught:
         world.run()
     assert caught.value.field == ("privacy", "radius")
     world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})).run()
@@ -233,12 +229,9 @@ def test_allocation_spends_the_budget_in_the_stated_order(allocation):
 def test_an_oracle_schedule_uses_the_true_global_indices():
     spec = parameters(mu=5.0, privacy=private(allocation="late", updates=4, oracle_schedule=True))
     world = world_of(small_task(empty=False), spec, updates=4)
-    order: list[int] = []
-    world.observer = steps = EveryStep()
-    indices = world._oracle()(4)
-    world.setting.stop.__class__  # noqa: B018 - the run below must make every agent's first four wake-ups
+    indices = world.protocol.problem.oracle(4)
     plain = world_of(small_task(empty=False), parameters(), updates=4)
-    plain.observer = steps
+    plain.observer = steps = EveryStep()
     plain.run()
     order = [agent for agent, _, _ in steps.steps]
     for agent in range(6):

@@ -1,7 +1,7 @@
 """Numbers that a correct build of Bellet et al. 2018 reaches: established by two independent implementations.
 
-Zero latency, no loss, everybody online; n = 100, p = 100, points on the cube, five instances, mu_eff = 4. Tolerances are those
-of a mean over five runs.
+Zero latency, no loss, everybody online; n = 100, p = 100, points on the cube, five instances, mu_eff = 4. Tolerances
+are those of a mean over five runs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,312 @@
+"""A scenario from file to results: determinism, pairing, resuming, divergence, privacy statements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import Divergence
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.simulator.cli import main
+from hushnet.simulator.experiment import Experiment, perform, run
+from hushnet.simulator.loading import load
+from hushnet.simulator.results import load_all
+
+SCENARIO = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 8, dimension: 4, samples: [5, 20], test_samples: 10}
+topology: {kind: ring, reach: 2}
+network: {latency: {kind: exponential, mean: 0.5}, loss: 0.1}
+availability: {kind: on_off, online: 0.8, mean_down: 1}
+protocols:
+  local: {kind: local}
+  cd: {kind: coordinate_descent, mu: 0.1}
+  private:
+    like: cd
+    privacy: {mechanism: laplace, budget: {epsilon: 1.0, delta: 0.001}, updates: 4, sensitivity: clip, clip: 1.0}
+stop: {time: 8}
+record: {every: 2.0, metrics: [objective, accuracy, epsilon, traffic], objective_of: cd}
+seeds: 2
+figures:
+  - {y: accuracy, x: time}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def tables(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
+
+
+def test_the_same_seed_twice_gives_byte_identical_tables(scenario, tmp_path):
+    run(scenario, out=tmp_path / "one")
+    run(scenario, out=tmp_path / "two")
+    one, two = tables(tmp_path / "one"), tables(tmp_path / "two")
+    assert len(one) == 3 * 2 * 3
+    assert one == two
+
+
+def test_running_again_skips_what_is_complete(scenario, tmp_path):
+    experiment = Experiment(load(scenario), tmp_path / "out")
+    there: list[bool] = []
+    perform(experiment, on_run=lambda _, done: there.append(done))
+    perform(experiment, on_run=lambda _, done: there.append(done))
+    assert there == [False] * 6 + [True] * 6
+    perform(
+        Experiment(load(scenario, overrides=["protocols.cd.mu=0.2"]), tmp_path / "out"),
+        on_run=lambda _, done: there.append(done),
+    )
+    assert there[12:] == [False] * 6, "everyone is measured by the objective of cd, which has changed"
+
+
+def test_adding_a_protocol_or_a_metric_changes_nobody_elses_numbers(scenario, tmp_path):
+    one = run(scenario, out=tmp_path / "one").trace
+    two = run(
+        scenario,
+        out=tmp_path / "two",
+        overrides=("protocols.other={kind: coordinate_descent, mu: 3.0}", "record.metrics=[age, accuracy]"),
+    ).trace
+    columns = ["protocol", "seed", "time", "activations", "vectors", "value"]
+    chosen = "metric == 'accuracy' and statistic == 'mean' and protocol != 'other'"
+    pd.testing.assert_frame_equal(
+        one.query(chosen)[columns].reset_index(drop=True), two.query(chosen)[columns].reset_index(drop=True)
+    )
+
+
+def test_all_protocols_meet_the_same_wake_ups(scenario, tmp_path):
+    trace = run(
+        scenario, out=tmp_path / "out", overrides=("protocols.other={kind: coordinate_descent, mu: 9.0}",)
+    ).trace
+    counts = trace.query("protocol in ('cd', 'other') and metric == 'accuracy' and statistic == 'mean'")
+    wide = counts.pivot_table(index=["seed", "time"], columns="protocol", values="activations")
+    assert (wide["cd"] == wide["other"]).all()
+
+
+def test_the_manifest_states_claimed_and_verified_epsilon_and_what_is_assumed(scenario, tmp_path):
+    collection = run(scenario, out=tmp_path / "out", overrides=("protocols.private.smoothness=data",))
+    manifests = {m["protocol"]: m for m in collection.manifests}
+    privacy = manifests["private"]["privacy"]
+    assert privacy["claimed"] == pytest.approx(1.0)
+    assert 0 < privacy["verified"] < 1
+    assert privacy["delta"] == 0.001
+    assert not privacy["flagged"]
+    assert any("step sizes" in item for item in privacy["assumed_public"])
+    assert manifests["cd"]["privacy"] is None
+    assert manifests["private"]["totals"]["vectors"] > 0
+    assert manifests["private"]["topology"]["components"] == 1
+
+
+def test_a_claim_below_what_is_verified_is_flagged_and_a_large_delta_is_warned_about(scenario, tmp_path, capsys):
+    fields = ("sensitivity=claimed", "clip=null", "budget.delta=0.1")
+    assignments = [word for field in fields for word in ("--set", f"protocols.private.privacy.{field}")]
+    assert main(["run", str(scenario), *assignments, "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    manifest = next(m for m in load_all(tmp_path / "out").manifests if m["protocol"] == "private")
+    assert manifest["privacy"]["flagged"]
+    assert manifest["privacy"]["verified"] > manifest["privacy"]["claimed"]
+    assert "⚠" in printed
+    assert "delta 0.1 is not below 1/m" in " ".join(printed.split())
+
+
+def test_a_users_own_metric_is_a_function(scenario, tmp_path):
+    collection = run(
+        scenario,
+        out=tmp_path / "out",
+        seeds=1,
+        metrics={"spread": lambda s: {"max": float(np.ptp(s.models)), "mean": float(np.abs(s.models).mean())}},
+    )
+    spread = collection.trace.query("metric == 'spread'")
+    assert set(spread["statistic"]) == {"max", "mean"}
+    (scenario.parent / "mine.py").write_text("def norm(snapshot):\n    return float((snapshot.models ** 2).sum())\n")
+    collection = run(
+        scenario,
+        out=tmp_path / "file",
+        seeds=1,
+        overrides=("record.metrics=['./mine.py:norm']", "figures=[]"),
+        trust_code=True,
+    )
+    assert set(collection.trace["metric"]) == {"./mine.py:norm"}
+
+
+class TroubleParameters(ProtocolParameters):
+    growth: float = 0.0
+    at: int = 3
+
+
+class Trouble(Protocol):
+    """Follows the data until it plants something that is not finite, or grows without bound."""
+
+    Parameters = TroubleParameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        view.state["model"][:] = 1.0
+
+    def wake(self, view, out):
+        if self.parameters.growth:
+            view.state["model"] *= self.parameters.growth
+        elif view.updates == self.parameters.at and view.agent == 5:
+            view.state["model"][2] = np.nan
+        out.send("model", view.state["model"], out.plain())
+
+
+TROUBLE = (
+    "protocols.trouble={kind: trouble}",
+    "record.every=0.5",
+    "record.metrics=[accuracy, objective]",
+    "record.objective_of=cd",
+)
+
+
+def test_a_planted_nan_ends_its_run_with_a_sentence_and_keeps_what_was_recorded(scenario, tmp_path):
+    with pytest.raises(Divergence, match=r"^tiny: protocol trouble, seed 0: agent 5 at time [\d.]+: model became not"):
+        run(scenario, out=tmp_path / "out", protocols={"trouble": Trouble}, overrides=TROUBLE, seeds=1)
+    collection = load_all(tmp_path / "out")
+    manifests = {m["protocol"]: m for m in collection.manifests}
+    assert manifests["trouble"]["status"] == "diverged"
+    assert "agent 5" in manifests["trouble"]["error"]
+    kept = collection.trace.query("protocol == 'trouble'")
+    assert 0 < kept["time"].max() < 8
+    assert kept["value"].notna().all()
+    assert manifests["cd"]["status"] == "complete"
+
+
+def test_an_exploding_step_ends_its_run_with_a_sentence(scenario, tmp_path):
+    overrides = (*TROUBLE, "protocols.trouble.growth=20.0")
+    with pytest.raises(Divergence, match="model has exploded; the objective grew from"):
+        run(scenario, out=tmp_path / "out", protocols={"trouble": Trouble}, overrides=overrides, seeds=1)
+    kept = load_all(tmp_path / "out").trace.query("protocol == 'trouble' and metric == 'objective'")
+    assert len(kept) > 2
+
+
+def test_without_an_objective_an_exploding_step_is_caught_when_it_overflows(scenario, tmp_path):
+    overrides = (
+        *TROUBLE[:2],
+        "record.metrics=[accuracy]",
+        "record.objective_of=null",
+        "protocols.trouble.growth=1e200",
+    )
+    with pytest.raises(Divergence, match="model became infinite"):
+        run(scenario, out=tmp_path / "out", protocols={"trouble": Trouble}, overrides=overrides, seeds=1)
+
+
+def trouble_file(scenario: Path) -> str:
+    source = Path(__file__).read_text()
+    body = source[source.index("class TroubleParameters") : source.index("TROUBLE = (")]
+    (scenario.parent / "trouble.py").write_text(
+        "import numpy as np\nfrom hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters\n\n\n"
+        + body
+    )
+    return "protocols.trouble={kind: './trouble.py:Trouble'}"
+
+
+def test_the_shell_says_divergence_in_one_sentence_with_exit_code_4(scenario, tmp_path, capsys):
+    arguments = ["run", str(scenario), "--set", trouble_file(scenario), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main([*arguments, "--seeds", "1", "--trust-code"]) == 4
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err + captured.out
+    assert len(captured.err.strip().splitlines()) == 1
+    assert "agent 5 at time" in captured.err
+    assert (tmp_path / "out" / "figures").is_dir()
+
+
+def test_a_task_file_with_a_bad_row_is_one_sentence_with_its_line_and_exit_code_2(scenario, tmp_path, capsys):
+    rows = ["x,z,outcome", *(f"{i / 10},{i % 3},{i % 2}" for i in range(40))]
+    rows[17] = "0.3,seven,1"
+    (scenario.parent / "table.csv").write_text("\n".join(rows) + "\n")
+    task = "task={kind: csv, path: table.csv, label: outcome, split: {kind: even, agents: 5}}"
+    assert main(["run", str(scenario), "--set", task, "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.strip().splitlines()) == 1
+    assert "table.csv:18" in captured.err
+    assert "seven" in captured.err
+    assert "Traceback" not in captured.err + captured.out
+
+
+def test_a_persons_own_table_runs_without_code(scenario, tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(120, 3))
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    frame["hospital"] = [f"h{i % 6}" for i in range(120)]
+    frame["sick"] = np.where(x @ [1.0, -1.0, 0.5] > 0, "yes", "no")
+    frame.to_csv(scenario.parent / "patients.csv", index=False)
+    task = "task={kind: csv, path: patients.csv, label: sick, agent: hospital, scaling: unit_row}"
+    collection = run(scenario, out=tmp_path / "out", overrides=(task,), seeds=1)
+    assert set(collection.agents["agent"]) == {f"h{i}" for i in range(6)}
+    final = collection.agents.query("protocol == 'cd'")["accuracy"].mean()
+    assert final > 0.7
+
+
+def test_an_error_of_a_protocol_names_its_line_in_the_scenario(scenario, capsys, tmp_path):
+    scenario.write_text(SCENARIO.replace("mu: 0.1}", "mu: 0.1, confidence: [1.0, 2.0]}"))
+    assert main(["run", str(scenario), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    message = capsys.readouterr().err
+    assert f"{scenario}:9: protocols.cd.confidence" in message
+    assert "one for each of the 8 agents" in message
+
+
+def test_an_error_of_the_topology_names_its_line_in_the_scenario(scenario, capsys, tmp_path):
+    scenario.write_text(SCENARIO.replace("{kind: ring, reach: 2}", "{kind: random_regular, degree: 9}"))
+    assert main(["run", str(scenario), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    message = capsys.readouterr().err
+    assert f"{scenario}:4: topology.degree" in message
+
+
+def test_a_dry_run_estimates_and_writes_nothing(scenario, tmp_path, capsys):
+    assert main(["run", str(scenario), "--dry-run", "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert "6 runs of 3 protocols" in printed
+    for word in ("time: about", "memory: about", "disk: about", "component(s)"):
+        assert word in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_plot_redraws_from_files_alone(scenario, tmp_path, capsys):
+    run(scenario, out=tmp_path / "out")
+    scenario.unlink()
+    assert main(["plot", str(tmp_path / "out")]) == 0
+    made = {path.suffix for path in (tmp_path / "out" / "figures").iterdir()}
+    assert made == {".png", ".pdf", ".csv"}
+
+
+def test_a_sweep_keeps_one_column_per_swept_path(scenario, tmp_path):
+    overrides = ("sweep={network.loss: {from: 0.0, to: 0.4, step: 0.2}}", "figures=[{y: accuracy, x: network.loss}]")
+    collection = run(scenario, out=tmp_path / "out", overrides=overrides, seeds=1)
+    assert sorted(collection.trace["network.loss"].unique()) == [0.0, 0.2, 0.4]
+    lost = [
+        collection.trace.query("protocol == 'cd' and metric == 'traffic' and statistic == 'lost'")
+        .query("`network.loss` == @loss")["value"]
+        .iloc[-1]
+        for loss in (0.0, 0.2, 0.4)
+    ]
+    assert lost[0] == 0
+    assert lost[0] < lost[1] < lost[2]
+
+
+def test_data_and_run_seeds_are_crossed(scenario, tmp_path):
+    collection = run(scenario, out=tmp_path / "out", overrides=("seeds={data: 2, run: 2}",))
+    pairs = {m["seed"]: (m["data_seed"], m["run_seed"]) for m in collection.manifests}
+    assert pairs == {0: (0, 0), 1: (0, 1), 2: (1, 0), 3: (1, 1)}
+    hashes = {m["seed"]: m["data"] for m in collection.manifests}
+    assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
+
+
+def test_a_result_can_be_reproduced_from_its_own_folder(scenario, tmp_path):
+    first = run(scenario, out=tmp_path / "one", seeds=1)
+    folder = next(path.parent for path in (tmp_path / "one").rglob("manifest.json"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    again = run(manifest["scenario"], out=tmp_path / "two", seeds=1)
+    one, two = (c.trace.drop(columns="run").sort_values("protocol", kind="stable") for c in (first, again))
+    pd.testing.assert_frame_equal(one.reset_index(drop=True), two.reset_index(drop=True))

@@ -1,0 +1,188 @@
+"""The recorder measures what it says and changes nothing."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.availability import OnOff
+from hushnet.agents.errors import InputError
+from hushnet.agents.tasks.base import Table
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract import small_graph, small_task
+from hushnet.simulator.network import Bernoulli, Exponential, NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder, quality, size_bins
+from hushnet.simulator.scenario import METRICS
+from hushnet.simulator.world import Setting, Stop, World
+
+PRIVATE = {
+    "mechanism": "laplace",
+    "budget": {"epsilon": 2.0, "delta": 1e-3},
+    "updates": 6,
+    "sensitivity": "clip",
+    "clip": 1.0,
+}
+
+
+def world_of(recorder=None, *, every=None, activations=None, privacy=PRIVATE, time=12.0) -> World:
+    setting = Setting(
+        task=small_task(),
+        graph=small_graph(),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(
+            latency=Exponential(kind="exponential", mean=0.5), loss=Bernoulli(kind="bernoulli", probability=0.2)
+        ),
+        availability=OnOff(kind="on_off", online=0.7, mean_down=1.0),
+        stop=Stop(time=time),
+        draws=Draws(3),
+    )
+    fields = {"kind": "coordinate_descent", "mu": 0.5, "privacy": privacy}
+    parameters = CoordinateDescentParameters.model_validate(fields)
+    return World(setting, CoordinateDescent, parameters, recorder=recorder, every=every, activations=activations)
+
+
+def models_of(world: World) -> bytes:
+    world.run()
+    return world.state.agent["model"].values.tobytes()
+
+
+def test_any_recorder_leaves_the_models_bitwise_as_none_would():
+    reference = models_of(world_of())
+    usual = [name for name in METRICS if name != "rmse"]
+    choices = [usual, ["objective"], ["epsilon", "age"], []]
+    for names, interval in itertools.product(choices, ({"every": 0.25}, {"activations": 1}, {"every": 5.0})):
+        own = {"size": lambda snapshot: float(np.abs(snapshot.models).sum())}
+        assert models_of(world_of(Recorder(names, own=own), **interval)) == reference
+
+
+def test_a_metric_cannot_write_what_it_looks_at():
+    def vandal(snapshot):
+        snapshot.models[0] = 0.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        world_of(Recorder([], own={"vandal": vandal}), every=1.0).run()
+
+    def state_vandal(snapshot):
+        snapshot.state.agent["model"].values[:] = 0.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        world_of(Recorder([], own={"vandal": state_vandal}), every=1.0).run()
+
+
+def trace_of(names, **interval) -> tuple[pd.DataFrame, World, Recorder]:
+    recorder = Recorder(names, protocol="cd", seed=4)
+    world = world_of(recorder, **interval)
+    world.run()
+    return recorder.trace(), world, recorder
+
+
+def test_samples_are_taken_at_their_instants_and_once_at_the_end():
+    trace, world, _ = trace_of(["updates"], every=5.0)
+    assert trace["time"].unique().tolist() == [0.0, 5.0, 10.0, 12.0]
+    assert not trace.duplicated(["time", "metric", "statistic"]).any()
+    trace, world, _ = trace_of(["updates"], activations=10)
+    counts = trace["activations"].unique().tolist()
+    assert counts[:-1] == list(range(0, counts[-2] + 1, 10))
+    assert counts[-1] == world.activations
+
+
+def test_a_final_sample_at_a_record_instant_replaces_it():
+    trace, _, _ = trace_of(["updates"], every=4.0)
+    assert trace["time"].unique().tolist() == [0.0, 4.0, 8.0, 12.0]
+    assert not trace.duplicated(["time", "metric", "statistic"]).any()
+
+
+def test_the_trace_has_the_tidy_columns():
+    trace, _, _ = trace_of(["objective", "accuracy"], every=4.0)
+    assert trace.columns.tolist() == [
+        "protocol", "seed", "time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value",
+    ]  # fmt: skip
+    assert set(trace["protocol"]) == {"cd"}
+    assert set(trace["seed"]) == {4}
+
+
+def test_objective_and_gap_are_those_of_the_protocols_objective():
+    trace, world, _ = trace_of(["objective"], every=4.0)
+    objective = world.protocol.objective()
+    last = trace.groupby("statistic")["value"].last()
+    value = objective.value(world.protocol.models(world.state))
+    assert last["value"] == value
+    assert last["gap"] == pytest.approx(value - objective.minimise()[1], abs=1e-9)
+
+
+def test_accuracy_statistics_are_mean_worst_decile_and_bins_over_agents():
+    trace, world, _ = trace_of(["accuracy"], every=4.0)
+    values = quality(world.setting.task, world.protocol.models(world.state))
+    last = trace.groupby("statistic")["value"].last()
+    assert last["mean"] == pytest.approx(values.mean())
+    assert last["worst_decile"] == values.min()
+    for name, inside in size_bins(world.setting.task.train.counts):
+        assert last[name] == pytest.approx(values[inside].mean())
+
+
+def test_size_bins_hold_every_agent_once():
+    for samples in ([3, 3, 3], [1, 2], list(range(10, 101)), [5, 1, 9, 9, 9, 9, 2]):
+        bins = size_bins(np.array(samples))
+        assert sum(inside.astype(int) for _, inside in bins).tolist() == [1] * len(samples)
+        assert len({name for name, _ in bins}) == len(bins)
+
+
+def test_an_agent_without_test_rows_has_no_accuracy():
+    task = small_task(2, empty=False)
+    empty = Table(np.zeros((0, 3)), np.zeros(0), np.zeros(3, dtype=np.int64))
+    assert np.isnan(quality(type(task)(**{**task.__dict__, "test": empty}), np.zeros((2, 3)))).all()
+
+
+def test_epsilon_is_claimed_always_and_tight_at_few_instants():
+    trace, world, _ = trace_of(["epsilon"], every=0.5)
+    counts = trace.groupby("metric")["time"].nunique()
+    assert counts["epsilon_claimed"] == 25
+    assert counts["epsilon_tight"] <= 7
+    last = trace.groupby(["metric", "statistic"])["value"].last()
+    assert last["epsilon_claimed", "worst"] == pytest.approx(world.ledger.epsilon("claimed", 1e-3).max())
+    assert last["epsilon_tight", "worst"] == pytest.approx(world.ledger.epsilon("tight", 1e-3).max())
+    assert last["epsilon_tight", "worst"] <= last["epsilon_claimed", "worst"]
+
+
+def test_without_noise_epsilon_is_infinite_and_without_messages_it_is_zero():
+    recorder = Recorder(["epsilon"])
+    world = world_of(recorder, every=4.0, privacy=None)
+    world.run()
+    trace = recorder.trace().query("metric == 'epsilon_tight' and statistic == 'worst'")
+    assert trace["value"].iloc[0] == 0
+    assert np.isinf(trace["value"].iloc[-1])
+
+
+def test_traffic_adds_up_at_every_sample():
+    trace, _, _ = trace_of(["traffic"], every=0.5)
+    wide = trace.pivot_table(index="time", columns="statistic", values="value")
+    assert (wide["sent"] == wide["delivered"] + wide["lost"] + wide["dropped"] + wide["in_flight"]).all()
+    assert (wide["overtaken"] <= wide["delivered"]).all()
+
+
+def test_age_is_the_time_since_what_is_known_was_sent():
+    trace, world, _ = trace_of(["age"], every=4.0)
+    last = trace.groupby("statistic")["value"].last()
+    ages = world.now - world.inbox.sent_at["model"]
+    assert last["mean"] == pytest.approx(ages.mean())
+    assert last["worst"] == ages.max()
+
+
+def test_the_other_measure_is_refused_in_a_sentence():
+    with pytest.raises(InputError, match="judged by accuracy, not by rmse") as caught:
+        world_of(Recorder(["rmse"]), every=1.0).run()
+    assert caught.value.field == ("record", "metrics")
+
+
+def test_final_rows_per_agent_have_their_columns():
+    _, world, recorder = trace_of(["updates"], every=4.0)
+    rows = recorder.agents(world)
+    assert rows.columns.tolist() == [
+        "protocol", "seed", "agent", "samples", "degree", "updates", "accuracy", "epsilon_claimed", "epsilon_tight",
+    ]  # fmt: skip
+    assert rows["updates"].sum() == world.activations
+    assert (rows["epsilon_tight"] <= rows["epsilon_claimed"] + 1e-9).all()

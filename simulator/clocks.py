@@ -140,6 +140,35 @@ class RecordedClock(Clock):
         return own[tick] if tick < len(own) else math.inf
 
 
+def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
+    """Global indices of everybody's first wake-ups, in order of time and agent, while nobody is ever absent.
+
+    Returns
+    -------
+    (agents, updates) int64
+        -1 where an agent has fewer wake-ups.
+    """
+    last = 0.0
+    for agent in range(agents):
+        now = 0.0
+        for tick in range(updates):
+            now = clock.next_time(agent, tick, now)
+        last = max(last, now)
+    every = []
+    for agent in range(agents):
+        now, tick = 0.0, 0
+        while (now := clock.next_time(agent, tick, now)) <= last and not math.isinf(now):
+            every.append((now, agent))
+            tick += 1
+    ranks = np.full((agents, updates), -1, dtype=np.int64)
+    seen = np.zeros(agents, dtype=np.int64)
+    for rank, (_, agent) in enumerate(sorted(every)):
+        if seen[agent] < updates:
+            ranks[agent, seen[agent]] = rank
+            seen[agent] += 1
+    return ranks
+
+
 class Poisson(Parameters):
     """Poisson clocks: exponential intervals, independent over agents (Boyd et al. 2006)."""
 

@@ -28,11 +28,11 @@ class _Enough(Exception):
 
 def print_estimate(experiment: Experiment, console: Console) -> None:
     """Print what would be run and an estimate of its time, memory and disk."""
+    from .experiment import graph_line
+
     runs = list(experiment.runs())
     first = runs[0]
     task, graph = experiment.data(first)
-    numbers = describe(graph)
-    degree = numbers["degree"]["mean"]
     scenario = experiment.loaded.scenario
     seconds = rows = 0.0
     memory = 0
@@ -45,7 +45,7 @@ def print_estimate(experiment: Experiment, console: Console) -> None:
     lines = [
         f"{scenario.scenario}: {len(runs)} runs of {len(scenario.protocols)} protocols; nothing was run or written",
         f"task: {task.name}, {task.agents} agents, dimension {task.dimension}, {len(task.train.labels)} training rows",
-        f"graph: {numbers['edges']} edges, mean degree {degree:.1f}, {numbers['components']} component(s)",
+        graph_line(describe(graph)),
         f"time: about {_duration(seconds)}; memory: about {memory / 2**20:.0f} MiB a run; "
         f"disk: about {rows * BYTES_PER_ROW / 2**20:.1f} MiB",
     ]

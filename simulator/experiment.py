@@ -424,6 +424,17 @@ def _with_progress(experiment: Experiment, console: Console) -> list[str]:
         return perform(experiment, on_run=on_run, on_sample=on_sample)
 
 
+def graph_line(numbers: Mapping[str, Any]) -> str:
+    """Agents, degrees, weights and components of a graph in one line."""
+    degree, weight = numbers["degree"], numbers["weight"]
+    parts = numbers["components"]
+    return (
+        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
+        f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
+        f"{parts} component{'' if parts == 1 else 's'}"
+    )
+
+
 def _conclude(experiment: Experiment, console: Console) -> None:
     from .figures import redraw
     from .summary import print_summary
@@ -431,6 +442,8 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     collection = results.load_all(experiment.folder)
     figures = redraw(experiment.folder)
     print_summary(collection, console)
+    for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
+        console.print(line, highlight=False, soft_wrap=True)
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
     for text in warnings:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)

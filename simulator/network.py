@@ -22,6 +22,9 @@ from ..agents.files import number, read_rows
 from ..agents.parameters import Parameters
 from .randomness import QUANTUM, Draws, Purpose, quantise
 
+KINDS = 2**8
+"""Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
+
 
 class Latency(Parameters, ABC):
     """A distribution of delays in time units."""
@@ -230,6 +233,7 @@ class Network:
         self._ids = ids
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
         self._links: dict[tuple[int, int], _LinkState] = {}
+        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in ids]
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
@@ -248,6 +252,23 @@ class Network:
     def size(self, numbers: int) -> int:
         """Bytes of a message that carries this many float64 numbers."""
         return 8 * numbers + self.parameters.header_bytes
+
+    def send(
+        self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int, now: float, size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """`fates` of a message of the kind of this rank; a further one to a receiver within a tick is a new attempt."""
+        if self._attempts[sender][0] != tick:
+            self._attempts[sender] = (tick, {})
+        made = self._attempts[sender][1]
+        attempts = [made.get((kind, receiver), 0) for receiver in receivers.tolist()]
+        made.update({(kind, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
+        if len(set(attempts)) == 1:
+            return self.fates(sender, receivers, tick, attempts[0] * KINDS + kind, now, size)
+        parts = [
+            self.fates(sender, receivers[k : k + 1], tick, attempt * KINDS + kind, now, size)
+            for k, attempt in enumerate(attempts)
+        ]
+        return np.concatenate([delay for delay, _ in parts]), np.concatenate([lost for _, lost in parts])
 
     def fates(
         self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int

@@ -26,12 +26,10 @@ from ..agents.inbox import Inbox, Message
 from ..agents.tasks.base import Task
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from ..protocols.privacy.ledger import Ledger
-from .network import Network, NetworkParameters
+from .clocks import wake_up_ranks
+from .network import KINDS, Network, NetworkParameters
 from .randomness import Draws, Purpose, quantise, stable_ids
 from .traffic import Traffic
-
-KINDS = 2**8
-"""Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,6 @@ class World:
         self.activations = 0
         self.ended = ""
         self._order = 0
-        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in range(graph.agents)]
         self._stopped = self.env.event()
         self._keeps_every = self.protocol.traits.inbox == "every"
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self._step) for i in range(graph.agents)]
@@ -246,30 +243,7 @@ class World:
         availability = self.setting.availability
         if availability.kind != "always" or availability.joins or availability.leaves:
             return None
-
-        def indices(updates: int) -> NDArray[np.int64]:
-            times = np.empty((self.setting.task.agents, updates))
-            for agent, own in enumerate(times):
-                now = 0.0
-                for tick in range(updates):
-                    now = own[tick] = self.clock.next_time(agent, tick, now)
-            horizon = float(times[:, -1].max())
-            every = []
-            for agent in range(len(times)):
-                now, tick = 0.0, 0
-                while (now := self.clock.next_time(agent, tick, now)) <= horizon and not math.isinf(now):
-                    every.append((now, agent))
-                    tick += 1
-            every.sort()
-            ranks = np.full(times.shape, -1, dtype=np.int64)
-            seen = np.zeros(len(times), dtype=np.int64)
-            for rank, (_, agent) in enumerate(every):
-                if seen[agent] < updates:
-                    ranks[agent, seen[agent]] = rank
-                    seen[agent] += 1
-            return ranks
-
-        return indices
+        return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
     def _presence(self) -> tuple[list[float], list[float], list[Timeline]]:
         """When each agent joins and leaves, and its up and down times."""
@@ -395,7 +369,8 @@ class World:
         receivers = self.setting.graph.heads[edges]
         size = self.network.size(len(sent.vector))
         self.traffic.send(len(edges), self.layout.messages[sent.kind].vectors, size)
-        delays, lost = self._fates(agent, sent.kind, receivers, size)
+        rank = self.kinds[sent.kind]
+        delays, lost = self.network.send(agent.index, receivers, agent.tick, rank, self.env.now, size)
         order = self._next_order()
         for edge, receiver, delay, gone in zip(
             edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True
@@ -412,25 +387,6 @@ class World:
             self.traffic.depart(size)
             arrival = At(self.env, self.env.now + delay, ARRIVAL)
             arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
-
-    def _fates(
-        self, agent: Agent, kind: str, receivers: NDArray[np.int64], size: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Delays and losses; a second message of one kind to one receiver within a tick is a new attempt."""
-        rank = self.kinds[kind]
-        if self._attempts[agent.index][0] != agent.tick:
-            self._attempts[agent.index] = (agent.tick, {})
-        made = self._attempts[agent.index][1]
-        attempts = [made.get((rank, receiver), 0) for receiver in receivers.tolist()]
-        made.update({(rank, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
-        if len(set(attempts)) == 1:
-            leg = attempts[0] * KINDS + rank
-            return self.network.fates(agent.index, receivers, agent.tick, leg, self.env.now, size)
-        parts = [
-            self.network.fates(agent.index, receivers[k : k + 1], agent.tick, a * KINDS + rank, self.env.now, size)
-            for k, a in enumerate(attempts)
-        ]
-        return np.concatenate([delay for delay, _ in parts]), np.concatenate([lost for _, lost in parts])
 
     def _arrive(self, message: Message) -> None:
         agent = self.agents[message.receiver]

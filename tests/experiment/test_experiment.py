@@ -268,7 +268,7 @@ def test_a_dry_run_estimates_and_writes_nothing(scenario, tmp_path, capsys):
     assert main(["run", str(scenario), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     assert "6 runs of 3 protocols" in printed
-    for word in ("time: about", "memory: about", "disk: about", "component(s)"):
+    for word in ("time: about", "memory: about", "disk: about", "1 component"):
         assert word in printed
     assert not (tmp_path / "out").exists()
 

@@ -15,6 +15,7 @@ from hushnet.simulator.clocks import (
     Recorded,
     StragglerRates,
     UniformRates,
+    wake_up_ranks,
 )
 from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from pydantic import TypeAdapter, ValidationError
@@ -164,6 +165,15 @@ def test_a_recorded_order_is_read_from_a_file_relative_to_the_scenario(tmp_path)
     (tmp_path / "order.txt").write_text("\ufeff2\n0\n\n 2 \n", encoding="utf-8")
     clock = Recorded(kind="recorded", path="order.txt").build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
     assert clock.times == [[2.0], [], [1.0, 3.0]]
+
+
+def test_ranks_of_wake_ups_follow_time_then_agent_and_stop_with_the_clock():
+    ids = [0, 1, 2]
+    recorded = Recorded(kind="recorded", order=[2, 0, 2, 2]).build(ids, stable_ids(ids), Draws(0), None)
+    assert wake_up_ranks(recorded, 3, 2).tolist() == [[1, -1], [-1, -1], [0, 2]]
+    together = Periodic(kind="periodic", period=[1.0, 2.0, 1.0], phase="common")
+    clock = together.build(ids, stable_ids(ids), Draws(0), None)
+    assert wake_up_ranks(clock, 3, 2).tolist() == [[0, 2], [3, 8], [1, 4]]
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,9 @@ class CoordinateDescent(Protocol):
             )
         self.limit = self.parameters.updates
         weights = None
-        if self.privacy is not None and active(self.privacy):
-            self.limit = self.privacy.updates or self.limit
-            if self.privacy.updates is not None:
-                weights = self._weights(self.privacy, self.privacy.updates)
+        if self.privacy is not None and self.privacy.updates is not None:
+            self.limit = self.privacy.updates
+            weights = self._weights(self.privacy, self.limit) if active(self.privacy) else None
         self.noise = GradientNoise(self.privacy, task, weights=weights, radius=self.parameters.radius)
 
     def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:

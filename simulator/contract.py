@@ -33,7 +33,8 @@ from .network import (
     Uniform,
 )
 from .randomness import Draws
-from .world import Setting, Stop, World
+from .setting import Setting, Stop
+from .world import World
 
 AGENTS, DIMENSION, SEED = 6, 3, 20
 

@@ -24,8 +24,9 @@ from .randomness import Draws
 from .recorder import Metric, Recorder
 from .results import Collection, RunResult
 from .scenario import METRICS, Scenario
+from .setting import Setting, Stop
 from .topology import AngularSimilarity, NearestNeighbours, describe
-from .world import Setting, Stop, World
+from .world import World
 
 if TYPE_CHECKING:
     from rich.console import Console

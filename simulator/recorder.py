@@ -105,8 +105,7 @@ class Recorder:
         """
         instant = (world.now, world.activations)
         if final and instant == self._last:
-            keep = next(k for k, row in enumerate(self._rows) if (row[0], row[1]) == instant)
-            del self._rows[keep:]
+            self._rows = [row for row in self._rows if (row[0], row[1]) != instant]
         self._last = instant
         if not final:
             self.samples += 1

@@ -1,4 +1,4 @@
-"""One run: builds agents, protocol, ledger and network, and drives them with SimPy.
+"""One run: builds agents, protocol, ledger, network and post, and drives them with SimPy.
 
 This is the reference engine: one SimPy event per wake-up and per message in flight, in plain Python, for reading and
 tracing. Equal times are ordered: arrivals, availability, wake-ups by agent, recorder.
@@ -8,99 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from typing import Protocol as Structural
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ..agents.agent import ARRIVAL, AVAILABILITY, LAST, RECORD, Agent, At
+from ..agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
 from ..agents.availability import Timeline
 from ..agents.blocks import State
 from ..agents.errors import Divergence, HushnetError, InputError
-from ..agents.graph import Graph
-from ..agents.inbox import Inbox, Message
-from ..agents.tasks.base import Task
-from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
+from ..agents.inbox import Message
+from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ..protocols.privacy.ledger import Ledger
 from .clocks import wake_up_ranks
-from .network import KINDS, Network, NetworkParameters
-from .randomness import Draws, Purpose, quantise, stable_ids
-from .traffic import Traffic
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When a run ends: at the first limit that is reached.
-
-    Parameters
-    ----------
-    time : float, optional
-        Time in expected wake-ups of a rate-1 agent.
-    activations : int, optional
-        Steps of all agents together.
-    vectors : int, optional
-        Model-sized vectors sent by all agents together.
-    updates : int, optional
-        Steps of every agent.
-    """
-
-    time: float | None = None
-    activations: int | None = None
-    vectors: int | None = None
-    updates: int | None = None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Everything that the runs of one seed have in common.
-
-    Parameters
-    ----------
-    task : Task
-    graph : Graph
-    clock, network, availability : Parameters
-        As in the scenario.
-    stop : Stop
-    draws : Draws
-    base : Path, optional
-        Folder that file names in the scenario are relative to.
-    assumed_public : tuple of str
-        Inputs computed from private data that the setting treats as public.
-    """
-
-    task: Task
-    graph: Graph
-    clock: Any
-    network: NetworkParameters
-    availability: Any
-    stop: Stop
-    draws: Draws
-    base: Path | None = None
-    assumed_public: tuple[str, ...] = ()
-
-
-class Recorder(Structural):
-    """What the world calls at record instants; it must not change anything."""
-
-    def sample(self, world: World, *, final: bool) -> None:
-        """Measure the world as it is now."""
-
-
-class Observer(Structural):
-    """What the world tells about every single event; for tests and debugging."""
-
-    def woke(self, world: World, agent: Agent) -> None:
-        """An agent is about to step."""
-
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """A message went out on one link."""
-
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """A message reached its receiver."""
+from .network import Network
+from .post import Post
+from .randomness import Purpose, quantise, stable_ids
+from .setting import Observer, Recorder, Setting
 
 
 class World:
@@ -139,11 +64,7 @@ class World:
         self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle()))
         self._check_traits()
         self.layout = self.protocol.layout()
-        if len(self.layout.messages) > KINDS:
-            raise ValueError(f"a protocol has at most {KINDS} kinds of messages, got {len(self.layout.messages)}")
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
-        self.inbox = Inbox(graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
-        self.kinds = {kind: rank for rank, kind in enumerate(self.layout.messages)}
         privacy = self.protocol.privacy
         self.ledger = Ledger(
             graph.agents,
@@ -153,18 +74,23 @@ class World:
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
         )
-        self.traffic = Traffic()
         self.activations = 0
         self.ended = ""
-        self._order = 0
         self._stopped = self.env.event()
-        self._keeps_every = self.protocol.traits.inbox == "every"
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self._step) for i in range(graph.agents)]
         self._active = self._short = graph.agents
+        self.post = Post(
+            self.env,
+            graph,
+            self.layout,
+            self.network,
+            self.ledger,
+            self.agents,
+            on_sent=self._sent,
+            on_arrived=self._arrived,
+        )
+        self.inbox, self.traffic = self.post.inbox, self.post.traffic
         self.views = [self._view(i) for i in range(graph.agents)]
-        self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
-            {} for _ in range(graph.agents)
-        ]
 
     @property
     def now(self) -> float:
@@ -300,122 +226,63 @@ class World:
         agent.silent = True
 
     def _start(self, agent: Agent) -> None:
-        view = self.views[agent.index]
         agent.started = True
-        view.now, view.tick = self.env.now, agent.tick
-        out = Out(view, self.layout, self.ledger.reserve)
+        view, out = self._open(agent)
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent
         self._check_finite(agent)
         for sent in out.sent:
-            self._remember(agent, sent, -1)
+            self.post.remember(agent, sent, -1)
 
     def _exchange_start(self, agent: Agent, *, joining: bool) -> None:
-        """Tell the neighbours an agent's start, and a joining agent what its neighbours sent last, reliably."""
-        if self.setting.network.start != "known":
-            return
-        graph = self.setting.graph
-        slots = graph.edges_of(agent.index)
-        for slot, neighbour in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):
-            if self.agents[neighbour].present:
-                self._tell(agent.index, neighbour, int(graph.reverse[slot]))
-                if joining:
-                    self._tell(neighbour, agent.index, slot)
+        if self.setting.network.start == "known":
+            self.post.exchange_start(agent, joining=joining)
 
-    def _remember(self, agent: Agent, sent: Sent, tick: int) -> None:
-        """Keep the last message of each kind and address, the newest at the end."""
-        last = self._last_sent[agent.index]
-        last.pop((sent.kind, sent.to), None)
-        last[sent.kind, sent.to] = (sent, self.env.now, tick)
-
-    def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
-        for kind, (sent, sent_at, tick) in meant.items():
-            self.ledger.commit(sent.release, sent.vector)
-            size = self.network.size(len(sent.vector))
-            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
-            self.traffic.start_vectors += self.layout.messages[kind].vectors
+    def _open(self, agent: Agent) -> tuple[View, Out]:
+        """An agent's view of this instant, and its way out."""
+        view = self.views[agent.index]
+        view.begin(self.env.now, agent.tick, agent.updates)
+        return view, Out(view, self.layout, self.ledger.reserve)
 
     def _step(self, agent: Agent) -> None:
-        view = self.views[agent.index]
-        view.now, view.tick, view.updates = self.env.now, agent.tick, agent.updates
         if self.observer:
             self.observer.woke(self, agent)
-        if self._keeps_every:
+        view, out = self._open(agent)
+        if self.protocol.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
-        out = Out(view, self.layout, self.ledger.reserve)
         self.protocol.wake(view, out)
         agent.silent = out.silent
+        self._check_finite(agent)
         if out.silent and not out.sent:
             return
         agent.updates += 1
         self.activations += 1
-        self._check_finite(agent)
-        self._dispatch(agent, out)
+        self.post.send(agent, out)
         self._after_activation(agent)
 
-    def _dispatch(self, agent: Agent, out: Out) -> None:
-        slots = self.setting.graph.edges_of(agent.index)
-        for sent in out.sent:
-            self.ledger.commit(sent.release, sent.vector)
-            self._remember(agent, sent, agent.tick)
-            edges = np.arange(slots.start, slots.stop)
-            if sent.to is not None:
-                edges = edges[np.isin(self.setting.graph.heads[slots], sent.to)]
-            if len(edges):
-                self._broadcast(agent, sent, edges)
-
-    def _broadcast(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
-        receivers = self.setting.graph.heads[edges]
-        size = self.network.size(len(sent.vector))
-        self.traffic.send(len(edges), self.layout.messages[sent.kind].vectors, size)
-        rank = self.kinds[sent.kind]
-        delays, lost = self.network.send(agent.index, receivers, agent.tick, rank, self.env.now, size)
-        order = self._next_order()
-        for edge, receiver, delay, gone in zip(
-            edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True
-        ):
-            slot = int(self.setting.graph.reverse[edge])
-            message = Message(
-                agent.index, receiver, sent.kind, sent.vector, self.env.now, order, agent.tick, slot, size
-            )
-            if self.observer:
-                self.observer.sent(self, message, delay, gone)
-            if gone:
-                self.traffic.lose(size)
-                continue
-            self.traffic.depart(size)
-            arrival = At(self.env, self.env.now + delay, ARRIVAL)
-            arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
-
-    def _arrive(self, message: Message) -> None:
-        agent = self.agents[message.receiver]
-        up = agent.present and agent.up
-        newest = up and self.inbox.put(message)
-        self.traffic.arrive(message.size, up=up, newest=bool(newest))
+    def _sent(self, message: Message, delay: float, lost: bool) -> None:
         if self.observer:
-            self.observer.arrived(self, message, up, bool(newest))
+            self.observer.sent(self, message, delay, lost)
+
+    def _arrived(self, message: Message, up: bool, newest: bool) -> None:
+        if self.observer:
+            self.observer.arrived(self, message, up, newest)
         if not up:
             return
-        if self._keeps_every:
+        agent = self.agents[message.receiver]
+        if self.protocol.traits.inbox == "every":
             self.inbox.pending[message.receiver].append(message)
         if self.protocol.traits.trigger == "message" and not agent.silent:
             self._react(agent, message)
 
     def _react(self, agent: Agent, message: Message) -> None:
-        view = self.views[agent.index]
-        view.now, view.tick, view.updates = self.env.now, agent.tick, agent.updates
         agent.reactions += 1
-        out = Out(view, self.layout, self.ledger.reserve)
+        view, out = self._open(agent)
         self.protocol.receive(view, message, out)
         agent.silent = out.silent
         self._check_finite(agent)
-        self._dispatch(agent, out)
+        self.post.send(agent, out)
         self._check_vectors()
-
-    def _next_order(self) -> int:
-        self._order += 1
-        return self._order
 
     def _check_finite(self, agent: Agent) -> None:
         slots = self.setting.graph.edges_of(agent.index)

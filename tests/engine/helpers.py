@@ -16,7 +16,8 @@ from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.network import Network, NetworkParameters
 from hushnet.simulator.randomness import Draws, Purpose, quantise, stable_ids
-from hushnet.simulator.world import Setting, Stop, World
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
 
 
 class StampParameters(ProtocolParameters):

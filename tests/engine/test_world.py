@@ -21,7 +21,7 @@ from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.network import Network
 from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.world import Stop
+from hushnet.simulator.setting import Stop
 
 from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of
 

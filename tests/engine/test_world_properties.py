@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.world import Stop
+from hushnet.simulator.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

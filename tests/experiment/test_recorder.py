@@ -17,7 +17,8 @@ from hushnet.simulator.network import Bernoulli, Exponential, NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder, quality, size_bins
 from hushnet.simulator.scenario import METRICS
-from hushnet.simulator.world import Setting, Stop, World
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
 
 PRIVATE = {
     "mechanism": "laplace",

@@ -16,7 +16,8 @@ from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import run_small, small_graph, small_task
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
-from hushnet.simulator.world import Setting, Stop, World
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
 from pydantic import ValidationError
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-3}

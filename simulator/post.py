@@ -1,0 +1,128 @@
+"""The post of one run: charges what is sent, hands it to the network, counts it, and delivers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ..agents.agent import ARRIVAL, Agent, At
+from ..agents.graph import Graph
+from ..agents.inbox import Inbox, Message
+from ..protocols.base import Layout, Out, Sent
+from ..protocols.privacy.ledger import Ledger
+from .network import KINDS, Network
+from .traffic import Traffic
+
+
+class Post:
+    """Everything between ``out.send`` and an inbox.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    graph : Graph
+    layout : Layout
+    network : Network
+    ledger : Ledger
+    agents : sequence of Agent
+    on_sent : callable
+        ``on_sent(message, delay, lost)`` for every copy on a link.
+    on_arrived : callable
+        ``on_arrived(message, up, newest)`` for every arrival, after the inbox has it.
+
+    Attributes
+    ----------
+    inbox : Inbox
+    traffic : Traffic
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        graph: Graph,
+        layout: Layout,
+        network: Network,
+        ledger: Ledger,
+        agents: Sequence[Agent],
+        *,
+        on_sent: Callable[[Message, float, bool], None],
+        on_arrived: Callable[[Message, bool, bool], None],
+    ) -> None:
+        if len(layout.messages) > KINDS:
+            raise ValueError(f"a protocol has at most {KINDS} kinds of messages, got {len(layout.messages)}")
+        self.env, self.graph, self.layout, self.network, self.ledger = env, graph, layout, network, ledger
+        self.agents, self.on_sent, self.on_arrived = agents, on_sent, on_arrived
+        self.inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
+        self.traffic = Traffic()
+        self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
+        self._order = 0
+        self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
+            {} for _ in range(graph.agents)
+        ]
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """Charge and send everything that a step gave out; what nobody can hear is not sent."""
+        slots = self.graph.edges_of(agent.index)
+        for sent in out.sent:
+            edges = np.arange(slots.start, slots.stop)
+            if sent.to is not None:
+                edges = edges[np.isin(self.graph.heads[slots], sent.to)]
+            if len(edges):
+                self.ledger.commit(sent.release, sent.vector)
+                self.remember(agent, sent, agent.tick)
+                self._copy_to_links(agent, sent, edges)
+
+    def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
+        """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
+        last = self._last_sent[agent.index]
+        last.pop((sent.kind, sent.to), None)
+        last[sent.kind, sent.to] = (sent, self.env.now, tick)
+
+    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably."""
+        slots = self.graph.edges_of(agent.index)
+        for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
+            if self.agents[neighbour].present:
+                self._tell(agent.index, neighbour, int(self.graph.reverse[slot]))
+                if joining:
+                    self._tell(neighbour, agent.index, slot)
+
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
+        for kind, (sent, sent_at, tick) in meant.items():
+            self.ledger.commit(sent.release, sent.vector)
+            size = self.network.size(len(sent.vector))
+            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
+            self.traffic.start_vectors += self.layout.messages[kind].vectors
+
+    def _copy_to_links(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        receivers, now = self.graph.heads[edges], self.env.now
+        size = self.network.size(len(sent.vector))
+        self.traffic.send(len(edges), self.layout.messages[sent.kind].vectors, size)
+        delays, lost = self.network.send(agent.index, receivers, agent.tick, self._ranks[sent.kind], now, size)
+        order = self._next_order()
+        links = zip(edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True)
+        for edge, receiver, delay, gone in links:
+            slot = int(self.graph.reverse[edge])
+            message = Message(agent.index, receiver, sent.kind, sent.vector, now, order, agent.tick, slot, size)
+            self.on_sent(message, delay, gone)
+            if gone:
+                self.traffic.lose(size)
+                continue
+            self.traffic.depart(size)
+            arrival = At(self.env, now + delay, ARRIVAL)
+            arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
+
+    def _arrive(self, message: Message) -> None:
+        agent = self.agents[message.receiver]
+        up = agent.present and agent.up
+        newest = up and self.inbox.put(message)
+        self.traffic.arrive(message.size, up=up, newest=newest)
+        self.on_arrived(message, up, newest)
+
+    def _next_order(self) -> int:
+        self._order += 1
+        return self._order

@@ -1,0 +1,89 @@
+"""What the runs of one seed have in common, and who may watch them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from typing import Protocol as Structural
+
+from ..agents.agent import Agent
+from ..agents.graph import Graph
+from ..agents.inbox import Message
+from ..agents.tasks.base import Task
+from .network import NetworkParameters
+from .randomness import Draws
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run ends: at the first limit that is reached.
+
+    Parameters
+    ----------
+    time : float, optional
+        Time in expected wake-ups of a rate-1 agent.
+    activations : int, optional
+        Steps of all agents together.
+    vectors : int, optional
+        Model-sized vectors sent by all agents together.
+    updates : int, optional
+        Steps of every agent.
+    """
+
+    time: float | None = None
+    activations: int | None = None
+    vectors: int | None = None
+    updates: int | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that the runs of one seed have in common.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+    clock, network, availability : Parameters
+        As in the scenario.
+    stop : Stop
+    draws : Draws
+    base : Path, optional
+        Folder that file names in the scenario are relative to.
+    assumed_public : tuple of str
+        Inputs computed from private data that the setting treats as public.
+    """
+
+    task: Task
+    graph: Graph
+    clock: Any
+    network: NetworkParameters
+    availability: Any
+    stop: Stop
+    draws: Draws
+    base: Path | None = None
+    assumed_public: tuple[str, ...] = ()
+
+
+class Recorder(Structural):
+    """What the world calls at record instants; it must not change anything."""
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """Measure the world as it is now."""
+
+
+class Observer(Structural):
+    """What the world tells about every single event; for tests and debugging."""
+
+    def woke(self, world: World, agent: Agent) -> None:
+        """An agent is about to step."""
+
+    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
+        """A message went out on one link."""
+
+    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
+        """A message reached its receiver."""

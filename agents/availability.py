@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from .errors import InputError
+from .errors import FieldError, InputError
 from .files import number, read_rows
 from .parameters import Parameters
 
@@ -42,7 +42,7 @@ class Window(Parameters):
     @model_validator(mode="after")
     def _ordered(self) -> Window:
         if self.between[0] > self.between[1]:
-            raise ValueError(f"between {self.between} must be ordered")
+            raise FieldError("must be ordered", "between")
         return self
 
     def time(self, pair: tuple[float, float]) -> float | None:

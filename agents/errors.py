@@ -37,6 +37,22 @@ class InputError(HushnetError):
         self.field = field
 
 
+class FieldError(ValueError):
+    """A rule about several fields of one class of parameters, broken; for use in its validators.
+
+    Parameters
+    ----------
+    message : str
+        What is admissible, in one sentence.
+    field : str
+        Path, within these parameters, of the field to change.
+    """
+
+    def __init__(self, message: str, *field: str | int) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class PrivacyViolation(HushnetError):
     """A privacy claim that was to be checked does not hold."""
 

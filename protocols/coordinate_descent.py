@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ..agents.errors import InputError
+from ..agents.errors import FieldError, InputError
 from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.tasks.base import Shard, Task
@@ -65,14 +65,15 @@ class CoordinateDescentParameters(ProtocolParameters):
     @model_validator(mode="after")
     def _consistent(self) -> CoordinateDescentParameters:
         if active(self.privacy) and self.start == "local":
-            raise ValueError(
+            raise FieldError(
                 "a private run cannot start from local models: the start is sent to the neighbours without noise, and "
-                "theorem 1 holds only for a start that does not depend on the data; use start: zero or constant"
+                "theorem 1 holds only for a start that does not depend on the data; use start: zero or constant",
+                "start",
             )
         if self.privacy is not None and self.privacy.updates is not None and self.updates is not None:
-            raise ValueError("give the number of updates once: as privacy.updates in a private run")
+            raise FieldError("give the number of updates once: as privacy.updates in a private run", "updates")
         if (self.start == "constant") != (self.start_value is not None):
-            raise ValueError("start_value belongs to start: constant, and is needed there")
+            raise FieldError("start_value belongs to start: constant, and is needed there", "start")
         return self
 
 

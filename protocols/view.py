@@ -189,7 +189,7 @@ class View:
         return _read_only(self._inbox.sent_at[kind][self._slots])
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """A random stream of this agent and step (``noise``, ``sampling``, ``partner``, ...); asked twice, it goes on."""
+        """A random stream of this agent and step (``noise``, ``sampling``, ...); asked twice, it goes on."""
         if purpose not in self._streams:
             self._streams[purpose] = self._make_stream(purpose, self.agent, self.tick)
         return self._streams[purpose]

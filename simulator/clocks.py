@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ..agents.errors import InputError
+from ..agents.errors import FieldError, InputError
 from ..agents.parameters import Parameters
 from .randomness import QUANTUM, Draws, Purpose, quantise
 
@@ -29,7 +29,7 @@ class UniformRates(Parameters):
     @model_validator(mode="after")
     def _ordered(self) -> UniformRates:
         if self.low > self.high:
-            raise ValueError(f"low {self.low} must not exceed high {self.high}")
+            raise FieldError(f"must not exceed high, {self.high}", "low")
         return self
 
     def quantile(self, uniform: float) -> float:

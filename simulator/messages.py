@@ -149,6 +149,12 @@ def _finding(detail: Any, data: Any) -> _Finding:
             here = here[part]
         elif position == len(detail["loc"]) and detail["type"] == "missing":
             keys.append(part)
+    for part in getattr(detail.get("ctx", {}).get("error"), "field", ()):
+        # A rule about several fields names the one to change.
+        if not has(here, part):
+            break
+        keys.append(part)
+        here = here[part]
     return _Finding(detail["type"], tuple(keys), detail.get("ctx", {}), detail["msg"], at_union)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..agents.errors import InputError
+from ..agents.errors import FieldError, InputError
 from ..agents.files import number, read_rows
 from ..agents.parameters import Parameters
 from .randomness import QUANTUM, Draws, Purpose, quantise
@@ -58,7 +58,7 @@ class Uniform(Latency):
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
         if self.low > self.high:
-            raise ValueError(f"low {self.low} must not exceed high {self.high}")
+            raise FieldError(f"must not exceed high, {self.high}", "low")
         return self
 
     def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..errors import FieldError
 from ..losses import LOSSES
 from ..parameters import Parameters
 from .base import Table, Task
@@ -46,7 +47,7 @@ class LinearClassification(Parameters):
     def _ordered(self) -> LinearClassification:
         low, high = self.samples
         if low > high or high < 1:
-            raise ValueError(f"samples {self.samples} must be ordered, the largest at least 1")
+            raise FieldError("must be ordered, the largest at least 1", "samples")
         return self
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, final
 import numpy as np
 from pydantic import Field, model_validator
 
+from ..errors import FieldError
 from .base import Task
 from .ratings import RatingParameters, Ratings, rating_task
 
@@ -36,7 +37,7 @@ class SyntheticRatings(RatingParameters):
     def _ordered(self) -> SyntheticRatings:
         low, high = self.ratings
         if not low <= high <= self.items:
-            raise ValueError(f"ratings {self.ratings} must be ordered and at most the number of items, {self.items}")
+            raise FieldError(f"must be ordered and at most the number of items, {self.items}", "ratings")
         return self
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:

@@ -24,6 +24,14 @@ from .mechanisms import NORM_OF, Norm
 Allocation = Literal["uniform", "proposition2", "late"]
 
 
+class RuleError(ValueError):
+    """A rule about several fields, broken; ``field`` is the path of the one to change."""
+
+    def __init__(self, message: str, *field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class Terms(BaseModel, frozen=True):
     """Frozen, strict parameters: an unknown field or a value of another type is an error."""
 
@@ -85,25 +93,25 @@ class Privacy(Terms, frozen=True):
     @model_validator(mode="after")
     def _amount_is_given_once(self) -> Privacy:
         if sum(given is not None for given in (self.budget, self.target, self.multiplier)) != 1:
-            raise ValueError("privacy needs exactly one of budget, target and multiplier.")
+            raise RuleError("privacy needs exactly one of budget, target and multiplier")
         if self.multiplier is None and self.updates is None:
-            raise ValueError("updates is required with budget and target: the amount is spread over so many releases.")
+            raise RuleError("updates is required with budget and target: the amount is spread over so many releases")
         if self.multiplier is not None and self.allocation != "uniform":
-            raise ValueError("allocation spreads a budget or a target, so with multiplier only uniform is admissible.")
+            raise RuleError("spreads a budget or a target; with multiplier only uniform is admissible", "allocation")
         if self.oracle_schedule and self.allocation == "uniform":
-            raise ValueError("oracle_schedule is admissible only with allocation proposition2 or late.")
+            raise RuleError("is admissible only with allocation proposition2 or late", "oracle_schedule")
         return self
 
     @model_validator(mode="after")
     def _sensitivity_is_complete(self) -> Privacy:
         if (self.clip is not None) != (self.sensitivity == "clip"):
-            raise ValueError("clip is required with sensitivity: clip and admissible only with it.")
+            raise RuleError("clip is required with sensitivity: clip and admissible only with it", "clip")
         if (self.radius is not None) != (self.sensitivity == "data_check"):
-            raise ValueError("radius is required with sensitivity: data_check and admissible only with it.")
+            raise RuleError("radius is required with sensitivity: data_check and admissible only with it", "radius")
         if self.target is not None and self.sensitivity == "claimed":
-            raise ValueError("target calibrates to a verified epsilon, so it needs sensitivity: clip or data_check.")
+            raise RuleError("must be clip or data_check with target, which is a verified epsilon", "sensitivity")
         if self.lipschitz != 1.0 and self.sensitivity != "claimed":
-            raise ValueError("lipschitz is admissible only with sensitivity: claimed.")
+            raise RuleError("lipschitz is admissible only with sensitivity: claimed", "lipschitz")
         return self
 
     @model_validator(mode="after")
@@ -111,9 +119,9 @@ class Privacy(Terms, frozen=True):
         if self.budget is None:
             return self
         if self.budget.by == "gaussian" and self.mechanism != "gaussian":
-            raise ValueError("budget by: gaussian is admissible only with mechanism: gaussian.")
+            raise RuleError("budget by: gaussian is admissible only with mechanism: gaussian", "budget", "by")
         if self.budget.delta == 0 and self.mechanism == "gaussian":
-            raise ValueError("Gaussian noise needs a budget with delta > 0.")
+            raise RuleError("Gaussian noise needs a budget with delta > 0", "budget", "delta")
         return self
 
     @property

@@ -202,7 +202,10 @@ def test_resolved_parameters_validate_again() -> None:
         ({"budget": BUDGET, "multiplier": 1.0, "updates": 2}, "exactly one of budget, target and multiplier"),
         ({"budget": BUDGET}, "updates is required"),
         ({"multiplier": 1.0, "allocation": "late"}, "only uniform is admissible"),
-        ({"budget": BUDGET, "updates": 2, "oracle_schedule": True}, "oracle_schedule is admissible only with"),
+        (
+            {"budget": BUDGET, "updates": 2, "oracle_schedule": True},
+            "admissible only with allocation proposition2",
+        ),
         ({"multiplier": 1.0, "clip": None}, "clip is required"),
         ({"multiplier": 1.0, "sensitivity": "claimed"}, "clip is required with sensitivity: clip and admissible only"),
         ({"multiplier": 1.0, "sensitivity": "data_check", "clip": None}, "radius is required"),

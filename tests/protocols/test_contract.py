@@ -188,3 +188,29 @@ def test_a_neighbour_never_heard_shows_the_agents_own_model():
 def test_a_protocol_that_needs_rounds_is_refused_with_a_sentence():
     with pytest.raises(Exception, match="needs rounds, which the reference engine does not run yet"):
         run_small(NeighbourBarrier, SketchParameters(kind="sketch"))
+
+
+def test_a_stream_asked_for_twice_in_a_step_goes_on_and_begins_anew_in_the_next(outlet):
+    """Two releases of one step must not carry the same noise."""
+    view, _ = outlet
+    view.begin(1.0, 4, 0)
+    first, second = view.stream("noise").normal(), view.stream("noise").normal()
+    assert first != second
+    view.begin(1.0, 4, 0)
+    assert view.stream("noise").normal() == first
+    view.begin(2.0, 5, 0)
+    assert view.stream("noise").normal() != first
+
+
+def test_what_the_engine_owns_cannot_be_written_through_a_view(outlet):
+    view, _ = outlet
+    for array in (view.neighbours, view.weights, view.sent_at("model"), view.received("model")):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_what_nobody_can_hear_is_neither_sent_nor_charged():
+    world = run_small(PassiveBroadcast, SketchParameters(kind="sketch"), agents=1, empty=False)
+    assert world.activations > 0
+    assert world.traffic.messages == 0
+    assert world.ledger.epsilon("tight", 1e-5).tolist() == [0.0]

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from .graph import Graph
 from .losses import Loss, local_gradient, local_loss
 from .newton import conjugate_gradients, newton
-from .tasks.base import Shard, Table, Task
+from .tables import Shard, Table
+from .tasks.base import Task
 
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""

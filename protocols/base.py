@@ -30,7 +30,7 @@ from ..agents.blocks import State
 from ..agents.inbox import Message
 from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
-from ..agents.tasks.base import Shard
+from ..agents.tables import Shard
 from .privacy.budget import Privacy
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 

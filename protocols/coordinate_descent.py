@@ -32,7 +32,8 @@ from pydantic import Field, model_validator
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
-from ..agents.tasks.base import Shard, Task
+from ..agents.tables import Shard
+from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
 from .noise import GradientNoise, active, row_bounds
 from .privacy.budget import Privacy, allocation_weights

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..agents.errors import InputError
 from ..agents.losses import clipped_gradient, local_gradient
-from ..agents.tasks.base import Shard, Task
+from ..agents.tables import Shard
+from ..agents.tasks.base import Task
 from .base import View
 from .privacy.budget import Plan, Privacy, plan
 from .privacy.mechanisms import Release

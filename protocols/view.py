@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..agents.blocks import State, Width
 from ..agents.graph import Graph
 from ..agents.inbox import Inbox, Message
-from ..agents.tasks.base import Shard, Task
+from ..agents.tables import Shard
+from ..agents.tasks.base import Task
 from .privacy.mechanisms import Release
 
 

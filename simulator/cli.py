@@ -71,7 +71,7 @@ def run(
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
     with _loaded(scenario, assignments, seeds, trust_code) as loaded:
-        from .experiment import run_scenario
+        from .console import run_scenario
 
         run_scenario(loaded, out=out, data_dir=data_dir, progress=not quiet, dry_run=dry_run)
 

@@ -18,7 +18,8 @@ from ..agents.blocks import State
 from ..agents.graph import Graph
 from ..agents.inbox import Inbox, Message
 from ..agents.losses import LOSSES
-from ..agents.tasks.base import Shard, Table, Task
+from ..agents.tables import Shard, Table
+from ..agents.tasks.base import Task
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from ..protocols.privacy.mechanisms import Release
 from .clocks import Poisson

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
-from .topology import describe
+from .topology import describe, graph_line
 from .world import World
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ class _Enough(Exception):
 
 def print_estimate(experiment: Experiment, console: Console) -> None:
     """Print what would be run and an estimate of its time, memory and disk."""
-    from .experiment import graph_line
-
     runs = list(experiment.runs())
     first = runs[0]
     task, graph = experiment.data(first)

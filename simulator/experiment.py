@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -27,9 +27,6 @@ from .scenario import METRICS, Scenario
 from .setting import Setting, Stop
 from .topology import AngularSimilarity, NearestNeighbours, describe
 from .world import World
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SIMILARITY = (AngularSimilarity, NearestNeighbours)
 """Topologies whose graph and weights are computed from the agents' profiles."""
@@ -360,95 +357,3 @@ def perform(
                 grids=grids,
             )
     return diverged
-
-
-def run_scenario(
-    loaded: LoadedScenario,
-    *,
-    out: Path | None = None,
-    data_dir: Path | None = None,
-    progress: bool = True,
-    dry_run: bool = False,
-) -> None:
-    """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
-
-    Raises
-    ------
-    Divergence
-        At the end, if a run diverged; everything that was recorded is kept, drawn and summarised.
-    """
-    from rich.console import Console
-
-    console = Console()
-    experiment = Experiment(loaded, out, data_dir)
-    if dry_run:
-        from .estimate import print_estimate
-
-        try:
-            print_estimate(experiment, console)
-        except InputError as error:
-            raise InputError(locate(error, loaded)) from error
-        return
-    diverged = _with_progress(experiment, console) if progress else perform(experiment)
-    _conclude(experiment, console)
-    if diverged:
-        raise Divergence("\n".join(diverged))
-
-
-def _with_progress(experiment: Experiment, console: Console) -> list[str]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    total = sum(1 for _ in experiment.runs())
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        job = bar.add_task("preparing", total=total, rate="")
-        began = {"at": time.perf_counter()}
-        counted = iter(range(total))
-
-        def on_run(run: Run, there: bool) -> None:
-            began["at"] = time.perf_counter()
-            label = run.point.scenario.label(run.protocol)
-            grid = "".join(f", {path} = {value}" for path, value in run.point.values.items())
-            description = f"{label}, seed {run.seed}{grid}{' (there)' if there else ''}"
-            bar.update(job, description=description, completed=next(counted), rate="")
-
-        def on_sample(world: World) -> None:
-            rate = world.activations / max(time.perf_counter() - began["at"], 1e-9)
-            bar.update(job, rate=f"{rate:,.0f} activations/s")
-
-        return perform(experiment, on_run=on_run, on_sample=on_sample)
-
-
-def graph_line(numbers: Mapping[str, Any]) -> str:
-    """Agents, degrees, weights and components of a graph in one line."""
-    degree, weight = numbers["degree"], numbers["weight"]
-    parts = numbers["components"]
-    return (
-        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
-        f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
-        f"{parts} component{'' if parts == 1 else 's'}"
-    )
-
-
-def _conclude(experiment: Experiment, console: Console) -> None:
-    from .figures import redraw
-    from .summary import print_summary
-
-    collection = results.load_all(experiment.folder)
-    figures = redraw(experiment.folder)
-    print_summary(collection, console)
-    for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
-        console.print(line, highlight=False, soft_wrap=True)
-    warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
-    for text in warnings:
-        console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
-    for path in figures:
-        if path.suffix == ".png":
-            console.print(f"figure: {path}", highlight=False, soft_wrap=True)
-    console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)

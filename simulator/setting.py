@@ -1,21 +1,15 @@
-"""What the runs of one seed have in common, and who may watch them."""
+"""What the runs of one seed have in common."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from typing import Protocol as Structural
+from typing import Any
 
-from ..agents.agent import Agent
 from ..agents.graph import Graph
-from ..agents.inbox import Message
 from ..agents.tasks.base import Task
 from .network import NetworkParameters
 from .randomness import Draws
-
-if TYPE_CHECKING:
-    from .world import World
 
 
 @dataclass(frozen=True)
@@ -67,23 +61,3 @@ class Setting:
     draws: Draws
     base: Path | None = None
     assumed_public: tuple[str, ...] = ()
-
-
-class Recorder(Structural):
-    """What the world calls at record instants; it must not change anything."""
-
-    def sample(self, world: World, *, final: bool) -> None:
-        """Measure the world as it is now."""
-
-
-class Observer(Structural):
-    """What the world tells about every single event; for tests and debugging."""
-
-    def woke(self, world: World, agent: Agent) -> None:
-        """An agent is about to step."""
-
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """A message went out on one link."""
-
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """A message reached its receiver."""

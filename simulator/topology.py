@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -293,6 +294,17 @@ def describe(graph: Graph) -> dict[str, Any]:
             "max": float(weights.max(initial=0.0)),
         },
     }
+
+
+def graph_line(numbers: Mapping[str, Any]) -> str:
+    """Agents, degrees, weights and components of a graph in one line."""
+    degree, weight = numbers["degree"], numbers["weight"]
+    parts = numbers["components"]
+    return (
+        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
+        f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
+        f"{parts} component{'' if parts == 1 else 's'}"
+    )
 
 
 def _profiles(task: Task) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from typing import Any
+from typing import Protocol as Structural
 
 import numpy as np
 import simpy
@@ -25,7 +26,27 @@ from .clocks import wake_up_ranks
 from .network import Network
 from .post import Post
 from .randomness import Purpose, quantise, stable_ids
-from .setting import Observer, Recorder, Setting
+from .setting import Setting
+
+
+class Recorder(Structural):
+    """What the world calls at record instants; it must not change anything."""
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """Measure the world as it is now."""
+
+
+class Observer(Structural):
+    """What the world tells about every single event; for tests and debugging."""
+
+    def woke(self, world: World, agent: Agent) -> None:
+        """An agent is about to step."""
+
+    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
+        """A message went out on one link."""
+
+    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
+        """A message reached its receiver."""
 
 
 class World:

@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from ..errors import InputError
 from ..losses import LOSSES
 from ..parameters import Parameters
-from .base import Table, Task
+from ..tables import Table
+from .base import Task
 from .csv_reader import Columns, parse_number, read_columns
 from .splits import SplitParameters, hold_out, inverse_counts
 

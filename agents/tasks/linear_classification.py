@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from ..errors import FieldError
 from ..losses import LOSSES
 from ..parameters import Parameters
-from .base import Table, Task
+from ..tables import Table
+from .base import Task
 from .splits import inverse_counts
 
 Points = Literal["cube", "ball", "gaussian"]

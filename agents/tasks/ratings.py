@@ -23,7 +23,8 @@ from pydantic import Field
 
 from ..losses import LOSSES
 from ..parameters import Parameters
-from .base import Table, Task
+from ..tables import Table
+from .base import Task
 from .splits import hold_out, inverse_counts
 
 ASSUMED_PUBLIC = (

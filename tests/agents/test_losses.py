@@ -15,7 +15,7 @@ from hushnet.agents.losses import (
     public_smoothness,
     spectral_smoothness,
 )
-from hushnet.agents.tasks.base import Shard
+from hushnet.agents.tables import Shard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,8 @@ from hushnet.agents import objectives
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
 from hushnet.agents.objectives import GraphRegularised, LocalOnly, cached_minimum, local_models
-from hushnet.agents.tasks.base import Table, Task
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
 NAMES = sorted(LOSSES)

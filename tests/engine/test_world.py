@@ -12,7 +12,8 @@ from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
 from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Table, Task
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
-from hushnet.agents.tasks.base import Table
+from hushnet.agents.tables import Table
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import small_graph, small_task

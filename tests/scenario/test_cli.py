@@ -32,7 +32,7 @@ def scenario(tmp_path):
 @pytest.fixture
 def experiment(monkeypatch):
     """Stands for the experiment; collects what the shell asks of it."""
-    stand_in: Any = types.ModuleType("hushnet.simulator.experiment")
+    stand_in: Any = types.ModuleType("hushnet.simulator.console")
     stand_in.calls = []
     stand_in.run_scenario = lambda loaded, **options: stand_in.calls.append((loaded, options))
     monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)

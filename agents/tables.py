@@ -1,0 +1,73 @@
+"""Rows of data: one agent's own, and everybody's packed by owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One agent's own data.
+
+    Parameters
+    ----------
+    features : (m, p) float64
+    labels : (m,) float64
+        In {-1, +1} for classification, real for regression.
+    """
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The shards of all agents, packed row after row in agent order.
+
+    Parameters
+    ----------
+    features : (M, p) float64
+    labels : (M,) float64
+    offsets : (n + 1,) int64
+        Agent i owns rows ``offsets[i]`` to ``offsets[i + 1] - 1``; an agent may own none.
+    """
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def from_owners(
+        cls, features: NDArray[np.float64], labels: NDArray[np.float64], owners: NDArray[np.int64], agents: int
+    ) -> Table:
+        """Pack rows by owner, keeping each owner's rows in the order given."""
+        order = np.argsort(owners, kind="stable")
+        counts = np.bincount(owners, minlength=agents)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(
+            np.ascontiguousarray(features[order], dtype=np.float64),
+            np.ascontiguousarray(labels[order], dtype=np.float64),
+            offsets,
+        )
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(n,) rows of each agent."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """(M,) owner of each row."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
+
+    def shard(self, agent: int) -> Shard:
+        """An agent's own rows, as views."""
+        rows = slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))
+        return Shard(self.features[rows], self.labels[rows])

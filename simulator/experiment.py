@@ -25,11 +25,8 @@ from .recorder import Metric, Recorder
 from .results import Collection, RunResult
 from .scenario import METRICS, Scenario
 from .setting import Setting, Stop
-from .topology import AngularSimilarity, NearestNeighbours, describe
+from .topology import describe
 from .world import World
-
-SIMILARITY = (AngularSimilarity, NearestNeighbours)
-"""Topologies whose graph and weights are computed from the agents' profiles."""
 
 ENDED = ("complete", "diverged")
 """Statuses of a run that need not be run again."""
@@ -118,11 +115,7 @@ class Experiment:
             stop=Stop(**scenario.stop.model_dump()),
             draws=Draws(run.run_seed),
             base=self.loaded.base,
-            assumed_public=(
-                ("graph and weights (similarity of the agents' profiles)",)
-                if isinstance(scenario.topology, SIMILARITY)
-                else ()
-            ),
+            assumed_public=scenario.topology.assumed_public(task),
         )
         parameters = scenario.protocols[run.protocol]
         return World(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -26,6 +26,13 @@ class Topology(Parameters, ABC):
     """Accept agents without neighbours; they work alone."""
     allow_disconnected: bool = False
     """Accept a graph of several components."""
+
+    from_profiles: ClassVar[bool] = False
+    """Whether graph and weights are computed from the agents' profiles."""
+
+    def assumed_public(self, task: Task) -> tuple[str, ...]:
+        """Private inputs that the graph gives away."""
+        return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
 
     @abstractmethod
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
@@ -71,6 +78,8 @@ class Topology(Parameters, ABC):
 class AngularSimilarity(Topology):
     """W_ij = exp((cos phi_ij - 1) / gamma) between the task's profiles (Bellet et al. 2018, section 5.1)."""
 
+    from_profiles: ClassVar[bool] = True
+
     kind: Literal["angular_similarity"]
     gamma: float = Field(default=0.1, gt=0)
     """Width of the kernel."""
@@ -89,6 +98,8 @@ class AngularSimilarity(Topology):
 
 class NearestNeighbours(Topology):
     """Each agent with its k nearest others by the task's profiles."""
+
+    from_profiles: ClassVar[bool] = True
 
     kind: Literal["knn"]
     k: int = Field(default=10, ge=1)

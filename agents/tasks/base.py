@@ -37,6 +37,8 @@ class Task:
         without an a-priori bound is absent. Only the definition of the data domain may enter here, never the data.
     profiles : (n, k) array or scipy sparse array, optional
         What similarity graphs compare (target models, rating vectors).
+    profiles_are : str
+        What the profiles are, in words; a graph made from them treats them as public.
     assumed_public : tuple of str
         Inputs computed from private data that the task hands out as if they were public.
     notes : dict
@@ -52,6 +54,7 @@ class Task:
     metric: Metric
     bounds: dict[str, float] = field(default_factory=dict)
     profiles: Any = None
+    profiles_are: str = ""
     assumed_public: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
 

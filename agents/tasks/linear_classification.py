@@ -87,7 +87,7 @@ class LinearClassification(Parameters):
             metric="accuracy",
             bounds=_bounds(self.points, p),
             profiles=targets,
-            assumed_public=("the agents' target models, where a similarity graph is made from them",),
+            profiles_are="target models",
             notes={"source": "synthetic, Bellet et al. 2018, section 5.1", "points": self.points},
         )
 

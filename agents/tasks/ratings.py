@@ -29,7 +29,6 @@ from .splits import hold_out, inverse_counts
 
 ASSUMED_PUBLIC = (
     "item features, from alternating least squares on all users' training ratings",
-    "similarity graph, where it is made from the users' training ratings",
     "mean training rating of each user, which labels are centred by",
 )
 
@@ -120,6 +119,7 @@ def rating_task(
         metric="rmse",
         bounds={"l1": float(np.sqrt(parameters.features)), "l2": 1.0} if unit else {},
         profiles=csr_array((values, (users, items)), shape=shape),
+        profiles_are="training ratings",
         assumed_public=ASSUMED_PUBLIC,
         notes={
             **notes,

@@ -310,3 +310,15 @@ def test_a_result_can_be_reproduced_from_its_own_folder(scenario, tmp_path):
     again = run(manifest["scenario"], out=tmp_path / "two", seeds=1)
     one, two = (c.trace.drop(columns="run").sort_values("protocol", kind="stable") for c in (first, again))
     pd.testing.assert_frame_equal(one.reset_index(drop=True), two.reset_index(drop=True))
+
+
+def test_a_graph_made_from_private_profiles_is_assumed_public_and_another_is_not(scenario, tmp_path):
+    strict = "protocols.private.privacy.strict=true"
+    ring = run(scenario, out=tmp_path / "ring", seeds=1, overrides=(strict,))
+    knn = run(scenario, out=tmp_path / "knn", seeds=1, overrides=(strict, "topology={kind: knn, k: 4}"))
+    stated = [next(m["privacy"] for m in c.manifests if m["protocol"] == "private") for c in (ring, knn)]
+    assert stated[0]["assumed_public"] == []
+    assert stated[0]["verified"] <= 1.0
+    assert stated[1]["assumed_public"] == ["graph and weights (similarity of the agents' target models)"]
+    assert stated[1]["verified"] == float("inf")
+    assert stated[1]["flagged"]

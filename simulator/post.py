@@ -28,10 +28,12 @@ class Post:
     network : Network
     ledger : Ledger
     agents : sequence of Agent
+    deliver : callable
+        ``deliver(message)`` takes in an arrival whose receiver is up, and says whether it was the newest.
     on_sent : callable
         ``on_sent(message, delay, lost)`` for every copy on a link.
     on_arrived : callable
-        ``on_arrived(message, up, newest)`` for every arrival, after the inbox has it.
+        ``on_arrived(message, up, newest)`` for every arrival, after it was delivered and counted.
 
     Attributes
     ----------
@@ -48,13 +50,14 @@ class Post:
         ledger: Ledger,
         agents: Sequence[Agent],
         *,
+        deliver: Callable[[Message], bool],
         on_sent: Callable[[Message, float, bool], None],
         on_arrived: Callable[[Message, bool, bool], None],
     ) -> None:
         if len(layout.messages) > KINDS:
             raise ValueError(f"a protocol has at most {KINDS} kinds of messages, got {len(layout.messages)}")
         self.env, self.graph, self.layout, self.network, self.ledger = env, graph, layout, network, ledger
-        self.agents, self.on_sent, self.on_arrived = agents, on_sent, on_arrived
+        self.agents, self.deliver, self.on_sent, self.on_arrived = agents, deliver, on_sent, on_arrived
         self.inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
         self.traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
@@ -119,7 +122,7 @@ class Post:
     def _arrive(self, message: Message) -> None:
         agent = self.agents[message.receiver]
         up = agent.present and agent.up
-        newest = up and self.inbox.put(message)
+        newest = up and self.deliver(message)
         self.traffic.arrive(message.size, up=up, newest=newest)
         self.on_arrived(message, up, newest)
 

@@ -26,6 +26,7 @@ from .clocks import wake_up_ranks
 from .network import Network
 from .post import Post
 from .randomness import Purpose, quantise, stable_ids
+from .schedules import Asynchronous
 from .setting import Setting
 
 
@@ -98,7 +99,7 @@ class World:
         self.activations = 0
         self.ended = ""
         self._stopped = self.env.event()
-        self.agents = [Agent(i, next_time=self.clock.next_time, step=self._step) for i in range(graph.agents)]
+        self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
         self._active = self._short = graph.agents
         self.post = Post(
             self.env,
@@ -107,10 +108,12 @@ class World:
             self.network,
             self.ledger,
             self.agents,
+            deliver=lambda message: self.schedule.deliver(message),
             on_sent=self._sent,
             on_arrived=self._arrived,
         )
         self.inbox, self.traffic = self.post.inbox, self.post.traffic
+        self.schedule = Asynchronous(self)
         self.views = [self._view(i) for i in range(graph.agents)]
 
     @property
@@ -224,7 +227,7 @@ class World:
 
     def _life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
         """An agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
-        clock = self.env.process(agent.run(self.env))
+        clock = self.env.process(self.schedule.run(agent))
         if join > 0:
             yield At(self.env, join, AVAILABILITY)
             if leave > join:
@@ -248,7 +251,7 @@ class World:
 
     def _start(self, agent: Agent) -> None:
         agent.started = True
-        view, out = self._open(agent)
+        view, out = self.open(agent)
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent
         self._check_finite(agent)
@@ -259,16 +262,17 @@ class World:
         if self.setting.network.start == "known":
             self.post.exchange_start(agent, joining=joining)
 
-    def _open(self, agent: Agent) -> tuple[View, Out]:
+    def open(self, agent: Agent) -> tuple[View, Out]:
         """An agent's view of this instant, and its way out."""
         view = self.views[agent.index]
         view.begin(self.env.now, agent.tick, agent.updates)
         return view, Out(view, self.layout, self.ledger.reserve)
 
-    def _step(self, agent: Agent) -> None:
+    def step(self, agent: Agent) -> None:
+        """Take one step of an awake agent, and send what it gives out."""
         if self.observer:
             self.observer.woke(self, agent)
-        view, out = self._open(agent)
+        view, out = self.open(agent)
         if self.protocol.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
         self.protocol.wake(view, out)
@@ -288,17 +292,13 @@ class World:
     def _arrived(self, message: Message, up: bool, newest: bool) -> None:
         if self.observer:
             self.observer.arrived(self, message, up, newest)
-        if not up:
-            return
-        agent = self.agents[message.receiver]
-        if self.protocol.traits.inbox == "every":
-            self.inbox.pending[message.receiver].append(message)
-        if self.protocol.traits.trigger == "message" and not agent.silent:
-            self._react(agent, message)
+        if up:
+            self.schedule.react(message)
 
-    def _react(self, agent: Agent, message: Message) -> None:
+    def receive(self, agent: Agent, message: Message) -> None:
+        """Let an agent react to an arrival, and send what it gives out."""
         agent.reactions += 1
-        view, out = self._open(agent)
+        view, out = self.open(agent)
         self.protocol.receive(view, message, out)
         agent.silent = out.silent
         self._check_finite(agent)

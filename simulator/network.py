@@ -253,22 +253,14 @@ class Network:
         """Bytes of a message that carries this many float64 numbers."""
         return 8 * numbers + self.parameters.header_bytes
 
-    def send(
-        self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int, now: float, size: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """`fates` of a message of the kind of this rank; a further one to a receiver within a tick is a new attempt."""
+    def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
+        """How many messages of the kind of this rank each receiver was sent before within this tick; counts these."""
         if self._attempts[sender][0] != tick:
             self._attempts[sender] = (tick, {})
         made = self._attempts[sender][1]
         attempts = [made.get((kind, receiver), 0) for receiver in receivers.tolist()]
         made.update({(kind, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
-        if len(set(attempts)) == 1:
-            return self.fates(sender, receivers, tick, attempts[0] * KINDS + kind, now, size)
-        parts = [
-            self.fates(sender, receivers[k : k + 1], tick, attempt * KINDS + kind, now, size)
-            for k, attempt in enumerate(attempts)
-        ]
-        return np.concatenate([delay for delay, _ in parts]), np.concatenate([lost for _, lost in parts])
+        return attempts
 
     def fates(
         self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int

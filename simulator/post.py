@@ -16,6 +16,9 @@ from ..protocols.privacy.ledger import Ledger
 from .network import KINDS, Network
 from .traffic import Traffic
 
+NOTHING = np.empty(0)
+NOTHING.flags.writeable = False
+
 
 class Post:
     """Everything between ``out.send`` and an inbox.
@@ -54,8 +57,8 @@ class Post:
         on_sent: Callable[[Message, float, bool], None],
         on_arrived: Callable[[Message, bool, bool], None],
     ) -> None:
-        if len(layout.messages) > KINDS:
-            raise ValueError(f"a protocol has at most {KINDS} kinds of messages, got {len(layout.messages)}")
+        if len(layout.messages) >= KINDS:
+            raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.env, self.graph, self.layout, self.network, self.ledger = env, graph, layout, network, ledger
         self.agents, self.deliver, self.on_sent, self.on_arrived = agents, deliver, on_sent, on_arrived
         self.inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
@@ -101,16 +104,56 @@ class Post:
             self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
             self.traffic.start_vectors += self.layout.messages[kind].vectors
 
+    def transmit(self, agent: Agent, edge: int, sent: Sent, *, tick: int, attempt: int) -> None:
+        """Send one copy over one directed edge with its own place in the random draws: requests, replies, repeats.
+
+        Parameters
+        ----------
+        agent : Agent
+            The tail of the edge.
+        edge : int
+        sent : Sent
+            Its release is charged once, however often it is transmitted.
+        tick : int
+            Tick (or round) that the copy belongs to.
+        attempt : int
+            0 for the first transmission of this kind on this edge within the tick, then 1, 2, ...
+        """
+        self.ledger.commit(sent.release, sent.vector)
+        vectors, rank = self.layout.messages[sent.kind].vectors, self._ranks[sent.kind]
+        self._copies(agent, sent.kind, sent.vector, np.array([edge]), vectors, tick, attempt * KINDS + rank)
+
+    def signal(self, agent: Agent, edge: int, kind: str, *, tick: int, attempt: int) -> None:
+        """Send a message without numbers over one directed edge, such as an acknowledgement: 0 vectors, a header."""
+        self._copies(agent, kind, NOTHING, np.array([edge]), 0, tick, attempt * KINDS + KINDS - 1)
+
     def _copy_to_links(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        rank = self._ranks[sent.kind]
+        attempts = self.network.attempts(agent.index, self.graph.heads[edges], agent.tick, rank)
+        vectors = self.layout.messages[sent.kind].vectors
+        for attempt in dict.fromkeys(attempts):
+            part = edges[[a == attempt for a in attempts]]
+            self._copies(agent, sent.kind, sent.vector, part, vectors, agent.tick, attempt * KINDS + rank)
+
+    def _copies(
+        self,
+        agent: Agent,
+        kind: str,
+        vector: NDArray[np.float64],
+        edges: NDArray[np.int64],
+        vectors: int,
+        tick: int,
+        leg: int,
+    ) -> None:
         receivers, now = self.graph.heads[edges], self.env.now
-        size = self.network.size(len(sent.vector))
-        self.traffic.send(len(edges), self.layout.messages[sent.kind].vectors, size)
-        delays, lost = self.network.send(agent.index, receivers, agent.tick, self._ranks[sent.kind], now, size)
+        size = self.network.size(len(vector))
+        self.traffic.send(len(edges), vectors, size)
+        delays, lost = self.network.fates(agent.index, receivers, tick, leg, now, size)
         order = self._next_order()
         links = zip(edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True)
         for edge, receiver, delay, gone in links:
             slot = int(self.graph.reverse[edge])
-            message = Message(agent.index, receiver, sent.kind, sent.vector, now, order, agent.tick, slot, size)
+            message = Message(agent.index, receiver, kind, vector, now, order, tick, slot, size)
             self.on_sent(message, delay, gone)
             if gone:
                 self.traffic.lose(size)

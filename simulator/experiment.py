@@ -20,6 +20,7 @@ from ..protocols.base import Problem, Protocol
 from ..protocols.noise import active
 from . import results
 from .loading import GridPoint, LoadedScenario, load, locate
+from .memory import check_memory
 from .randomness import Draws
 from .recorder import Metric, Recorder
 from .results import Collection, RunResult
@@ -81,6 +82,7 @@ class Experiment:
         scenario = run.point.scenario
         key = (repr((scenario.task, scenario.topology)), run.data_seed)
         if key not in self._worlds:
+            check_memory(scenario)
             draws = Draws(run.data_seed)
             base = self.loaded.base
             task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)

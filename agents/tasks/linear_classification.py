@@ -67,21 +67,23 @@ class LinearClassification(Parameters):
         Task
             With lambda_i = 1/m_i and the (n, p) targets as profiles.
         """
-        p = self.dimension
-        counts = np.zeros(self.agents, dtype=np.int64)
+        p, seeds = self.dimension, rng.integers(2**63, size=self.agents).tolist()
         targets = np.zeros((self.agents, p))
-        train, test = [], []
-        for agent, seed in enumerate(rng.integers(2**63, size=self.agents).tolist()):
+        counts = np.zeros(self.agents, dtype=np.int64)
+        for agent, seed in enumerate(seeds):
+            targets[agent, :2], counts[agent] = self._target_and_count(np.random.default_rng(seed))
+        train, test = _empty_table(counts, p), _empty_table(np.full(self.agents, self.test_samples), p)
+        for agent, seed in enumerate(seeds):
             own = np.random.default_rng(seed)
-            targets[agent, :2] = own.standard_normal(2)
-            counts[agent] = own.integers(self.samples[0], self.samples[1], endpoint=True)
-            train.append(self._draw(own, int(counts[agent]), targets[agent], self.label_noise))
-            test.append(self._draw(own, self.test_samples, targets[agent], 0.0))
+            self._target_and_count(own)
+            for table, noise in ((train, self.label_noise), (test, 0.0)):
+                shard = table.shard(agent)
+                shard.features[:], shard.labels[:] = self._draw(own, len(shard), targets[agent], noise)
         return Task(
             name="linear classification",
             ids=list(range(self.agents)),
-            train=_pack(train, counts),
-            test=_pack(test, np.full(self.agents, self.test_samples)),
+            train=train,
+            test=test,
             loss=LOSSES[self.loss],
             regularisation=inverse_counts(counts),
             metric="accuracy",
@@ -90,6 +92,15 @@ class LinearClassification(Parameters):
             profiles_are="target models",
             notes={"source": "synthetic, Bellet et al. 2018, section 5.1", "points": self.points},
         )
+
+    def expected_bytes(self) -> int:
+        """Memory that the data will take."""
+        rows = sum(self.samples) / 2 + self.test_samples
+        return int(8 * self.agents * (rows * (self.dimension + 1) + self.dimension))
+
+    def _target_and_count(self, rng: np.random.Generator) -> tuple[NDArray[np.float64], int]:
+        """The first draws of an agent's stream: two coordinates of its target, and its number of points."""
+        return rng.standard_normal(2), int(rng.integers(self.samples[0], self.samples[1], endpoint=True))
 
     def _draw(
         self, rng: np.random.Generator, count: int, target: NDArray[np.float64], noise: float
@@ -119,6 +130,7 @@ def _bounds(kind: Points, dimension: int) -> dict[str, float]:
     return {}
 
 
-def _pack(parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]], counts: NDArray[np.int64]) -> Table:
-    features, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Table(features, labels, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+def _empty_table(counts: NDArray[np.int64], dimension: int) -> Table:
+    """Rows to be filled in place, so that no second copy of the data is ever held."""
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Table(np.empty((int(offsets[-1]), dimension)), np.empty(int(offsets[-1])), offsets)

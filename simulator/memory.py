@@ -1,0 +1,81 @@
+"""What a world will hold in memory, estimated from its scenario before anything is built."""
+
+from __future__ import annotations
+
+import psutil
+
+from ..agents.errors import OutOfResources
+from ..agents.tasks.linear_classification import LinearClassification
+from ..agents.tasks.synthetic_ratings import SyntheticRatings
+from .scenario import Scenario
+from .topology import (
+    AngularSimilarity,
+    BarabasiAlbert,
+    Complete,
+    ErdosRenyi,
+    NearestNeighbours,
+    RandomRegular,
+    Ring,
+    WattsStrogatz,
+)
+
+BYTES_PER_EDGE = 300
+"""An undirected edge in networkx, with its attribute, both ways."""
+BYTES_PER_AGENT = 3000
+"""An agent's process, view and ledger."""
+RESERVE = 0.9
+"""Share of the available memory that a run may plan with."""
+
+
+def expected_bytes(scenario: Scenario) -> int:
+    """Memory of data, graph, states and inboxes, to within a factor of about two; 0 where the data decide it."""
+    task = scenario.task
+    if isinstance(task, LinearClassification):
+        agents, dimension, data = task.agents, task.dimension, task.expected_bytes()
+    elif isinstance(task, SyntheticRatings):
+        agents, dimension, data = task.users, task.features, 8 * task.users * task.items
+    else:
+        return 0
+    edges, dense = _edges(scenario, agents)
+    inboxes = 2 * edges * (8 * dimension + 32)
+    return int(data + dense + edges * BYTES_PER_EDGE + inboxes + agents * (BYTES_PER_AGENT + 8 * dimension))
+
+
+def check_memory(scenario: Scenario) -> None:
+    """Refuse a scenario that cannot fit.
+
+    Raises
+    ------
+    OutOfResources
+        With the numbers.
+    """
+    needed, available = expected_bytes(scenario), psutil.virtual_memory().available
+    if needed > RESERVE * available:
+        raise OutOfResources(
+            f"{scenario.scenario}: needs about {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are "
+            "available; use fewer agents, test samples, dimensions or edges"
+        )
+
+
+def _edges(scenario: Scenario, agents: int) -> tuple[float, float]:
+    """Expected undirected edges, and bytes of dense matrices that making the graph takes."""
+    topology = scenario.topology
+    match topology:
+        case Complete():
+            return agents**2 / 2, 0.0
+        case AngularSimilarity():
+            return 0.3 * agents**2 / 2, 3 * 8.0 * agents**2
+        case NearestNeighbours():
+            return 0.75 * topology.k * agents, 16.0 * min(agents, 1024) * agents
+        case Ring():
+            return topology.reach * agents, 0.0
+        case ErdosRenyi():
+            return topology.probability * agents**2 / 2, 0.0
+        case WattsStrogatz():
+            return topology.neighbours * agents / 2, 0.0
+        case BarabasiAlbert():
+            return topology.links * agents, 0.0
+        case RandomRegular():
+            return topology.degree * agents / 2, 0.0
+        case _:
+            return 2.0 * agents, 0.0

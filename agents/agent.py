@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator
 
 import simpy
 
-ARRIVAL, AVAILABILITY, WAKE = 2, 3, 4
-"""Order of events at equal times: arrivals, availability, wake-ups by agent (``WAKE + agent``), recorder."""
+ARRIVAL, AVAILABILITY, TIMER, WAKE = 2, 3, 4, 5
+"""Order of events at equal times: arrivals, availability, timers, wake-ups by agent (``WAKE + agent``), recorder."""
 RECORD = 2**40
 """Priority of the recorder: after everything else at its instant."""
 LAST = RECORD + 1
@@ -53,6 +53,8 @@ class Agent:
         Whether it is up, apart from joining and leaving.
     silent : bool
         Whether it takes no further step.
+    gone : bool
+        Whether it has left, or is down, for good.
     tick : int
         Number of its last wake-up, counting those that found it down; -1 before the first.
     reactions : int
@@ -61,7 +63,19 @@ class Agent:
         Steps that it has completed.
     """
 
-    __slots__ = ("index", "next_time", "present", "reactions", "silent", "started", "step", "tick", "up", "updates")
+    __slots__ = (
+        "gone",
+        "index",
+        "next_time",
+        "present",
+        "reactions",
+        "silent",
+        "started",
+        "step",
+        "tick",
+        "up",
+        "updates",
+    )
 
     def __init__(
         self, index: int, *, next_time: Callable[[int, int, float], float], step: Callable[[Agent], None]
@@ -71,6 +85,7 @@ class Agent:
         self.started = False
         self.up = False
         self.silent = False
+        self.gone = False
         self.tick = -1
         self.reactions = 0
         self.updates = 0

@@ -25,6 +25,7 @@ class Block:
     def __init__(self, owners: int, width: Width) -> None:
         widths = np.broadcast_to(np.asarray(width, dtype=np.int64), (owners,))
         self.uniform = isinstance(width, int | np.integer) or len(set(widths.tolist())) <= 1
+        self.width = int(width) if isinstance(width, int | np.integer) else int(widths.max(initial=0))
         self.offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self.values = np.zeros(int(self.offsets[-1]))
 
@@ -40,7 +41,7 @@ class Block:
         """(owners, width) writable view of a block whose owners all have the same width."""
         if not self.uniform:
             raise ValueError("the owners of this block have different widths; take them one by one")
-        return self.values.reshape(len(self), -1) if len(self) else self.values.reshape(0, 0)
+        return self.values.reshape(len(self), self.width)
 
     def of(self, owners: slice) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Views of consecutive owners: a matrix where widths agree, otherwise a list of vectors."""

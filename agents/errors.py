@@ -6,6 +6,7 @@
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- PrivacyViolation        3   a privacy claim was checked, on request, and does not hold
     |-- Divergence              4   a state became non-finite or the objective exploded
+    |-- Stall                   4   agents wait for messages that can never come
     `-- OutOfResources          5   the run would not fit into this machine
 """
 
@@ -61,6 +62,12 @@ class PrivacyViolation(HushnetError):
 
 class Divergence(HushnetError):
     """A run that left the finite numbers, or whose objective exploded; what was recorded is kept."""
+
+    exit_code = 4
+
+
+class Stall(HushnetError):
+    """A run in rounds in which nobody can go on any more; what was recorded is kept."""
 
     exit_code = 4
 

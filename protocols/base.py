@@ -10,7 +10,8 @@ family              what it declares
 ==================  =======================================================================================
 passive broadcast   ``wake`` reads the newest value of every neighbour and sends to all of them
 pairwise exchange   ``offer`` / ``accept`` / ``finish``; edge variables in edge blocks
-rounds              trigger ``round``: ``wake`` runs once all neighbours' messages of the round are there
+rounds              trigger ``round``: ``wake`` runs once all neighbours' messages of the round are there; a step
+                    sends at most one message of each kind to a neighbour
 star                roles; the centre reacts in ``receive`` or at its own wake-ups
 uneven parties      widths per agent instead of one number
 ==================  =======================================================================================
@@ -24,14 +25,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ..agents.blocks import State
 from ..agents.inbox import Message
 from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
+from .kernel import Kernel
 from .privacy.budget import Privacy
+from .schedule import ScheduleParameters, expanded
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 
 __all__ = [
@@ -54,6 +57,14 @@ class ProtocolParameters(Parameters):
     """Name of the protocol."""
     label: str | None = Field(default=None, min_length=1)
     """How figures and tables call it; the scenario's key by default."""
+    schedule: ScheduleParameters | None = None
+    """What starts a step: the agent's clock (``async``, or ``exchange`` in pairs) or a neighbour barrier (``rounds``);
+    by default what the protocol is made for."""
+
+    @field_validator("schedule", mode="after")
+    @classmethod
+    def _in_full(cls, schedule: ScheduleParameters | None) -> ScheduleParameters | None:
+        return expanded(schedule)
 
 
 @dataclass(frozen=True)
@@ -70,11 +81,17 @@ class Traits:
         next step (``view.messages``).
     exchange : {"broadcast", "pairwise"}
         Whether a step sends (``out.send``) or opens a session with one neighbour (``offer``, ``accept``, ``finish``).
+    unanswered : {"repeat", "give_up"}, optional
+        What a caller does about a session that stays unanswered. ``repeat``: it repeats the same request until it is
+        answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
+        session after a timeout; the protocol then tolerates that a callee may have made its half of the exchange
+        alone (gossip averaging would lose its mean). By default, protocols with edge blocks repeat, others give up.
     """
 
     trigger: Literal["wake", "round", "message"] = "wake"
     inbox: Literal["latest", "per_round", "every"] = "latest"
     exchange: Literal["broadcast", "pairwise"] = "broadcast"
+    unanswered: Literal["repeat", "give_up"] | None = None
 
 
 class Protocol(ABC):
@@ -123,21 +140,33 @@ class Protocol(ABC):
         return int(view.stream("partner").integers(len(view.neighbours)))
 
     def offer(self, view: View, partner: int, out: Out) -> None:
-        """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it."""
+        """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it.
+
+        Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
+        `finish` needs of this instant belongs in a block, because other sessions may change the agent in between.
+        """
         raise TypeError(f"{type(self).__name__} has no pairwise exchange")
 
     def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
-        """The callee's update from the caller's request; send exactly one ``reply`` to it."""
+        """The callee's update from the caller's request; send exactly one ``reply`` to it.
+
+        Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
+        called.
+        """
         raise TypeError(f"{type(self).__name__} has no pairwise exchange")
 
     def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
-        """The caller's update from the callee's reply."""
+        """The caller's update from the callee's reply, which may come after other sessions of the caller."""
         raise TypeError(f"{type(self).__name__} has no pairwise exchange")
 
     def models(self, state: State) -> NDArray[np.float64] | None:
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""
         block = state.agent.get("model")
         return block.rows if block is not None and block.uniform else None
+
+    def kernel(self, state: State) -> Kernel | None:
+        """A compiled form of `wake` over the blocks of this run, if there is one; the same step up to rounding."""
+        return None
 
     def objective(self) -> Objective | None:
         """The global objective that the protocol minimises, if it has one."""

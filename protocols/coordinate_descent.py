@@ -29,12 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..agents.blocks import State
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from .coordinate_descent_step import make_kernel
+from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
 from .privacy.budget import Privacy, allocation_weights
 
@@ -110,7 +113,8 @@ class CoordinateDescent(Protocol):
         if privacy.oracle_schedule:
             if self.problem.oracle is None:
                 raise InputError(
-                    "oracle_schedule needs agents that are always there; use availability: {kind: always}",
+                    "oracle_schedule needs agents that are always there and wake by their own clocks; use "
+                    "availability: {kind: always} and schedule: async",
                     field=("privacy", "oracle_schedule"),
                 )
             indices = self.problem.oracle(count).astype(np.float64)
@@ -177,6 +181,15 @@ class CoordinateDescent(Protocol):
         out.send("model", model, release)
         if self.limit is not None and view.updates + 1 >= self.limit:
             out.fall_silent()
+
+    def kernel(self, state: State) -> Kernel | None:
+        """The compiled step of a run without any privacy accounting."""
+        if self.privacy is not None:
+            return None
+        task, shards = self.problem.task, None
+        if self.parameters.radius is not None:
+            shards = [self.local_data(agent, task.train.shard(agent)) for agent in range(task.agents)]
+        return make_kernel(task, self.problem.graph, state, shards, self.limit)
 
     def objective(self) -> Objective:
         """Objective (2) on the task's own data."""

@@ -12,9 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
 from ..agents.parameters import Parameters
-from .randomness import QUANTUM, Draws, Purpose, quantise
+from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
+
+CLOCK, PHASE = int(Purpose.CLOCK), int(Purpose.CLOCK_PHASE)
+
+
+@compiled
+def poisson_interval(key0, key1, number, tick, mean):  # pragma: no cover - compiled
+    """The interval that ends with an agent's wake-up number ``tick``, before rounding: exponential."""
+    return -mean * math.log(draw_one(key0, key1, number, 0, tick, CLOCK, 0)[0])
+
+
+@compiled
+def periodic_interval(key0, key1, number, tick, period, jitter, random_phase):  # pragma: no cover - compiled
+    """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
+    length = period
+    if jitter != 0.0:
+        length *= 1.0 + jitter * (2.0 * draw_one(key0, key1, number, 0, tick, CLOCK, 0)[0] - 1.0)
+    if tick == 0 and random_phase:
+        length *= draw_one(key0, key1, number, 0, 0, PHASE, 0)[0]
+    return length
 
 
 class UniformRates(Parameters):
@@ -103,7 +123,7 @@ class PoissonClock(RenewalClock):
 
     def interval(self, agent: int, tick: int) -> float:
         """Exponential with the agent's mean."""
-        return -self.means[agent] * math.log(self.draws.uniform(Purpose.CLOCK, int(self.ids[agent]), 0, tick))
+        return poisson_interval(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
 
 
 class PeriodicClock(RenewalClock):
@@ -117,13 +137,8 @@ class PeriodicClock(RenewalClock):
 
     def interval(self, agent: int, tick: int) -> float:
         """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
-        length = self.means[agent]
-        if self.jitter:
-            uniform = self.draws.uniform(Purpose.CLOCK, int(self.ids[agent]), 0, tick)
-            length *= 1 + self.jitter * (2 * uniform - 1)
-        if tick == 0 and self.random_phase:
-            length *= self.draws.uniform(Purpose.CLOCK_PHASE, int(self.ids[agent]))
-        return length
+        number = int(self.ids[agent])
+        return periodic_interval(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
 
 
 class RecordedClock(Clock):

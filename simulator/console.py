@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..agents.errors import Divergence, InputError
+from ..agents.errors import Divergence, InputError, Stall
 from . import results
 from .estimate import print_estimate
 from .experiment import Experiment, Run, perform
@@ -31,8 +33,8 @@ def run_scenario(
 
     Raises
     ------
-    Divergence
-        At the end, if a run diverged; everything that was recorded is kept, drawn and summarised.
+    Divergence, Stall
+        At the end, if a run diverged or stalled; everything that was recorded is kept, drawn and summarised.
     """
     console = Console()
     experiment = Experiment(loaded, out, data_dir)
@@ -42,13 +44,25 @@ def run_scenario(
         except InputError as error:
             raise InputError(locate(error, loaded)) from error
         return
-    diverged = _with_progress(experiment, console) if progress else perform(experiment)
+    failures = _with_progress(experiment, console) if progress else perform(experiment)
     _conclude(experiment, console)
-    if diverged:
-        raise Divergence("\n".join(diverged))
+    if failures:
+        raise type(failures[0])("\n".join(str(failure) for failure in failures))
 
 
-def _with_progress(experiment: Experiment, console: Console) -> list[str]:
+def engines(manifests: Sequence[dict[str, Any]]) -> str:
+    """Which engine ran and why; by protocol where they differ."""
+    ran: dict[str, list[str]] = {}
+    for manifest in manifests:
+        labels = ran.setdefault(manifest.get("engine", "reference"), [])
+        if manifest["label"] not in labels:
+            labels.append(manifest["label"])
+    if len(ran) == 1:
+        return next(iter(ran))
+    return "; ".join(f"{engine} for {', '.join(labels)}" for engine, labels in ran.items())
+
+
+def _with_progress(experiment: Experiment, console: Console) -> list[Divergence | Stall]:
     total = sum(1 for _ in experiment.runs())
     columns = (
         TextColumn("{task.description}"),
@@ -80,6 +94,7 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     collection = results.load_all(experiment.folder)
     figures = redraw(experiment.folder)
     print_summary(collection, console)
+    console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
     for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
         console.print(line, highlight=False, soft_wrap=True)
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))

@@ -22,6 +22,7 @@ from ..agents.tables import Shard, Table
 from ..agents.tasks.base import Task
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from ..protocols.privacy.mechanisms import Release
+from .choice import rounds_of
 from .clocks import Poisson
 from .network import (
     Bernoulli,
@@ -63,10 +64,9 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_locality(protocol, checked)
     check_public_messages(protocol, checked)
     check_sent_vectors(protocol, checked)
-    if protocol.traits.trigger != "round" and protocol.traits.exchange == "broadcast":
-        check_zero_noise(protocol, checked)
-        check_networks(protocol, checked)
-        check_alone(protocol, checked)
+    check_zero_noise(protocol, checked)
+    check_networks(protocol, checked)
+    check_alone(protocol, checked)
 
 
 def protocol_parameters(
@@ -282,7 +282,7 @@ def check_zero_noise(protocol: type[Protocol], parameters: ProtocolParameters) -
     """Noise of multiplier 0 gives the plain protocol, bit for bit."""
     if "privacy" not in type(parameters).model_fields:
         return
-    fields = parameters.model_dump(exclude={"privacy"}, exclude_unset=True)
+    fields = {name: getattr(parameters, name) for name in sorted(parameters.model_fields_set - {"privacy"})}
     plain = type(parameters).model_validate(fields)
     reference = run_small(protocol, plain)
     for mechanism in ("laplace", "gaussian"):
@@ -293,7 +293,10 @@ def check_zero_noise(protocol: type[Protocol], parameters: ProtocolParameters) -
 
 
 def check_networks(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """The protocol works under every latency, loss and churn, and traffic is conserved."""
+    """The protocol works under every latency, loss and churn, and traffic is conserved.
+
+    In rounds nobody joins or leaves, and with the usual schedule a lossy network repeats messages.
+    """
     latencies = [
         Constant(kind="constant", value=0.0),
         Constant(kind="constant", value=3.0),
@@ -316,6 +319,8 @@ def check_networks(protocol: type[Protocol], parameters: ProtocolParameters) -> 
             kind="always", joins=Window(share=0.5, between=[1.0, 3.0]), leaves=Window(share=0.5, between=[3.0, 6.0])
         ),
     ]
+    if rounds_of(protocol.traits, parameters) is not None:
+        churn = [kind for kind in churn if kind.joins is None and kind.leaves is None]
     for latency, loss, availability in itertools.product(latencies, losses, churn):
         for start in ("known", "own", "zero"):
             network = NetworkParameters(latency=latency, loss=loss, start=start)

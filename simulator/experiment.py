@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..agents.errors import Divergence, InputError
+from ..agents.errors import Divergence, InputError, Stall
 from ..agents.graph import Graph
 from ..agents.objectives import Objective
 from ..agents.tasks.base import Task
 from ..protocols.base import Problem, Protocol
 from ..protocols.noise import active
 from . import results
+from .engine import build_world
 from .loading import GridPoint, LoadedScenario, load, locate
 from .memory import check_memory
 from .randomness import Draws
@@ -29,7 +30,10 @@ from .setting import Setting, Stop
 from .topology import describe
 from .world import World
 
-ENDED = ("complete", "diverged")
+FAILURES: dict[str, type[Divergence] | type[Stall]] = {"diverged": Divergence, "stalled": Stall}
+"""Errors that end a run and keep what was recorded, by the status that they give it."""
+
+ENDED = ("complete", *FAILURES)
 """Statuses of a run that need not be run again."""
 
 
@@ -120,7 +124,8 @@ class Experiment:
             assumed_public=scenario.topology.assumed_public(task),
         )
         parameters = scenario.protocols[run.protocol]
-        return World(
+        return build_world(
+            scenario.engine,
             setting,
             self.loaded.code.protocol(parameters.kind),
             parameters,
@@ -155,25 +160,26 @@ class Experiment:
             return made.objective()
 
     def execute(self, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
-        """Run, whatever comes of it: a run that diverges keeps what was recorded."""
+        """Run, whatever comes of it: a run that diverges or stalls keeps what was recorded."""
         began = time.perf_counter()
         with _naming_fields(run.protocol), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
             recorder = self.recorder(run, on_sample)
             world = self.world(run, recorder)
-            error = ""
+            failure = None
             try:
                 world.run()
-            except Divergence as divergence:
-                error = str(divergence)
+            except tuple(FAILURES.values()) as error:
+                failure = error
             ledger = world.ledger.to_frame()
             ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
             seconds = time.perf_counter() - began
-            manifest = self._manifest(run, world, error, seconds)
+            manifest = self._manifest(run, world, failure, seconds)
             return RunResult(manifest, recorder.trace(), recorder.agents(world), ledger)
 
-    def _manifest(self, run: Run, world: World, error: str, seconds: float) -> dict[str, Any]:
+    def _manifest(self, run: Run, world: World, failure: Exception | None, seconds: float) -> dict[str, Any]:
         scenario, task = run.point.scenario, world.setting.task
         traffic = world.traffic
+        status = next((name for name, kind in FAILURES.items() if isinstance(failure, kind)), "complete")
         privacy, warnings = privacy_statement(world)
         return {
             "scenario": scenario.resolved(),
@@ -183,10 +189,10 @@ class Experiment:
             "data_seed": run.data_seed,
             "run_seed": run.run_seed,
             "grid": run.point.values,
-            "status": "diverged" if error else "complete",
-            "error": error,
-            "ended": "diverged" if error else world.ended,
-            "engine": "reference",
+            "status": status,
+            "error": str(failure or ""),
+            "ended": status if failure else world.ended,
+            "engine": world.engine,
             "noise": "seeded simulation noise, not a sampler for deployment",
             "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
             "topology": describe(world.setting.graph),
@@ -287,14 +293,14 @@ def run(
     ------
     InputError
         If something about the input is not admissible.
-    Divergence
-        If a run diverged; all results are saved.
+    Divergence, Stall
+        If a run diverged or stalled; all results are saved.
     """
     loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds)
     experiment = Experiment(loaded, out, data_dir, metrics or {})
-    diverged = perform(experiment)
-    if diverged:
-        raise Divergence(diverged[0])
+    failures = perform(experiment)
+    if failures:
+        raise failures[0]
     return results.load_all(experiment.folder)
 
 
@@ -303,7 +309,7 @@ def perform(
     *,
     on_run: Callable[[Run, bool], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
-) -> list[str]:
+) -> list[Divergence | Stall]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
     Parameters
@@ -316,13 +322,13 @@ def perform(
 
     Returns
     -------
-    list of str
-        One sentence for every run that diverged.
+    list of Divergence or Stall
+        One for every run that diverged or stalled, with its sentence.
     """
     scenario = experiment.loaded.scenario
     finished: list[str] = []
     grids: list[dict[str, Any]] = []
-    diverged: list[str] = []
+    failures: list[Divergence | Stall] = []
     try:
         for run in experiment.runs():
             name = experiment.run_id(run)
@@ -336,8 +342,9 @@ def perform(
             finished.append(name)
             grids.append(run.point.values)
             manifest = results.load(folder).manifest
-            if manifest["status"] == "diverged":
-                diverged.append(f"{scenario.scenario}: protocol {run.protocol}, seed {run.seed}: {manifest['error']}")
+            if manifest["status"] in FAILURES:
+                sentence = f"{scenario.scenario}: protocol {run.protocol}, seed {run.seed}: {manifest['error']}"
+                failures.append(FAILURES[manifest["status"]](sentence))
     except InputError as error:
         raise InputError(locate(error, experiment.loaded)) from error
     finally:
@@ -351,4 +358,4 @@ def perform(
                 time_unit=scenario.time_unit,
                 grids=grids,
             )
-    return diverged
+    return failures

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
+from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
 from ..agents.files import number, read_rows
 from ..agents.parameters import Parameters
@@ -25,13 +26,49 @@ from .randomness import QUANTUM, Draws, Purpose, quantise
 KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
+CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL = range(4)
+Law = tuple[int, float, float]
+"""A delay distribution for `delay_of`: its code and its two parameters."""
+
+
+@compiled
+def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
+    """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller."""
+    if code == CONSTANT:
+        return first
+    if code == UNIFORM:
+        return first + (second - first) * u
+    if code == EXPONENTIAL:
+        return -first * math.log(u)
+    normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+    return first * math.exp(second * normal - 0.5 * second * second)
+
+
+@compiled
+def _delays_of(code, first, second, luck):  # pragma: no cover - compiled
+    out = np.empty(len(luck))
+    for k in range(len(luck)):
+        out[k] = delay_of(code, first, second, luck[k, 0], luck[k, 1])
+    return out
+
 
 class Latency(Parameters, ABC):
     """A distribution of delays in time units."""
 
+    @property
     @abstractmethod
+    def law(self) -> Law | None:
+        """The distribution for `delay_of`, if it has one."""
+
     def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
+        assert self.law is not None
+        return _delays_of(*self.law, luck)
+
+    @property
+    @abstractmethod
+    def average(self) -> float:
+        """Mean delay in time units."""
 
 
 class Constant(Latency):
@@ -41,9 +78,15 @@ class Constant(Latency):
     value: float = Field(ge=0)
     """Delay in time units."""
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`."""
-        return np.full(len(luck), self.value)
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.value
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return CONSTANT, self.value, 0.0
 
 
 class Uniform(Latency):
@@ -61,9 +104,15 @@ class Uniform(Latency):
             raise FieldError(f"must not exceed high, {self.high}", "low")
         return self
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`."""
-        return self.low + (self.high - self.low) * luck[:, 0]
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return (self.low + self.high) / 2
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return UNIFORM, self.low, self.high
 
 
 class Exponential(Latency):
@@ -73,9 +122,15 @@ class Exponential(Latency):
     mean: float = Field(ge=0)
     """Mean delay in time units."""
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`."""
-        return -self.mean * np.log(luck[:, 0])
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return EXPONENTIAL, self.mean, 0.0
 
 
 class Lognormal(Latency):
@@ -87,10 +142,15 @@ class Lognormal(Latency):
     sigma: float = Field(default=0.5, gt=0)
     """Standard deviation of the delay's logarithm."""
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`; Box-Muller from two uniforms, so that it needs no special function."""
-        normal = np.sqrt(-2 * np.log(luck[:, 0])) * np.cos(2 * math.pi * luck[:, 1])
-        return self.mean * np.exp(self.sigma * normal - 0.5 * self.sigma**2)
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return LOGNORMAL, self.mean, self.sigma
 
 
 class Gamma(Latency):
@@ -101,6 +161,16 @@ class Gamma(Latency):
     """Mean delay in time units."""
     shape: float = Field(default=2.0, gt=0)
     """Shape parameter; the variance is mean^2 / shape."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> None:
+        """See `Latency.law`; the inverse of the incomplete gamma function is not compiled."""
+        return None
 
     def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Latency.delays`; by inversion."""
@@ -235,6 +305,12 @@ class Network:
         self._links: dict[tuple[int, int], _LinkState] = {}
         self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in ids]
 
+    @property
+    def lossless(self) -> bool:
+        """Whether no message is ever lost on its way."""
+        loss = self.parameters.loss
+        return loss.probability == 0 if isinstance(loss, Bernoulli) else loss.loss_good == loss.loss_bad == 0
+
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
         latency = self.parameters.latency
@@ -249,9 +325,27 @@ class Network:
                     field=("network", "latency", "path"),
                 )
 
+    def link_delays(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """(E,) delay of each link before rounding; None where delays are not fixed per link."""
+        if self._matrix is None or not isinstance(self.parameters.latency, Matrix):
+            return None
+        default = self.parameters.latency.default
+        links = zip(tails.tolist(), heads.tolist(), strict=True)
+        return np.array([self._matrix.get(link, default) for link in links], dtype=np.float64)
+
     def size(self, numbers: int) -> int:
         """Bytes of a message that carries this many float64 numbers."""
         return 8 * numbers + self.parameters.header_bytes
+
+    def mean_delay(self, size: int) -> float:
+        """Mean delay in time units of a message of this many bytes; of a matrix, the mean of the delays it lists."""
+        latency = self.parameters.latency
+        if isinstance(latency, Matrix):
+            assert self._matrix is not None
+            delay = float(np.mean([*self._matrix.values()] or [latency.default or 0.0]))
+        else:
+            delay = latency.average
+        return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
         """How many messages of the kind of this rank each receiver was sent before within this tick; counts these."""

@@ -69,6 +69,11 @@ class Post:
             {} for _ in range(graph.agents)
         ]
 
+    @property
+    def now(self) -> float:
+        """Time of the step that is being made."""
+        return self.env.now
+
     def send(self, agent: Agent, out: Out) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         slots = self.graph.edges_of(agent.index)
@@ -85,7 +90,7 @@ class Post:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent[agent.index]
         last.pop((sent.kind, sent.to), None)
-        last[sent.kind, sent.to] = (sent, self.env.now, tick)
+        last[sent.kind, sent.to] = (sent, self.now, tick)
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably."""
@@ -104,7 +109,7 @@ class Post:
             self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
             self.traffic.start_vectors += self.layout.messages[kind].vectors
 
-    def transmit(self, agent: Agent, edge: int, sent: Sent, *, tick: int, attempt: int) -> None:
+    def transmit(self, agent: Agent, edge: int, sent: Sent, *, tick: int, attempt: int) -> float:
         """Send one copy over one directed edge with its own place in the random draws: requests, replies, repeats.
 
         Parameters
@@ -118,10 +123,15 @@ class Post:
             Tick (or round) that the copy belongs to.
         attempt : int
             0 for the first transmission of this kind on this edge within the tick, then 1, 2, ...
+
+        Returns
+        -------
+        float
+            When it arrives; infinite if it is lost.
         """
         self.ledger.commit(sent.release, sent.vector)
         vectors, rank = self.layout.messages[sent.kind].vectors, self._ranks[sent.kind]
-        self._copies(agent, sent.kind, sent.vector, np.array([edge]), vectors, tick, attempt * KINDS + rank)
+        return self._copies(agent, sent.kind, sent.vector, np.array([edge]), vectors, tick, attempt * KINDS + rank)[0]
 
     def signal(self, agent: Agent, edge: int, kind: str, *, tick: int, attempt: int) -> None:
         """Send a message without numbers over one directed edge, such as an acknowledgement: 0 vectors, a header."""
@@ -144,8 +154,9 @@ class Post:
         vectors: int,
         tick: int,
         leg: int,
-    ) -> None:
-        receivers, now = self.graph.heads[edges], self.env.now
+    ) -> list[float]:
+        """Send one copy over each of some directed edges; when they arrive, infinite where they are lost."""
+        receivers, now = self.graph.heads[edges], self.now
         size = self.network.size(len(vector))
         self.traffic.send(len(edges), vectors, size)
         delays, lost = self.network.fates(agent.index, receivers, tick, leg, now, size)
@@ -161,6 +172,7 @@ class Post:
             self.traffic.depart(size)
             arrival = At(self.env, now + delay, ARRIVAL)
             arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
+        return np.where(lost, np.inf, now + delays).tolist()
 
     def _arrive(self, message: Message) -> None:
         agent = self.agents[message.receiver]

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.compiled import compiled
 from ..agents.errors import InputError
 
 QUANTUM = 2.0**-30
@@ -42,7 +42,7 @@ class Purpose(IntEnum):
     LEAVE = 8
 
 
-@numba.njit(cache=True)
+@compiled
 def philox(key0, key1, counter0, counter1, counter2, counter3):  # pragma: no cover - compiled
     """One block of Philox4x32-10: four 32-bit words (held in uint64) from a 64-bit key and a 128-bit counter."""
     low32 = np.uint64(0xFFFFFFFF)
@@ -58,27 +58,27 @@ def philox(key0, key1, counter0, counter1, counter2, counter3):  # pragma: no co
     return c0, c1, c2, c3
 
 
-@numba.njit(cache=True)
+@compiled
 def uniform53(high, low):  # pragma: no cover - compiled
     """A uniform in the open interval (0, 1) with 53 random bits from two words."""
     bits = ((high >> np.uint64(5)) << np.uint64(26)) | (low >> np.uint64(6))
     return (np.float64(bits) + 0.5) * 2.0**-53 if bits < np.uint64(2**53 - 1) else 1.0 - 2.0**-53
 
 
-@numba.njit(cache=True)
+@compiled
 def uniform32(word):  # pragma: no cover - compiled
     """A uniform in the open interval (0, 1) with 32 random bits."""
     return (np.float64(word) + 0.5) * 2.0**-32
 
 
-@numba.njit(cache=True)
+@compiled
 def draw_one(key0, key1, a, b, c, purpose, leg):  # pragma: no cover - compiled
     """The first uniform of one block, and the two spare words as uniforms."""
     w0, w1, w2, w3 = philox(key0, key1, a, b, c, (np.uint64(purpose) << np.uint64(24)) | np.uint64(leg))
     return uniform53(w0, w1), uniform32(w2), uniform32(w3)
 
 
-@numba.njit(cache=True)
+@compiled
 def draw_many(key0, key1, a, many, c, purpose, leg):  # pragma: no cover - compiled
     """`draw_one` for an array of second ids; returns (len(many), 3)."""
     out = np.empty((len(many), 3))

@@ -220,8 +220,9 @@ class Scenario(Parameters):
     """Values by dotted path; every combination is run."""
     figures: list[Figure] = Field(default=[])
     """What to draw."""
-    engine: Literal["reference"] = "reference"
-    """How the world is simulated."""
+    engine: Literal["auto", "fast", "reference"] = "auto"
+    """How the world is simulated: with an event for every wake-up and message, in plain Python (``reference``), without
+    (``fast``), or fast wherever the protocol and the scenario allow it (``auto``); the results are the same."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

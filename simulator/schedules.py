@@ -1,4 +1,4 @@
-"""How agents' steps are started: by their own clocks (asynchronous), or as a protocol's traits ask."""
+"""How agents' steps are started: by their own clocks (asynchronous), or as traits and scenario ask."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import simpy
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
+from ..protocols.base import Out
 
 if TYPE_CHECKING:
     from .world import World
@@ -38,6 +39,18 @@ class Schedule(ABC):
     @abstractmethod
     def react(self, message: Message) -> None:
         """Act on an arrival that was delivered and counted."""
+
+    def miss(self, message: Message) -> None:
+        """Act on an arrival that found its receiver down; by default nothing."""
+        return
+
+    def turn(self, agent: Agent) -> None:
+        """Act on an agent that came up, went down or went for good; by default nothing."""
+        return
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """Send what a step gave out."""
+        self.world.post.send(agent, out)
 
 
 class Asynchronous(Schedule):

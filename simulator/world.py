@@ -18,16 +18,19 @@ from numpy.typing import NDArray
 from ..agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
 from ..agents.availability import Timeline
 from ..agents.blocks import State
-from ..agents.errors import Divergence, HushnetError, InputError
+from ..agents.errors import Divergence, HushnetError
 from ..agents.inbox import Message
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ..protocols.privacy.ledger import Ledger
+from .choice import choose, rounds_of
 from .clocks import wake_up_ranks
 from .network import Network
 from .post import Post
 from .randomness import Purpose, quantise, stable_ids
-from .schedules import Asynchronous
 from .setting import Setting
+
+TIME_UP = "the time was up"
+"""Why a run ended that was to last so long."""
 
 
 class Recorder(Structural):
@@ -83,8 +86,8 @@ class World:
         self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
-        self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle()))
-        self._check_traits()
+        in_rounds = rounds_of(protocol_class.traits, parameters) is not None
+        self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle(in_rounds=in_rounds)))
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy
@@ -96,24 +99,15 @@ class World:
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
         )
+        self.engine = "reference"
         self.activations = 0
         self.ended = ""
         self._stopped = self.env.event()
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
         self._active = self._short = graph.agents
-        self.post = Post(
-            self.env,
-            graph,
-            self.layout,
-            self.network,
-            self.ledger,
-            self.agents,
-            deliver=lambda message: self.schedule.deliver(message),
-            on_sent=self._sent,
-            on_arrived=self._arrived,
-        )
+        self.post = self._make_post()
         self.inbox, self.traffic = self.post.inbox, self.post.traffic
-        self.schedule = Asynchronous(self)
+        self.schedule = choose(self)
         self.views = [self._view(i) for i in range(graph.agents)]
 
     @property
@@ -134,6 +128,8 @@ class World:
         ------
         Divergence
             When a state becomes non-finite; what was recorded until then is kept.
+        Stall
+            When agents in rounds wait for messages that can never come; likewise.
         """
         joins, leaves, timelines = self._presence()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -145,22 +141,42 @@ class World:
             for agent in self.agents:
                 if agent.present:
                     self._exchange_start(agent, joining=False)
-            for agent, join, leave, timeline in zip(self.agents, joins, leaves, timelines, strict=True):
-                agent.up = next(timeline)[1]
-                self.env.process(self._availability(agent, timeline))
-                self.env.process(self._life(agent, join, leave))
+            self._begin(joins, leaves, timelines)
             self.env.process(self._record())
             if self.setting.stop.time is not None:
                 end = At(self.env, quantise(self.setting.stop.time), LAST)
-                end.callbacks.append(lambda _: self._stop("the time was up"))  # type: ignore[union-attr]
+                end.callbacks.append(lambda _: self._stop(TIME_UP))  # type: ignore[union-attr]
             self._check_finished()
             try:
                 self.env.run(until=self._stopped)
             except HushnetError as error:
                 # SimPy re-raises a copy that has lost its fields; the original is its cause.
                 raise error.__cause__ if isinstance(error.__cause__, HushnetError) else error from None
-            if self.recorder:
-                self.recorder.sample(self, final=True)
+            self._sample(final=True)
+
+    def _make_post(self) -> Post:
+        return Post(
+            self.env,
+            self.setting.graph,
+            self.layout,
+            self.network,
+            self.ledger,
+            self.agents,
+            deliver=lambda message: self.schedule.deliver(message),
+            on_sent=self._sent,
+            on_arrived=self._arrived,
+        )
+
+    def _begin(self, joins: list[float], leaves: list[float], timelines: list[Timeline]) -> None:
+        """Start the processes of all agents."""
+        for agent, join, leave, timeline in zip(self.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            self.env.process(self._availability(agent, timeline))
+            self.env.process(self._life(agent, join, leave))
+
+    def _sample(self, *, final: bool) -> None:
+        if self.recorder:
+            self.recorder.sample(self, final=final)
 
     def _view(self, index: int) -> View:
         unheard = "zero" if self.setting.network.start == "zero" else "own"
@@ -178,20 +194,10 @@ class World:
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]), self.agents[agent].reactions)
 
-    def _check_traits(self) -> None:
-        traits = self.protocol.traits
-        if traits.trigger == "round" or traits.exchange == "pairwise":
-            what = "rounds" if traits.trigger == "round" else "pairwise exchange"
-            raise InputError(
-                f"the protocol {self.protocol.parameters.kind!r} needs {what}, which the reference engine "
-                "does not run yet",
-                field=("protocols",),
-            )
-
-    def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
-        """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent."""
+    def _oracle(self, *, in_rounds: bool) -> Callable[[int], NDArray[np.int64]] | None:
+        """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
         availability = self.setting.availability
-        if availability.kind != "always" or availability.joins or availability.leaves:
+        if in_rounds or availability.kind != "always" or availability.joins or availability.leaves:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
@@ -222,8 +228,10 @@ class World:
         for time, up in timeline:
             yield At(self.env, time, AVAILABILITY)
             agent.up = up
+            self.schedule.turn(agent)
         if not agent.up:
-            agent.silent = True
+            agent.gone = agent.silent = True
+            self.schedule.turn(agent)
 
     def _life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
         """An agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
@@ -247,14 +255,15 @@ class World:
 
     def _leave(self, agent: Agent) -> None:
         agent.present = False
-        agent.silent = True
+        agent.gone = agent.silent = True
+        self.schedule.turn(agent)
 
     def _start(self, agent: Agent) -> None:
         agent.started = True
         view, out = self.open(agent)
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent
-        self._check_finite(agent)
+        self.check_finite(agent)
         for sent in out.sent:
             self.post.remember(agent, sent, -1)
 
@@ -265,7 +274,7 @@ class World:
     def open(self, agent: Agent) -> tuple[View, Out]:
         """An agent's view of this instant, and its way out."""
         view = self.views[agent.index]
-        view.begin(self.env.now, agent.tick, agent.updates)
+        view.begin(self.now, agent.tick, agent.updates)
         return view, Out(view, self.layout, self.ledger.reserve)
 
     def step(self, agent: Agent) -> None:
@@ -277,13 +286,11 @@ class World:
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
         self.protocol.wake(view, out)
         agent.silent = out.silent
-        self._check_finite(agent)
+        self.check_finite(agent)
         if out.silent and not out.sent:
             return
-        agent.updates += 1
-        self.activations += 1
-        self.post.send(agent, out)
-        self._after_activation(agent)
+        self.schedule.send(agent, out)
+        self.count(agent)
 
     def _sent(self, message: Message, delay: float, lost: bool) -> None:
         if self.observer:
@@ -294,6 +301,8 @@ class World:
             self.observer.arrived(self, message, up, newest)
         if up:
             self.schedule.react(message)
+        else:
+            self.schedule.miss(message)
 
     def receive(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
@@ -301,11 +310,12 @@ class World:
         view, out = self.open(agent)
         self.protocol.receive(view, message, out)
         agent.silent = out.silent
-        self._check_finite(agent)
+        self.check_finite(agent)
         self.post.send(agent, out)
-        self._check_vectors()
+        self.check_vectors()
 
-    def _check_finite(self, agent: Agent) -> None:
+    def check_finite(self, agent: Agent) -> None:
+        """Raise a `Divergence` if a block that an agent owns is not finite."""
         slots = self.setting.graph.edges_of(agent.index)
         owned = [(name, [block[agent.index]]) for name, block in self.state.agent.items()]
         owned += [(name, [block[e] for e in range(slots.start, slots.stop)]) for name, block in self.state.edge.items()]
@@ -313,23 +323,30 @@ class World:
             for vector in vectors:
                 if not np.isfinite(vector).all():
                     raise Divergence(
-                        f"agent {self.setting.task.ids[agent.index]!r} at time {self.env.now:.6g}: "
+                        f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
                         f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
                         "check the data for extreme values or take smaller steps"
                     )
 
-    def _after_activation(self, agent: Agent) -> None:
+    def count(self, agent: Agent) -> None:
+        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
+        agent.updates += 1
+        self.activations += 1
+        self._check_limits(agent)
+
+    def _check_limits(self, agent: Agent) -> None:
         stop = self.setting.stop
-        if self.record_activations and self.activations % self.record_activations == 0 and self.recorder:
-            self.recorder.sample(self, final=False)
+        if self.record_activations and self.activations % self.record_activations == 0:
+            self._sample(final=False)
         if stop.activations is not None and self.activations >= stop.activations:
             self._stop("the activations were reached")
-        self._check_vectors()
+        self.check_vectors()
         if stop.updates is not None and agent.updates == stop.updates:
             self._short -= 1
             self._check_finished()
 
-    def _check_vectors(self) -> None:
+    def check_vectors(self) -> None:
+        """End once the vectors asked for were sent."""
         if self.setting.stop.vectors is not None and self.traffic.vectors >= self.setting.stop.vectors:
             self._stop("the vectors were sent")
 
@@ -348,13 +365,13 @@ class World:
     def _record(self) -> Generator[simpy.Event, None, None]:
         if self.recorder is None:
             return
-        self.recorder.sample(self, final=False)
+        self._sample(final=False)
         if self.record_time is None:
             return
         count = 1
         while True:
             yield At(self.env, quantise(count * self.record_time), RECORD)
-            self.recorder.sample(self, final=False)
+            self._sample(final=False)
             count += 1
 
 

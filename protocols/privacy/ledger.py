@@ -148,6 +148,12 @@ class Ledger:
         self._committed.add(release)
         return True
 
+    def add(self, release: Release, times: int) -> None:
+        """Charge several releases like this one, which a compiled step has sent without reserving them."""
+        counts, entry = self._counts[release.agent], (charge_of(release), release.sensitivity_source)
+        counts[entry] = counts.get(entry, 0) + times
+        self._totals[release.agent] += times
+
     def cancel(self, release: Release) -> None:
         """Give back what was reserved for a release that is not going to be sent; without effect otherwise."""
         charge = self._pending.pop(release, None)

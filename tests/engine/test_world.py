@@ -14,7 +14,6 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.base import Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded, StragglerRates
@@ -541,16 +540,6 @@ def test_a_protocol_may_keep_every_message_until_its_next_step():
     for agent in range(6):
         arrived = sum(up for _, _, (_, receiver, _), _, up, _ in log.of("arrived") if receiver == agent)
         assert heard[agent] + waiting[agent] == arrived > 0
-
-
-@pytest.mark.parametrize(
-    ("traits", "message"),
-    [(Traits(trigger="round"), "needs rounds"), (Traits(exchange="pairwise"), "needs pairwise exchange")],
-)
-def test_what_the_engine_cannot_run_is_refused_with_a_sentence(traits, message):
-    demanding = type("Demanding", (Stamp,), {"traits": traits})
-    with pytest.raises(InputError, match=message):
-        world_of(demanding)
 
 
 # Knowing the schedule

@@ -36,7 +36,7 @@ class PassiveBroadcast(Protocol):
 
 
 class PairwiseExchange(Protocol):
-    """Gossip averaging of data means; each end of an edge keeps the same running edge variable."""
+    """Gossip averaging of data means; each end of an edge keeps what it got over it: late replies keep the mean."""
 
     Parameters = SketchParameters
     traits = Traits(exchange="pairwise")
@@ -57,16 +57,14 @@ class PairwiseExchange(Protocol):
         out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
 
     def accept(self, view, partner, vector, out):
-        out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
-        self._meet(view, partner, vector)
-
-    def finish(self, view, partner, vector):
-        self._meet(view, partner, vector)
-
-    def _meet(self, view, partner, vector):
         moved = (vector - view.state["model"]) / 2
+        out.send("reply", moved, out.plain(), to=int(view.neighbours[partner]))
         view.state["model"] += moved
         view.edge["moved"][partner] += moved
+
+    def finish(self, view, partner, vector):
+        view.state["model"] -= vector
+        view.edge["moved"][partner] -= vector
 
 
 class NeighbourBarrier(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hushnet.agents.errors import InputError
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator.contract import AGENTS, Bench, ContractViolation, check_contract, protocol_parameters, run_small
@@ -33,6 +34,8 @@ def test_every_family_of_protocols_fits_the_contract(family):
         (CoordinateDescent, {"mu": 0.5}),
         (CoordinateDescent, {"mu": 0.5, "start": "local", "updates": 4, "confidence": "relative"}),
         (CoordinateDescent, {"mu": 0.5, "privacy": NOISY}),
+        (CoordinateDescent, {"mu": 0.5, "privacy": NOISY, "schedule": "rounds"}),
+        (CoordinateDescent, {"mu": 0.5, "schedule": {"kind": "rounds", "patience": 1.5}}),
         (CoordinateDescent, {"mu": 0.5, "radius": 0.5, "privacy": {**NOISY, "mechanism": "gaussian"}}),
     ],
 )
@@ -185,9 +188,18 @@ def test_a_neighbour_never_heard_shows_the_agents_own_model():
     assert not world.views[2].heard("model").any()
 
 
-def test_a_protocol_that_needs_rounds_is_refused_with_a_sentence():
-    with pytest.raises(Exception, match="needs rounds, which the reference engine does not run yet"):
-        run_small(NeighbourBarrier, SketchParameters(kind="sketch"))
+@pytest.mark.parametrize(
+    ("protocol", "schedule", "complaint"),
+    [
+        (NeighbourBarrier, "async", "'sketch' is made of rounds; use schedule: rounds"),
+        (Star, "rounds", "reacts to single messages, which has no rounds; use schedule: async"),
+        (PairwiseExchange, "rounds", "exchanges in pairs, which has no rounds"),
+    ],
+)
+def test_a_schedule_that_does_not_fit_the_protocol_is_refused_with_a_sentence(protocol, schedule, complaint):
+    with pytest.raises(InputError, match=complaint) as error:
+        run_small(protocol, SketchParameters(kind="sketch", schedule=schedule))
+    assert error.value.field == ("schedule",)
 
 
 def test_a_stream_asked_for_twice_in_a_step_goes_on_and_begins_anew_in_the_next(outlet):

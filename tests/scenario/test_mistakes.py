@@ -191,7 +191,7 @@ OUT_OF_RANGE = [
     (REGULAR, "record.activations", "1.0"),
     (REGULAR, "seeds.data", "0"),
     (REGULAR, "seeds.run", "-1"),
-    (REGULAR, "engine", "fast"),
+    (REGULAR, "engine", "quick"),
     (REGULAR, "protocols.cd.start", "remote"),
 ]
 
@@ -449,7 +449,7 @@ def wrong_overrides():
         ("seeds={data: 0}", ["seeds.data = 0: must be at least 1"]),
         ("stop={}", ["give at least one of"]),
         ("clock.kind=poison", ["unknown kind; did you mean 'poisson'?"]),
-        ("engine=turbo", ["must be reference"]),
+        ("engine=turbo", ["is not admissible; admissible: auto, fast, reference"]),
     ]
     for assignment, says in table:
         yield Case(f"--set {assignment}", CLASSIFICATION, None, [f"--set {assignment}: ", *says], ["--set", assignment])

@@ -61,7 +61,7 @@ def test_what_is_left_out_has_its_default():
         1,
         None,
         1,
-        "reference",
+        "auto",
     )
 
 

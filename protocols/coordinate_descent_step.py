@@ -1,0 +1,114 @@
+"""The compiled step of non-private coordinate descent: update (4) of Bellet et al. 2018, for every loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.blocks import State
+from ..agents.compiled import compiled_callback
+from ..agents.graph import Graph
+from ..agents.tables import Shard
+from ..agents.tasks.base import Task
+from .kernel import STEP, Kernel
+
+LOSS_CODES = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
+REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
+"""Sums may be reordered; infinities and NaN keep their meaning, for divergence must be seen."""
+
+
+@compiled_callback(STEP, fastmath=REASSOCIATED)
+def step(agent, updates, first, last, known, pool, own, message, reals, wholes):  # pragma: no cover - compiled
+    """Update (4) of one agent; the message is its new model."""
+    models, alphas, pulls, features, labels, weights, regularisation, _ = reals
+    offsets, limits, _, _ = wholes
+    p = len(message)
+    model = models[agent * p : (agent + 1) * p]
+    alpha, pull, begin, end = alphas[agent], pulls[agent], offsets[agent], offsets[agent + 1]
+    message[:] = 0.0
+    total, missing = 0.0, 0.0
+    for e in range(first, last):
+        total += weights[e]
+        if known[e] < 0:
+            missing += weights[e]
+            continue
+        heard = pool[known[e]]
+        weight = weights[e]
+        for k in range(p):
+            message[k] += weight * heard[k]
+    if not own:
+        missing = 0.0
+    scale = 1.0
+    if last > first:
+        scale = missing / total
+        for k in range(p):
+            message[k] /= total
+    # message = around - pull * gradient, one pass over each row for its score and one for its share.
+    rows = end - begin
+    decay = scale - (pull * 2.0 * regularisation[agent] if rows > 0 else 0.0)
+    for k in range(p):
+        message[k] += decay * model[k]
+    for row in range(begin, end):
+        x = features[row * p : (row + 1) * p]
+        score = 0.0
+        for k in range(p):
+            score += x[k] * model[k]
+        y = labels[row]
+        if limits[1] == 0:
+            slope = -y / (1.0 + math.exp(y * score))
+        elif limits[1] == 1:
+            slope = 2.0 * (score - y)
+        else:
+            slope = -y * min(max(1.0 - y * score, 0.0), 1.0)
+        share = pull * slope / rows
+        for k in range(p):
+            message[k] -= share * x[k]
+    for k in range(p):
+        message[k] = (1.0 - alpha) * model[k] + alpha * message[k]
+        model[k] = message[k]
+    return updates + 1 >= limits[0]
+
+
+def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | None, limit: int | None) -> Kernel | None:
+    """The kernel of a run; None for a loss without compiled form.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+    state : State
+        With the blocks ``model``, ``alpha`` and ``pull``.
+    shards : list of Shard, optional
+        The agents' rows, where they are not the task's own.
+    limit : int, optional
+        An agent falls silent after so many updates.
+    """
+    if task.loss.name not in LOSS_CODES:
+        return None
+    features, labels = task.train.features, task.train.labels
+    if shards is not None:
+        features = np.concatenate([shard.features for shard in shards])
+    blocks = state.agent
+    code = LOSS_CODES[task.loss.name]
+    return Kernel(
+        step,
+        (
+            blocks["model"].values,
+            blocks["alpha"].values,
+            blocks["pull"].values,
+            _flat(features),
+            _flat(labels),
+            _flat(graph.weights),
+            _flat(task.regularisation),
+        ),
+        (task.train.offsets, np.array([np.iinfo(np.int64).max if limit is None else limit, code])),
+        blocks["model"].rows,
+        task.train.counts > 0,
+        "no noise",
+    )
+
+
+def _flat(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)

@@ -1,0 +1,65 @@
+"""Which schedule drives a run: the protocol's traits say what it is made for, the scenario may ask for another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..agents.errors import InputError
+from ..protocols.base import ProtocolParameters, Traits
+from ..protocols.schedule import ExchangeSchedule, RoundsSchedule, expanded
+from .rounds import Rounds
+from .schedules import Asynchronous, Schedule
+from .sessions import Sessions
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+def choose(world: World) -> Schedule:
+    """The schedule of a run.
+
+    Raises
+    ------
+    InputError
+        If the protocol cannot run as the scenario asks, or is of a kind that this engine does not run.
+    """
+    traits, parameters = world.protocol.traits, world.protocol.parameters
+    rounds = rounds_of(traits, parameters)
+    if rounds is not None:
+        return Rounds(world, rounds)
+    asked = expanded(parameters.schedule)
+    if traits.exchange == "pairwise":
+        return Sessions(world, asked if isinstance(asked, ExchangeSchedule) else ExchangeSchedule())
+    if isinstance(asked, ExchangeSchedule):
+        raise InputError(
+            f"the protocol {parameters.kind!r} does not exchange in pairs; use schedule: async, or leave it out",
+            field=("schedule",),
+        )
+    return Asynchronous(world)
+
+
+def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule | None:
+    """How a protocol runs in rounds; None if it does not.
+
+    Raises
+    ------
+    InputError
+        If the schedule that the scenario asks for does not fit the protocol.
+    """
+    asked = expanded(parameters.schedule)
+    if traits.trigger == "round":
+        if asked is not None and not isinstance(asked, RoundsSchedule):
+            raise InputError(
+                f"the protocol {parameters.kind!r} is made of rounds; use schedule: rounds, or leave it out",
+                field=("schedule",),
+            )
+        return asked or RoundsSchedule()
+    if not isinstance(asked, RoundsSchedule):
+        return None
+    if traits.exchange == "pairwise" or traits.trigger == "message":
+        what = "exchanges in pairs" if traits.exchange == "pairwise" else "reacts to single messages"
+        raise InputError(
+            f"the protocol {parameters.kind!r} {what}, which has no rounds; use schedule: async, or leave it out",
+            field=("schedule",),
+        )
+    return asked

@@ -1,0 +1,66 @@
+"""Which engine runs a world: the fast one where protocol and scenario allow it, the reference engine elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ..agents.errors import InputError
+from ..protocols.base import Protocol, ProtocolParameters
+from .choice import rounds_of
+from .network import Bernoulli, Gamma
+from .setting import Setting
+from .world import World
+
+Engine = Literal["auto", "fast", "reference"]
+
+
+def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
+    """Why the fast engine cannot run this; None if it can."""
+    traits, network = protocol_class.traits, setting.network
+    if rounds_of(traits, parameters) is not None:
+        return "the protocol runs in rounds"
+    if traits.exchange == "pairwise":
+        return "the protocol exchanges in pairs"
+    if traits.trigger == "message":
+        return "the protocol reacts to single messages"
+    if traits.inbox != "latest":
+        return "the protocol reads every message that it is sent"
+    if isinstance(network.latency, Gamma):
+        return "gamma delays have no compiled form"
+    if not isinstance(network.loss, Bernoulli):
+        return f"losses of the kind {network.loss.kind} have no compiled form"
+    return None
+
+
+def build_world(
+    engine: Engine, setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters, **kwargs: Any
+) -> World:
+    """The world of a run on the engine asked for; ``World.engine`` says which one it is and why.
+
+    Parameters
+    ----------
+    engine : {"auto", "fast", "reference"}
+    setting, protocol_class, parameters
+        As of `World`.
+    **kwargs
+        Further arguments of `World`.
+
+    Raises
+    ------
+    InputError
+        If the fast engine is asked for and cannot run this.
+    """
+    why = declined(setting, protocol_class, parameters)
+    if why is None and kwargs.get("observer") is not None:
+        why = "an observer watches single messages"
+    if engine == "fast" and why is not None:
+        raise InputError(
+            f"{parameters.kind!r} cannot run on the fast engine: {why}; use engine: auto", field=("engine",)
+        )
+    if engine == "reference" or why is not None:
+        world = World(setting, protocol_class, parameters, **kwargs)
+        world.engine = "reference, as asked" if engine == "reference" else f"reference, because {why}"
+        return world
+    from .fast import FastWorld
+
+    return FastWorld(setting, protocol_class, parameters, **kwargs)

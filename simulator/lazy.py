@@ -1,0 +1,336 @@
+"""Lazy delivery, compiled: a message costs no event; whoever could have heard it looks when it next wakes.
+
+A message is a row of a pool (a *version*), shared by all links that it goes over. Its fate on a link is drawn when it
+is sent; a copy under way is a node (arrival, version) in a list per inbox slot, newest first. When the receiver wakes,
+and at record instants, what has arrived by then is taken in: counted, dropped if the receiver was down, and otherwise
+compared with what the slot knows. A version goes back to the pool when no node, slot or sender refers to it.
+
+All arrays travel as one named tuple. Without ``_nrt=False`` numba would count references to each of them at every
+access, which costs ten times the work itself; so these functions must not allocate.
+
+The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
+it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..agents.compiled import compiled
+from .network import delay_of
+from .randomness import QUANTUM, Purpose, draw_one
+
+MESSAGE = int(Purpose.MESSAGE)
+EVER = 2**62
+"""An order of sending that is after every message."""
+
+(
+    ORDER,
+    FREE_ROWS,
+    FREE_NODES,
+    MESSAGES,
+    VECTORS,
+    SENT,
+    LOST,
+    DELIVERED,
+    DROPPED,
+    IN_FLIGHT,
+    OVERTAKEN,
+    SENT_BYTES,
+    LOST_BYTES,
+    DELIVERED_BYTES,
+    DROPPED_BYTES,
+    IN_FLIGHT_BYTES,
+    ACTIVATIONS,
+    ACTIVE,
+    SHORT,
+    BARRIER,
+    HEAP,
+    UNFINISHED,
+    COUNTERS,
+) = range(23)
+"""Places in `Mail.counts`; ``UNFINISHED`` is whether the last wake-up's agent still has to be put back on its clock."""
+
+
+class Mail(NamedTuple):
+    """All arrays of lazy delivery and of the clocks; compiled functions take them as one argument.
+
+    Attributes
+    ----------
+    counts : (COUNTERS,) int64
+    rules : (9,) float64
+        Code and two parameters of the delay, loss probability, bytes per time unit (or infinite), whether vectors are
+        copied into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none).
+    key : (2,) uint64
+    offsets, heads, reverse, numbers
+        The graph, and the stable numbers of the agents.
+    link_delays : (E,) float64
+        Delays per link, or empty.
+    pool : (R, width) float64
+    sent_at, order, tick, size, references, free_rows : (R,)
+        Of each version.
+    arrival, version, following, free_nodes : (N,)
+        Of each copy under way.
+    first_node, known : (Q,) int64
+        Per slot: the newest copy under way, and the version known; -1 for none.
+    heard_sent_at, heard_order, heard_tick, values, places
+        The inbox: per slot, and where its vector is in ``values``.
+    joins, leaves, gone_from : (n,) float64
+        When agents join and leave, and from when on they are down for good.
+    was_up : (n,) bool
+        State before the first of the changes.
+    changes : (n, C) float64
+        Times at which an agent comes up or goes down in turn; infinite from the last one on.
+    heap_time, heap_agent : (n,)
+        Next wake-ups, as a binary heap ordered by time and agent.
+    clock : (5,) float64
+        Code, jitter, whether the first phase is random; activations between two records (0: none), and whether the run
+        ends at some time.
+    means, recorded, recorded_offsets
+        The clocks' means, or their recorded times.
+    ticks, updates, charged, latest : (n,) int64
+        Last tick, completed steps, charged messages, last version sent (-1: none).
+    silent, alone : (n,) bool
+        Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
+    """
+
+    counts: Any
+    rules: Any
+    key: Any
+    offsets: Any
+    heads: Any
+    reverse: Any
+    numbers: Any
+    link_delays: Any
+    pool: Any
+    sent_at: Any
+    order: Any
+    tick: Any
+    size: Any
+    references: Any
+    free_rows: Any
+    arrival: Any
+    version: Any
+    following: Any
+    free_nodes: Any
+    first_node: Any
+    known: Any
+    heard_sent_at: Any
+    heard_order: Any
+    heard_tick: Any
+    values: Any
+    places: Any
+    joins: Any
+    leaves: Any
+    gone_from: Any
+    was_up: Any
+    changes: Any
+    heap_time: Any
+    heap_agent: Any
+    clock: Any
+    means: Any
+    recorded: Any
+    recorded_offsets: Any
+    ticks: Any
+    updates: Any
+    charged: Any
+    latest: Any
+    silent: Any
+    alone: Any
+
+
+@compiled(forceinline=True, _nrt=False)
+def there(mail, agent, time, after):  # pragma: no cover - compiled
+    """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
+    join, leave = mail.joins[agent], mail.leaves[agent]
+    if leave <= join or time > leave or join > time:
+        return False
+    if (after and time == leave) or (not after and join == time and join > 0.0):
+        return False
+    changes = mail.changes[agent]
+    low, high = 0, len(changes)
+    while low < high:
+        middle = (low + high) // 2
+        if changes[middle] < time or (after and changes[middle] == time):
+            low = middle + 1
+        else:
+            high = middle
+    return mail.was_up[agent] != (low % 2 == 1)
+
+
+@compiled(forceinline=True, _nrt=False)
+def let_go(mail, row):  # pragma: no cover - compiled
+    """One reference to a version less; the last one gives it back."""
+    mail.references[row] -= 1
+    if mail.references[row] == 0:
+        mail.free_rows[mail.counts[FREE_ROWS]] = row
+        mail.counts[FREE_ROWS] += 1
+
+
+@compiled(forceinline=True, _nrt=False)
+def know(mail, slot, row, order):  # pragma: no cover - compiled
+    """Let a slot know a version that already counts its reference."""
+    if mail.known[slot] >= 0:
+        let_go(mail, mail.known[slot])
+    mail.known[slot] = row
+    mail.heard_sent_at[slot] = mail.sent_at[row]
+    mail.heard_order[slot] = order
+    mail.heard_tick[slot] = mail.tick[row]
+    if mail.rules[5] != 0.0:
+        copy_out(mail, slot)
+
+
+@compiled(forceinline=True, _nrt=False)
+def copy_out(mail, slot):  # pragma: no cover - compiled
+    """Copy what a slot knows into the inbox."""
+    begin, end = mail.places[slot], mail.places[slot + 1]
+    row = mail.pool[mail.known[slot]]
+    for k in range(end - begin):
+        mail.values[begin + k] = row[k]
+
+
+@compiled(_nrt=False)
+def copy_all(mail):  # pragma: no cover - compiled
+    """Copy everything known into the inbox."""
+    for slot in range(len(mail.known)):
+        if mail.known[slot] >= 0:
+            copy_out(mail, slot)
+
+
+@compiled(forceinline=True, _nrt=False)
+def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
+    """Settle what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
+
+    Nodes are met newest first, so a copy was overtaken if a newer one arrived strictly before it.
+    """
+    counts = mail.counts
+    node, before, best = mail.first_node[slot], -1, -1
+    earliest = math.inf
+    while node >= 0:
+        after, arrival, row = mail.following[node], mail.arrival[node], mail.version[node]
+        if arrival > now or (arrival == now and mail.order[row] > barrier):
+            before, node = node, after
+            continue
+        if before < 0:
+            mail.first_node[slot] = after
+        else:
+            mail.following[before] = after
+        mail.free_nodes[counts[FREE_NODES]] = node
+        counts[FREE_NODES] += 1
+        size = mail.size[row]
+        counts[IN_FLIGHT] -= 1
+        counts[IN_FLIGHT_BYTES] -= size
+        if there(mail, receiver, arrival, arrival == mail.sent_at[row]):
+            counts[DELIVERED] += 1
+            counts[DELIVERED_BYTES] += size
+            old = mail.order[row] <= mail.heard_order[slot]
+            if old or earliest < arrival:
+                counts[OVERTAKEN] += 1
+            earliest = min(earliest, arrival)
+            if best < 0 and not old:
+                best = row
+            else:
+                let_go(mail, row)
+        else:
+            counts[DROPPED] += 1
+            counts[DROPPED_BYTES] += size
+            let_go(mail, row)
+        node = after
+    if best >= 0:
+        know(mail, slot, best, mail.order[best])
+
+
+@compiled(_nrt=False)
+def take_in_all(mail, now, barrier):  # pragma: no cover - compiled
+    """Settle what has arrived anywhere by ``now``."""
+    edges = len(mail.heads)
+    for agent in range(len(mail.offsets) - 1):
+        for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+            for slot in range(edge, len(mail.known), edges):
+                if mail.first_node[slot] >= 0:
+                    take_in(mail, slot, agent, now, barrier)
+
+
+@compiled(forceinline=True, _nrt=False)
+def take_row(mail, sent_at, order, tick, size):  # pragma: no cover - compiled
+    """A free version, with one reference that its maker has to let go; there must be one."""
+    mail.counts[FREE_ROWS] -= 1
+    row = mail.free_rows[mail.counts[FREE_ROWS]]
+    mail.sent_at[row], mail.order[row], mail.tick[row] = sent_at, order, tick
+    mail.size[row], mail.references[row] = size, 1
+    return row
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
+    """Send a version over one directed edge: draw its fate, and keep it under way unless it is lost."""
+    counts, rules = mail.counts, mail.rules
+    size = mail.size[row]
+    u, v, w = draw_one(
+        mail.key[0],
+        mail.key[1],
+        mail.numbers[sender],
+        mail.numbers[mail.heads[edge]],
+        np.uint64(mail.tick[row]) & np.uint64(0xFFFFFFFF),
+        MESSAGE,
+        leg,
+    )
+    counts[SENT] += 1
+    counts[SENT_BYTES] += size
+    if w < rules[3]:
+        counts[LOST] += 1
+        counts[LOST_BYTES] += size
+        return
+    delay = mail.link_delays[edge] if len(mail.link_delays) else delay_of(int(rules[0]), rules[1], rules[2], u, v)
+    delay = delay + size / rules[4]
+    counts[IN_FLIGHT] += 1
+    counts[IN_FLIGHT_BYTES] += size
+    mail.references[row] += 1
+    counts[FREE_NODES] -= 1
+    node = mail.free_nodes[counts[FREE_NODES]]
+    slot = kind * len(mail.heads) + mail.reverse[edge]
+    mail.arrival[node] = mail.sent_at[row] + np.rint(delay / QUANTUM) * QUANTUM
+    mail.version[node] = row
+    mail.following[node] = mail.first_node[slot]
+    mail.first_node[slot] = node
+
+
+@compiled(_nrt=False)
+def send_version(mail, sender, edges, kind, vector, leg, now, vectors, size):  # pragma: no cover - compiled
+    """Send a vector over some of a sender's edges; there must be room for it."""
+    counts = mail.counts
+    counts[ORDER] += 1
+    counts[MESSAGES] += 1
+    counts[VECTORS] += vectors * len(edges)
+    row = take_row(mail, now, counts[ORDER], mail.ticks[sender], size)
+    for k in range(len(vector)):
+        mail.pool[row, k] = vector[k]
+    for edge in edges:
+        send_copy(mail, sender, edge, kind, row, leg)
+    let_go(mail, row)
+
+
+@compiled(forceinline=True, _nrt=False)
+def tell(mail, slot, row, order):  # pragma: no cover - compiled
+    """Give a slot a version reliably and at once."""
+    mail.references[row] += 1
+    know(mail, slot, row, order)
+
+
+@compiled(_nrt=False)
+def tell_many(mail, slots, row, order):  # pragma: no cover - compiled
+    """`tell` for several slots, with consecutive orders."""
+    for k in range(len(slots)):
+        tell(mail, slots[k], row, order + k)
+
+
+@compiled(_nrt=False)
+def new_row(mail, vector, sent_at, tick, size):  # pragma: no cover - compiled
+    """A version outside the post, with one reference."""
+    row = take_row(mail, sent_at, 0, tick, size)
+    for k in range(len(vector)):
+        mail.pool[row, k] = vector[k]
+    return row

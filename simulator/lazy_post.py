@@ -1,0 +1,284 @@
+"""The post of the fast engine: the same charges, counts and inboxes, without an event for any message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ..agents.agent import Agent
+from ..agents.blocks import Block
+from ..agents.graph import Graph
+from ..agents.inbox import Inbox
+from ..protocols.base import Layout, Sent
+from ..protocols.privacy.ledger import Ledger
+from . import lazy
+from .lazy import Mail
+from .network import Bernoulli, Network
+from .post import Post
+
+MIRRORED = {
+    "sent": (lazy.SENT, lazy.SENT_BYTES),
+    "delivered": (lazy.DELIVERED, lazy.DELIVERED_BYTES),
+    "lost": (lazy.LOST, lazy.LOST_BYTES),
+    "dropped": (lazy.DROPPED, lazy.DROPPED_BYTES),
+    "in_flight": (lazy.IN_FLIGHT, lazy.IN_FLIGHT_BYTES),
+}
+
+
+class LazyInbox(Inbox):
+    """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
+
+    Attributes
+    ----------
+    refresh : callable or None
+        Brings the vectors up to date when somebody asks for them.
+    """
+
+    def __init__(self, graph: Graph, layout: Layout) -> None:
+        self.refresh: Callable[[], None] | None = None
+        super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()})
+        edges, kinds = len(graph.heads), list(self._values)
+        blocks = list(self._values.values())
+        self.flat_sent_at = np.full(edges * len(kinds), -math.inf)
+        self.flat_order = np.full(edges * len(kinds), -1, dtype=np.int64)
+        self.flat_tick = np.full(edges * len(kinds), -2, dtype=np.int64)
+        starts = np.cumsum([0, *(len(block.values) for block in blocks)])
+        self.flat_values = np.zeros(int(starts[-1]))
+        parts = [block.offsets[:-1] + start for block, start in zip(blocks, starts[:-1], strict=True)]
+        self.places = np.concatenate([*parts, starts[-1:]]).astype(np.int64)
+        for rank, kind in enumerate(kinds):
+            slots = slice(rank * edges, (rank + 1) * edges)
+            self.sent_at[kind] = self.flat_sent_at[slots]
+            self.order[kind] = self.flat_order[slots]
+            self.tick[kind] = self.flat_tick[slots]
+            blocks[rank].values = self.flat_values[starts[rank] : starts[rank + 1]]
+
+    @property
+    def values(self) -> dict[str, Block]:  # type: ignore[override]
+        """Per kind, the newest vector of every slot; zeros until something was heard."""
+        if self.refresh is not None:
+            self.refresh()
+        return self._values
+
+    @values.setter
+    def values(self, blocks: dict[str, Block]) -> None:
+        self._values = blocks
+
+
+class LazyPost(Post):
+    """Everything between ``out.send`` and an inbox, delivered when the receiver looks.
+
+    Parameters
+    ----------
+    env, graph, layout, network, ledger, agents
+        As of `Post`.
+    now : callable
+        The time of the wake-up that is being run; ``env.now`` lags behind within a window.
+
+    Attributes
+    ----------
+    mail : Mail
+        All arrays; replaced when there is need for more room.
+    """
+
+    inbox: LazyInbox
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        graph: Graph,
+        layout: Layout,
+        network: Network,
+        ledger: Ledger,
+        agents: Sequence[Agent],
+        *,
+        now: Callable[[], float],
+    ) -> None:
+        super().__init__(
+            env,
+            graph,
+            layout,
+            network,
+            ledger,
+            agents,
+            deliver=lambda _: False,
+            on_sent=lambda *_: None,
+            on_arrived=lambda *_: None,
+        )
+        self._current = now
+        self.inbox = LazyInbox(graph, layout)
+        self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
+        self.mail = self._make_mail()
+
+    @property
+    def now(self) -> float:
+        """The time of the wake-up that is being run."""
+        return self._current()
+
+    def _make_mail(self) -> Mail:
+        graph, inbox, network = self.graph, self.inbox, self.network
+        agents, edges, slots = graph.agents, len(graph.heads), len(self.inbox.flat_order)
+        widths = [int(np.max(spec.width, initial=1)) for spec in self.layout.messages.values()]
+        rows, nodes = 4 * agents + 64, edges + 64
+        latency, loss, bandwidth = network.parameters.latency, network.parameters.loss, network.parameters.bandwidth
+        code, first, second = getattr(latency, "law", (0, 0.0, 0.0))
+        assert isinstance(loss, Bernoulli)
+        fixed = network.link_delays(graph.tails, graph.heads)
+        whole: dict[str, Any] = {
+            name: np.full(size, fill, dtype=np.int64)
+            for name, size, fill in (
+                ("order", rows, 0),
+                ("tick", rows, 0),
+                ("size", rows, 0),
+                ("references", rows, 0),
+                ("version", nodes, 0),
+                ("following", nodes, 0),
+                ("first_node", slots, -1),
+                ("known", slots, -1),
+                ("ticks", agents, -1),
+                ("updates", agents, 0),
+                ("charged", agents, 0),
+                ("latest", agents, -1),
+                ("heap_agent", agents, 0),
+                ("recorded_offsets", 0, 0),
+                ("counts", lazy.COUNTERS, 0),
+            )
+        }
+        mail = Mail(
+            **whole,
+            rules=np.array(
+                [code, first, second, loss.probability, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0]
+            ),
+            key=np.array(network.draws.key, dtype=np.uint64),
+            offsets=graph.offsets,
+            heads=graph.heads,
+            reverse=graph.reverse,
+            numbers=network.numbers,
+            link_delays=np.empty(0) if fixed is None else fixed,
+            pool=np.zeros((rows, max(widths, default=1))),
+            sent_at=np.zeros(rows),
+            free_rows=np.arange(rows),
+            arrival=np.zeros(nodes),
+            free_nodes=np.arange(nodes),
+            heard_sent_at=inbox.flat_sent_at,
+            heard_order=inbox.flat_order,
+            heard_tick=inbox.flat_tick,
+            values=inbox.flat_values,
+            places=inbox.places,
+            joins=np.zeros(agents),
+            leaves=np.full(agents, math.inf),
+            gone_from=np.full(agents, math.inf),
+            was_up=np.ones(agents, dtype=bool),
+            changes=np.empty((agents, 0)),
+            heap_time=np.zeros(agents),
+            clock=np.zeros(5),
+            means=np.ones(agents),
+            recorded=np.empty(0),
+            silent=np.zeros(agents, dtype=bool),
+            alone=np.zeros(agents, dtype=bool),
+        )
+        mail.counts[lazy.FREE_ROWS], mail.counts[lazy.FREE_NODES] = rows, nodes
+        return mail
+
+    def make_room(self, rows: int, nodes: int) -> None:
+        """See to it that so many versions and copies under way fit in."""
+        mail, counts = self.mail, self.mail.counts
+        if counts[lazy.FREE_ROWS] < rows:
+            old = len(mail.pool)
+            more = max(rows, old // 2)
+            names = ("pool", "sent_at", "order", "tick", "size", "references", "free_rows")
+            mail = mail._replace(**{name: _extended(getattr(mail, name), more) for name in names})
+            mail.free_rows[counts[lazy.FREE_ROWS] : counts[lazy.FREE_ROWS] + more] = np.arange(old, old + more)
+            counts[lazy.FREE_ROWS] += more
+        if counts[lazy.FREE_NODES] < nodes:
+            old = len(mail.arrival)
+            more = max(nodes, old)
+            names = ("arrival", "version", "following", "free_nodes")
+            mail = mail._replace(**{name: _extended(getattr(mail, name), more) for name in names})
+            mail.free_nodes[counts[lazy.FREE_NODES] : counts[lazy.FREE_NODES] + more] = np.arange(old, old + more)
+            counts[lazy.FREE_NODES] += more
+        self.mail = mail
+
+    def count(self) -> None:
+        """Bring the traffic up to date with the compiled counts."""
+        counts, traffic = self.mail.counts.tolist(), self.traffic
+        traffic.messages, traffic.vectors = counts[lazy.MESSAGES], counts[lazy.VECTORS]
+        traffic.overtaken = counts[lazy.OVERTAKEN]
+        for fate, (links, size) in MIRRORED.items():
+            setattr(traffic.links, fate, counts[links])
+            setattr(traffic.bytes, fate, counts[size])
+
+    def _copies(
+        self,
+        agent: Agent,
+        kind: str,
+        vector: NDArray[np.float64],
+        edges: NDArray[np.int64],
+        vectors: int,
+        tick: int,
+        leg: int,
+    ) -> list[float]:
+        self.make_room(1, len(edges))
+        rank, size, now = self._ranks[kind], self.network.size(len(vector)), self.now
+        lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, now, vectors, size)
+        self.traffic.vectors = int(self.mail.counts[lazy.VECTORS])
+        return []
+
+    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """See `Post.exchange_start`; one broadcast before anything else was sent is told to all neighbours at once."""
+        last = self._last_sent[agent.index]
+        if joining or [to for _, to in last] != [None]:
+            super().exchange_start(agent, joining=joining)
+            return
+        ((kind, _), (sent, sent_at, tick)) = next(iter(last.items()))
+        slots = self.graph.edges_of(agent.index)
+        neighbours = self.graph.heads[slots].tolist()
+        there = np.array([self.agents[neighbour].present for neighbour in neighbours], dtype=bool)
+        places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
+        if len(places):
+            row = self._row_of(agent.index, sent, sent_at, tick)
+            lazy.tell_many(self.mail, places, row, int(self.mail.counts[lazy.ORDER]) + 1)
+            self.mail.counts[lazy.ORDER] += len(places)
+            self.traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
+
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
+        for kind, (sent, sent_at, tick) in meant.items():
+            place = self._ranks[kind] * len(self.graph.heads) + slot
+            lazy.take_in(self.mail, place, receiver, self.now, lazy.EVER)
+            row = int(self.mail.latest[sender])
+            if row < 0:
+                row = self._row_of(sender, sent, sent_at, tick)
+            lazy.tell(self.mail, place, row, self._next_order())
+            self.traffic.start_vectors += self.layout.messages[kind].vectors
+
+    def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
+        """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
+        self.ledger.commit(sent.release, sent.vector)
+        key = sender, self._ranks[sent.kind]
+        before = self._told.get(key)
+        if before is not None and before[0] is sent:
+            return before[1]
+        if before is not None:
+            lazy.let_go(self.mail, before[1])
+        self.make_room(1, 0)
+        row = int(lazy.new_row(self.mail, sent.vector, sent_at, tick, self.network.size(len(sent.vector))))
+        self._told[key] = sent, row
+        if self.mail.rules[5] == 0.0 and sent.release.mechanism != "public":
+            # A compiled step compares what it sends with what was charged last.
+            self.mail.references[row] += 1
+            self.mail.latest[sender] = row
+        return row
+
+    def _next_order(self) -> int:
+        self.mail.counts[lazy.ORDER] += 1
+        return int(self.mail.counts[lazy.ORDER])
+
+
+def _extended(array: NDArray[Any], more: int) -> NDArray[Any]:
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])

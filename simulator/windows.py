@@ -1,0 +1,222 @@
+"""Whole windows of wake-ups in one compiled call: everything strictly before the next event of anybody else.
+
+The same function serves a protocol with a compiled step, which it calls, and one in plain Python: then it returns at
+every wake-up with the agent's inbox up to date, and puts the agent back on its clock when it is called again.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..agents.compiled import compiled, compiled_callback
+from ..protocols.kernel import STEP
+from .clocks import periodic_interval, poisson_interval
+from .lazy import (
+    ACTIVATIONS,
+    ACTIVE,
+    BARRIER,
+    EVER,
+    FREE_NODES,
+    FREE_ROWS,
+    HEAP,
+    MESSAGES,
+    ORDER,
+    SHORT,
+    UNFINISHED,
+    VECTORS,
+    let_go,
+    send_copy,
+    take_in,
+    take_row,
+    there,
+)
+from .randomness import QUANTUM
+
+POISSON, PERIODIC, RECORDED = range(3)
+"""Codes of clocks."""
+REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED = range(8)
+"""Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
+number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
+last clock has ended; a state is not finite."""
+
+
+@compiled(forceinline=True, _nrt=False)
+def next_time(mail, agent, tick, now):  # pragma: no cover - compiled
+    """See `hushnet.simulator.clocks.Clock.next_time`."""
+    code = int(mail.clock[0])
+    if code == RECORDED:
+        place = mail.recorded_offsets[agent] + tick
+        return mail.recorded[place] if place < mail.recorded_offsets[agent + 1] else math.inf
+    mean, number = mail.means[agent], mail.numbers[agent]
+    if code == POISSON:
+        interval = poisson_interval(mail.key[0], mail.key[1], number, tick, mean)
+    else:
+        random_phase = mail.clock[2] != 0.0
+        interval = periodic_interval(mail.key[0], mail.key[1], number, tick, mean, mail.clock[1], random_phase)
+    return now + max(QUANTUM, np.rint(interval / QUANTUM) * QUANTUM)
+
+
+@compiled_callback(STEP)
+def no_step(agent, updates, first, last, known, pool, own, message, reals, wholes):  # noqa: ARG001 - as every step
+    """Stands for the compiled step of a protocol that has none."""
+    return False  # pragma: no cover - compiled
+
+
+@compiled
+def start_clocks(mail):  # pragma: no cover - compiled
+    """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
+    agents, size = len(mail.ticks), 0
+    ended = np.zeros(agents, dtype=np.bool_)
+    for agent in range(agents):
+        time = math.inf
+        if not mail.silent[agent] and mail.gone_from[agent] > 0.0:
+            time = next_time(mail, agent, 0, 0.0)
+        if time < math.inf:
+            mail.heap_time[size], mail.heap_agent[size] = time, agent
+            size += 1
+        else:
+            ended[agent] = mail.silent[agent] = True
+    mail.counts[HEAP] = size
+    return ended
+
+
+@compiled(forceinline=True, _nrt=False)
+def _sift_down(mail, time, agent):  # pragma: no cover - compiled
+    """Put a wake-up into the heap in place of its top."""
+    times, agents, size = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
+    here = 0
+    while True:
+        child = 2 * here + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            left, right = times[child], times[child + 1]
+            if right < left or (right == left and agents[child + 1] < agents[child]):
+                child += 1
+        if times[child] > time or (times[child] == time and agents[child] > agent):
+            break
+        times[here], agents[here] = times[child], agents[child]
+        here = child
+    times[here], agents[here] = time, agent
+
+
+@compiled(forceinline=True, _nrt=False)
+def put_back(mail):  # pragma: no cover - compiled
+    """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
+    agent, now = mail.heap_agent[0], mail.heap_time[0]
+    time = math.inf
+    if not mail.silent[agent] and now < mail.gone_from[agent]:
+        time = next_time(mail, agent, mail.ticks[agent] + 1, now)
+    if time < math.inf:
+        _sift_down(mail, time, agent)
+        return True
+    mail.counts[HEAP] -= 1
+    last = mail.counts[HEAP]
+    if last > 0:
+        _sift_down(mail, mail.heap_time[last], mail.heap_agent[last])
+    mail.silent[agent] = True
+    return False
+
+
+@compiled(forceinline=True, _nrt=False)
+def end_clock(mail, agent):  # pragma: no cover - compiled
+    """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
+    counts = mail.counts
+    if mail.alone[agent]:
+        return OVER
+    counts[ACTIVE] -= 1
+    counts[SHORT] -= mail.updates[agent] < mail.rules[8]
+    everybody_done = mail.rules[8] >= 0.0 and counts[SHORT] == 0
+    return FINISHED if everybody_done or (mail.clock[4] == 0.0 and counts[ACTIVE] == 0) else REACHED
+
+
+@compiled(forceinline=True, _nrt=False)
+def _count(mail, agent):  # pragma: no cover - compiled
+    """Count a completed step; whether a limit or a record is due."""
+    counts = mail.counts
+    counts[ACTIVATIONS] += 1
+    mail.updates[agent] += 1
+    due = mail.clock[3] > 0.0 and counts[ACTIVATIONS] % np.int64(mail.clock[3]) == 0
+    due |= counts[ACTIVATIONS] >= mail.rules[6] or counts[VECTORS] >= mail.rules[7]
+    return due or mail.updates[agent] == mail.rules[8]
+
+
+@compiled(forceinline=True, _nrt=False)
+def _send(mail, agent, row, charges, models):  # pragma: no cover - compiled
+    """Broadcast the version that a step has written."""
+    counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
+    if charges[agent]:
+        # The same bytes again are free.
+        old, fresh = mail.latest[agent], True
+        if old >= 0:
+            fresh = False
+            for k in range(mail.pool.shape[1]):
+                if mail.pool[row, k] != mail.pool[old, k] or math.copysign(1.0, mail.pool[row, k]) != math.copysign(
+                    1.0, mail.pool[old, k]
+                ):
+                    fresh = True
+                    break
+        mail.charged[agent] += fresh
+    counts[ORDER] += 1
+    counts[MESSAGES] += 1
+    counts[VECTORS] += (last - first) * models
+    mail.order[row] = counts[ORDER]
+    for edge in range(first, last):
+        send_copy(mail, agent, edge, 0, row, 0)
+    if mail.latest[agent] >= 0:
+        let_go(mail, mail.latest[agent])
+    mail.latest[agent] = row
+
+
+@compiled(_nrt=False)
+def run_window(
+    mail, limit, forced, compiled_step, step, reals, wholes, models, charges, own, size, vectors
+):  # pragma: no cover - compiled
+    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
+    counts, width = mail.counts, mail.pool.shape[1]
+    while True:
+        if counts[UNFINISHED]:
+            agent, now = mail.heap_agent[0], mail.heap_time[0]
+            counts[UNFINISHED] = 0
+            if not put_back(mail):
+                why = end_clock(mail, agent)
+                if why != REACHED:
+                    return why, agent, now
+        if counts[HEAP] == 0:
+            return IDLE, -1, math.inf
+        now, agent = mail.heap_time[0], mail.heap_agent[0]
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        first, last = mail.offsets[agent], mail.offsets[agent + 1]
+        if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < last - first):
+            return FULL, agent, now
+        forced = False
+        mail.ticks[agent] += 1
+        counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
+        if mail.silent[agent] or not there(mail, agent, now, True):
+            continue
+        edges = len(mail.heads)
+        for edge in range(first, last):
+            for slot in range(edge, len(mail.known), edges):
+                if mail.first_node[slot] >= 0:
+                    take_in(mail, slot, agent, now, EVER)
+        if not compiled_step:
+            return AWAKE, agent, now
+        row = take_row(mail, now, 0, mail.ticks[agent], size)
+        message = mail.pool[row]
+        mail.silent[agent] = step(
+            agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes
+        )
+        total = 0.0
+        for k in range(width):
+            total += models[agent, k] * 0.0
+        if total != 0.0:
+            return DIVERGED, agent, now
+        if last > first:
+            _send(mail, agent, row, charges, vectors)
+        else:
+            let_go(mail, row)
+        if _count(mail, agent):
+            return COUNTED, agent, now

@@ -1,0 +1,223 @@
+"""What is measured: worlds of several sizes, made directly as packed arrays, and the engines that may run them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from hushnet.agents.availability import Always
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES, local_gradient
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+Family = Literal["broadcast", "gossip", "rounds"]
+ENGINES = ("fast", "reference", "naive")
+SEED = 1
+MU = 0.04
+STEP_SIZE = 0.1
+LATENCY = {"kind": "exponential", "mean": 0.2}
+LOSS = 0.05
+NEEDED = {"gossip": "hushnet.simulator.sessions", "rounds": "hushnet.simulator.rounds"}
+"""The module without which a family cannot run at all."""
+FAST_FAMILIES = ("broadcast",)
+"""What `FastWorld` is made for."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name : str
+        For ``--cases``.
+    agents, dimension, degree : int
+        n, p, and the number of neighbours of every agent in a random regular graph.
+    rows : (int, int)
+        Least and most rows of an agent; their number is drawn uniformly.
+    family : str
+        Coordinate descent by broadcast, learning by gossip, or coordinate descent in rounds without losses.
+    recorded : bool
+        Whether the share of recording is measured, which needs the exact minimum.
+    """
+
+    name: str
+    agents: int
+    dimension: int
+    degree: int
+    rows: tuple[int, int] = (10, 100)
+    family: Family = "broadcast"
+    recorded: bool = False
+
+    @property
+    def title(self) -> str:
+        """The case in words."""
+        what = {"broadcast": "", "gossip": ", gossip", "rounds": ", rounds"}[self.family]
+        graph = "complete graph" if self.degree == self.agents - 1 else f"degree {self.degree}"
+        return f"{self.agents:,} agents{what}, {graph}, p={self.dimension}, {self.rows[0]}-{self.rows[1]} rows"
+
+    @property
+    def toy(self) -> Case:
+        """The same world with a handful of agents: what is compiled before anything is timed."""
+        complete = self.degree == self.agents - 1
+        return replace(self, agents=8 if complete else 16, degree=7 if complete else 5, rows=(2, 6))
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("1k", agents=1_000, dimension=100, degree=11, recorded=True),
+        Case("10k", agents=10_000, dimension=100, degree=11),
+        Case("complete", agents=100, dimension=100, degree=99, recorded=True),
+        Case("100k", agents=100_000, dimension=20, degree=11, rows=(5, 15)),
+        Case("100k-rows", agents=100_000, dimension=20, degree=11),
+        Case("gossip-1k", agents=1_000, dimension=100, degree=11, family="gossip"),
+        Case("gossip-10k", agents=10_000, dimension=100, degree=11, family="gossip"),
+        Case("rounds-1k", agents=1_000, dimension=100, degree=11, family="rounds"),
+    )
+}
+
+
+class GossipParameters(ProtocolParameters):
+    """No parameters."""
+
+    kind: Literal["benchmark_gossip"] = "benchmark_gossip"
+
+
+class Gossip(Protocol):
+    """Pairwise averaging (Boyd et al. 2006), after which both ends take a gradient step on their own rows."""
+
+    Parameters = GossipParameters
+    traits = Traits(exchange="pairwise")
+
+    def layout(self) -> Layout:
+        """One model; a session carries one each way."""
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
+
+    def start(self, view: Any, out: Any) -> None:
+        """Start at zero, which every agent knows."""
+
+    def offer(self, view: Any, partner: int, out: Any) -> None:
+        """Call with the own model."""
+        out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+
+    def accept(self, view: Any, partner: int, vector: Any, out: Any) -> None:
+        """Answer with the own model, then learn."""
+        out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+        self.finish(view, partner, vector)
+
+    def finish(self, view: Any, partner: int, vector: Any) -> None:
+        """Average with the other's model and step down the own gradient."""
+        model = view.state["model"]
+        model += (vector - model) / 2
+        model -= STEP_SIZE * local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
+
+
+def protocol_of(family: Family) -> tuple[type[Protocol], ProtocolParameters]:
+    """What the agents of a family run."""
+    if family == "gossip":
+        return Gossip, GossipParameters()
+    # The public bound spares the start one eigenvalue problem an agent, which is no engine's doing.
+    fields: dict[str, Any] = {"kind": "coordinate_descent", "mu": MU, "smoothness": "public"}
+    if family == "rounds":
+        fields["schedule"] = "rounds"
+    return CoordinateDescent, CoordinateDescentParameters.model_validate(fields)
+
+
+def make_setting(case: Case, updates: float) -> Setting:
+    """The world of a case, to run until an agent has woken so many times on average."""
+    rng = np.random.default_rng(SEED)
+    loss = 0.0 if case.family == "rounds" else LOSS
+    return Setting(
+        task=make_task(case, rng),
+        graph=random_regular(case.agents, case.degree, rng),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate({"latency": LATENCY, "loss": loss}),
+        availability=Always(kind="always"),
+        stop=Stop(time=float(updates)),
+        draws=Draws(SEED),
+    )
+
+
+def make_task(case: Case, rng: np.random.Generator) -> Task:
+    """Random rows inside the unit ball, labelled by one common model with 5 % noise."""
+    counts = rng.integers(case.rows[0], case.rows[1] + 1, case.agents)
+    features, labels = _rows(int(counts.sum()), case.dimension, rng)
+    tests, test_labels = _rows(case.agents, case.dimension, rng)
+    return Task(
+        name=case.name,
+        ids=list(range(case.agents)),
+        train=Table(features, labels, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
+        test=Table(tests, test_labels, np.arange(case.agents + 1, dtype=np.int64)),
+        loss=LOSSES["logistic"],
+        regularisation=1.0 / counts,
+        metric="accuracy",
+        bounds={"l2": 1.0},
+    )
+
+
+def _rows(count: int, dimension: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Made in place: at 10,000 agents a copy of the rows is what would decide the peak of memory."""
+    features = rng.random((count, dimension))
+    features -= 0.5
+    features *= 2.0 / np.sqrt(dimension)
+    flipped = rng.random(count) < 0.05
+    return features, np.where((features.sum(axis=1) >= 0) != flipped, 1.0, -1.0)
+
+
+def random_regular(agents: int, degree: int, rng: np.random.Generator) -> Graph:
+    """A random regular graph with weights 1, by pairing stubs and shuffling pairs that are loops or repeated.
+
+    networkx makes the same kind of graph, but takes most of a minute for 100,000 agents.
+    """
+    if degree == agents - 1:
+        return Graph.from_matrix(1.0 - np.eye(agents))
+    pairs = rng.permutation(np.repeat(np.arange(agents), degree)).reshape(-1, 2)
+    while True:
+        pairs.sort(axis=1)
+        _, first = np.unique(pairs[:, 0] * agents + pairs[:, 1], return_index=True)
+        bad = np.ones(len(pairs), dtype=bool)
+        bad[first] = False
+        bad |= pairs[:, 0] == pairs[:, 1]
+        if not bad.any():
+            return Graph.from_edges(agents, pairs[:, 0], pairs[:, 1], np.ones(len(pairs)))
+        mixed = np.union1d(np.flatnonzero(bad), rng.integers(0, len(pairs), 10 * int(bad.sum())))
+        pairs[mixed] = rng.permutation(pairs[mixed].ravel()).reshape(-1, 2)
+
+
+def step_constants(task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) alpha and mu c_i of coordinate descent with the public bound on the rows."""
+    pull = MU * task.train.counts.astype(np.float64)
+    smoothness = task.loss.curvature * task.bounds["l2"] ** 2 + 2.0 * task.regularisation
+    return 1 / (1 + pull * smoothness), pull
+
+
+def world_class(engine: str, case: Case) -> type[World] | str:
+    """The class that runs a case, or the reason why there is none."""
+    if engine == "fast" and case.family not in FAST_FAMILIES:
+        return f"the fast engine does not run {case.family} yet"
+    needed: Sequence[str] = [NEEDED[case.family]] if case.family in NEEDED else []
+    if engine == "fast":
+        needed = [*needed, "hushnet.simulator.fast"]
+    for name in needed:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            return f"{name} does not exist yet"
+    if engine == "reference":
+        return World
+    return importlib.import_module("hushnet.simulator.fast").FastWorld

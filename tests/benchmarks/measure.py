@@ -1,0 +1,211 @@
+"""One case on one engine: floor and engine in alternation, in one process."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hushnet.agents.errors import InputError
+from hushnet.agents.objectives import cached_minimum
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting
+from hushnet.simulator.world import World
+from threadpoolctl import threadpool_limits
+
+from .cases import CASES, Case, make_setting, protocol_of, world_class
+from .floor import Floor
+from .naive import NaiveWorld
+
+SLOW_WAKE_UPS = 40_000
+"""The reference and the naive engine stop about here in large worlds: their time per wake-up does not change."""
+RECORDINGS = 100
+METRICS = ("objective", "accuracy", "traffic")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an engine.
+
+    Parameters
+    ----------
+    start, seconds : float
+        To build the world and start its agents, and from there to the end.
+    wake_ups, messages : int
+        Steps of all agents, and messages sent over links.
+    """
+
+    start: float
+    seconds: float
+    wake_ups: int
+    messages: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All repetitions of one case on one engine; without any, `skipped` says why.
+
+    Parameters
+    ----------
+    floors : list of float
+        Microseconds per wake-up of the floor that ran just before each run.
+    recording : list of float
+        Seconds that `RECORDINGS` recordings add to the run before.
+    peak : int
+        Bytes of the whole process: interpreter, libraries, data, floor and engine.
+    """
+
+    case: str
+    engine: str
+    skipped: str = ""
+    updates: float = 0.0
+    runs: list[Run] = field(default_factory=list)
+    floors: list[float] = field(default_factory=list)
+    recording: list[float] = field(default_factory=list)
+    peak: int = 0
+
+    @property
+    def microseconds(self) -> float:
+        """Median time of a wake-up."""
+        return statistics.median(1e6 * run.seconds / run.wake_ups for run in self.runs)
+
+    @property
+    def ratios(self) -> list[float]:
+        """Each run against the floor that was measured just before it."""
+        return [1e6 * run.seconds / run.wake_ups / floor for run, floor in zip(self.runs, self.floors, strict=True)]
+
+    @property
+    def recording_shares(self) -> list[float]:
+        """What the recordings add, as a share of the time without any."""
+        return [added / run.seconds for added, run in zip(self.recording, self.runs, strict=True)]
+
+    @property
+    def message_rate(self) -> float:
+        """Median of the messages a second over links."""
+        return statistics.median(run.messages / run.seconds for run in self.runs)
+
+    @property
+    def start(self) -> float:
+        """Median seconds before the first wake-up."""
+        return statistics.median(run.start for run in self.runs)
+
+
+class Stopwatch:
+    """A recorder that notes when a run starts and ends, and may hand on to a real one.
+
+    Parameters
+    ----------
+    inner : Recorder, optional
+    """
+
+    def __init__(self, inner: Recorder | None = None) -> None:
+        self.inner = inner
+        self.began = self.ended = 0.0
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """See `hushnet.simulator.world.Recorder`; the first sample comes when all agents have started."""
+        self.began = self.began or time.process_time()
+        if self.inner:
+            self.inner.sample(world, final=final)
+        if final:
+            self.ended = time.process_time()
+
+
+def measure(name: str, engine: str, *, updates: float, repetitions: int, toy: bool = False) -> Measurement:
+    """Measure a case on an engine, or say why it cannot run there.
+
+    Parameters
+    ----------
+    name, engine : str
+        From `CASES` and `ENGINES`.
+    updates : float
+        Wake-ups of an agent, on average; fewer in large worlds on the two slow engines.
+    repetitions : int
+    toy : bool
+        At toy size, to see that it runs.
+    """
+    case = CASES[name].toy if toy else CASES[name]
+    if engine == "naive" and case.family != "broadcast":
+        return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
+    found = None if engine == "naive" else world_class(engine, case)
+    if isinstance(found, str):
+        return Measurement(name, engine, skipped=found)
+    if engine != "fast":
+        updates = min(updates, max(1.0, SLOW_WAKE_UPS / case.agents))
+    try:
+        with threadpool_limits(limits=1):
+            _warm_up(found, case)
+            return _measure(found, case, engine, updates, repetitions)
+    except InputError as error:
+        return Measurement(name, engine, skipped=str(error))
+
+
+def _warm_up(world: type[World] | None, case: Case) -> None:
+    """Compile everything that the measurement will use."""
+    setting = make_setting(case.toy, 2.0)
+    Floor(setting, case.family, 10).run()
+    run_once(world, setting, case)
+    if case.recorded and world:
+        run_once(world, setting, case, recorder=_recorder(world, setting, case))
+
+
+def _measure(world: type[World] | None, case: Case, engine: str, updates: float, repetitions: int) -> Measurement:
+    setting = make_setting(case, updates)
+    floor = Floor(setting, case.family, round(updates * case.agents))
+    result = Measurement(case.name, engine, updates=updates)
+    for _ in range(repetitions):
+        with undisturbed():
+            seconds, made = floor.run()
+        with undisturbed():
+            run = run_once(world, setting, case)
+        result.floors.append(1e6 * seconds / made)
+        result.runs.append(run)
+        if case.recorded and world:
+            recorder = _recorder(world, setting, case)
+            with undisturbed():
+                recorded = run_once(world, setting, case, recorder=recorder)
+            result.recording.append(recorded.seconds - run.seconds)
+    # Linux counts in KiB. A new process inherits the peak of the one that started it, which has only imported.
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Measurement(case.name, engine, "", updates, result.runs, result.floors, result.recording, peak)
+
+
+def run_once(world: type[World] | None, setting: Setting, case: Case, *, recorder: Recorder | None = None) -> Run:
+    """Build a world (the naive one without a class) and run it, with `RECORDINGS` recordings if there is a recorder."""
+    built = time.process_time()
+    if world is None:
+        naive = NaiveWorld(setting)
+        began = time.process_time()
+        naive.run()
+        return Run(began - built, time.process_time() - began, naive.wake_ups, naive.messages)
+    watch = Stopwatch(recorder)
+    assert setting.stop.time is not None
+    every = setting.stop.time / RECORDINGS if recorder else None
+    made = world(setting, *protocol_of(case.family), recorder=watch, every=every)
+    made.run()
+    return Run(watch.began - built, watch.ended - watch.began, made.activations, made.traffic.links.sent)
+
+
+def _recorder(world: type[World], setting: Setting, case: Case) -> Recorder:
+    """A recorder whose exact minimum is already known: finding it is not recording."""
+    objective = world(setting, *protocol_of(case.family)).protocol.objective()
+    if objective is not None:
+        cached_minimum(objective, None)
+    return Recorder(METRICS, objective=objective)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No collection of garbage inside the block."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

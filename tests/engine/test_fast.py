@@ -1,0 +1,382 @@
+"""The fast engine gives the events, models, tallies and records of the reference engine."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+import numba.core.caching
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.compiled import compiled
+from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tables import Table
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.simulator.contract import small_graph, small_task
+from hushnet.simulator.engine import build_world
+from hushnet.simulator.fast import FastWorld
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, random_graph
+from .test_world_properties import EXACT, availabilities, clocks
+
+LATENCIES = st.one_of(
+    EXACT.map(lambda value: {"kind": "constant", "value": value}),
+    st.floats(0, 30).map(lambda mean: {"kind": "exponential", "mean": mean}),
+    st.floats(0, 30).map(lambda high: {"kind": "uniform", "low": high / 3, "high": high}),
+    st.tuples(st.floats(0, 5), st.floats(0.1, 2)).map(lambda p: {"kind": "lognormal", "mean": p[0], "sigma": p[1]}),
+)
+STOPS = st.one_of(
+    st.sampled_from([4.0, 10.0, 40.0]).map(lambda time: Stop(time=time)),
+    st.integers(1, 60).map(lambda count: Stop(time=12.0, activations=count)),
+    st.integers(1, 200).map(lambda count: Stop(time=12.0, vectors=count)),
+    st.integers(1, 8).map(lambda count: Stop(time=12.0, updates=count)),
+    st.just(Stop(updates=3, activations=60)),
+)
+
+
+class MixParameters(ProtocolParameters):
+    """Parameters of `Mix`."""
+
+    kind: Literal["mix"] = "mix"
+    updates: int | None = None
+
+
+class Mix(Protocol):
+    """Agents move half-way to the mean of what they hear, with some noise; some fall silent after a while."""
+
+    Parameters = MixParameters
+
+    def layout(self):
+        return Layout(agent={"model": 3}, messages={"model": MessageKind(3, mirrors="model")})
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+        out.send("model", view.state["model"], out.plain())
+
+    def wake(self, view, out):
+        model = view.state["model"]
+        if len(view.neighbours):
+            model += 0.5 * (view.received("model").mean(axis=0) - model)
+        model += view.stream("noise").normal(size=3)
+        out.send("model", model, out.plain())
+        if self.parameters.updates is not None and view.updates + 1 >= self.parameters.updates:
+            out.fall_silent()
+
+
+class Log(EventLog):
+    """An event log that also looks at everything that a recorder may look at."""
+
+    def sample(self, world, *, final):
+        super().sample(world, final=final)
+        traffic = copy.deepcopy(world.traffic)
+        assert traffic.conserved
+        inbox = [(a.tolist(), world.inbox.order[k].tolist()) for k, a in world.inbox.sent_at.items()]
+        values = [block.values.tolist() for block in world.inbox.values.values()]
+        updates = [(agent.updates, agent.started) for agent in world.agents]
+        self.events.append(("record", world.now, traffic, inbox, values, updates))
+
+
+def outcome(engine, setting, protocol, parameters, **kwargs):
+    """Everything that a run shows: events and samples, and its end."""
+    log = Log()
+    world = engine(setting, protocol, parameters, observer=log, recorder=log, **kwargs)
+    world.run()
+    blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
+    end = (world.ended, world.activations, world.now, blocks, world.ledger.to_frame().values.tolist())
+    return log.of("woke", "record", "final"), end
+
+
+@st.composite
+def settings_of_runs(draw, folder):
+    agents = draw(st.integers(1, 6))
+    clock = draw(clocks(agents))
+    stop = draw(STOPS)
+    availability = draw(availabilities(agents, folder))
+    if stop.time is None and availability.kind != "always":
+        # An agent that is always down when its clock ticks never makes its updates.
+        stop = dataclasses.replace(stop, time=30.0)
+    return Setting(
+        task=small_task(agents, empty=False),
+        graph=random_graph(agents, draw(st.floats(0.2, 1)), np.random.default_rng(draw(st.integers(0, 99)))),
+        clock=clock,
+        network=NetworkParameters.model_validate(
+            {
+                "latency": draw(LATENCIES),
+                "loss": draw(st.sampled_from([0.0, 0.1, 0.5])),
+                "bandwidth": draw(st.sampled_from([None, 16.0, 100.0])),
+                "header_bytes": draw(st.sampled_from([0, 16])),
+                "start": draw(st.sampled_from(["known", "own", "zero"])),
+            }
+        ),
+        availability=availability,
+        stop=stop,
+        draws=Draws(draw(st.integers(0, 2**64 - 1))),
+        base=folder,
+    )
+
+
+RECORDS = st.one_of(
+    st.sampled_from([0.25, 1.0, 7.3]).map(lambda every: {"every": every}),
+    st.integers(1, 7).map(lambda count: {"activations": count}),
+)
+PROTOCOLS = st.one_of(
+    st.sampled_from([(Stamp, Stamp.Parameters()), (Mix, MixParameters()), (Whisper, Stamp.Parameters())]),
+    st.integers(1, 6).map(lambda updates: (Mix, MixParameters(updates=updates))),
+    st.just((Chatter, Stamp.Parameters())),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("traces")
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    protocol, parameters = data.draw(PROTOCOLS)
+    if protocol in (Whisper, Chatter) and not setting.graph.degrees.all():
+        protocol, parameters = Stamp, Stamp.Parameters()
+    record = data.draw(RECORDS)
+    reference = outcome(World, setting, protocol, parameters, **record)
+    assert outcome(FastWorld, setting, protocol, parameters, **record) == reference
+
+
+def same_models(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_windows_of_compiled_steps_give_the_same_run_up_to_rounding(data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    limit = data.draw(st.sampled_from([None, 1, 4]))
+    parameters = CoordinateDescentParameters(kind="coordinate_descent", mu=0.1, updates=limit)
+    record = data.draw(RECORDS)
+    (events, end), (fast, fast_end) = (
+        outcome(engine, setting, CoordinateDescent, parameters, **record) for engine in (World, FastWorld)
+    )
+    assert len(events) == len(fast)
+    for one, other in zip(events, fast, strict=True):
+        if one[0] == "woke":
+            assert one[:5] == other[:5]
+        elif one[0] == "record" and len(one) > 3:
+            assert one[:4] == other[:4]
+            assert one[5] == other[5]
+            same_models(one[4], other[4])
+        else:
+            assert one == other
+    assert end[:3] == fast_end[:3]
+    same_models(end[3], fast_end[3])
+    # A model that has converged repeats its bytes, which are free, or changes by rounding, which is charged.
+    assert [row[:-2] for row in end[4]] == [row[:-2] for row in fast_end[4]]
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_longer_windows_change_nothing(data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    parameters = CoordinateDescentParameters(kind="coordinate_descent", mu=0.1)
+    watched = FastWorld(setting, CoordinateDescent, parameters, observer=EventLog())
+    alone = FastWorld(setting, CoordinateDescent, parameters)
+    for world in (watched, alone):
+        world.run()
+    assert np.array_equal(watched.state.agent["model"].values, alone.state.agent["model"].values)
+    assert watched.traffic == alone.traffic
+    assert watched.ended == alone.ended
+
+
+def plain_setting(task=None, **fields):
+    setting = Setting(
+        task=task or small_task(6),
+        graph=small_graph(6),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.5}, "loss": 0.2}),
+        availability=OnOff(kind="on_off", online=0.7, mean_down=2.0),
+        stop=Stop(time=20.0),
+        draws=Draws(5),
+    )
+    return dataclasses.replace(setting, **fields)
+
+
+def descent(**fields):
+    return CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", "mu": 0.1, **fields})
+
+
+@pytest.mark.parametrize("radius", [None, 0.7])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+def test_fifty_compiled_steps_agree_with_numpy_to_rounding(loss, radius):
+    setting = plain_setting(dataclasses.replace(small_task(6), loss=LOSSES[loss]), stop=Stop(activations=300, time=99))
+    plain, fast = (
+        FastWorld(setting, CoordinateDescent, descent(radius=radius), compiled_step=step) for step in (False, True)
+    )
+    for world in (plain, fast):
+        world.run()
+    assert fast.engine == "fast (compiled step)"
+    assert plain.engine == "fast (Python step)"
+    assert min(agent.updates for agent in fast.agents) > 30
+    models = [world.state.agent["model"].rows for world in (plain, fast)]
+    np.testing.assert_allclose(*models, rtol=1e-12, atol=1e-12)
+
+
+PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 5, "sensitivity": "clip"}
+
+
+def test_private_runs_are_the_same_bit_for_bit_on_both_engines():
+    parameters = descent(privacy={**PRIVATE, "clip": 1.0})
+    reference, fast = (
+        outcome(engine, plain_setting(), CoordinateDescent, parameters, every=1.0) for engine in (World, FastWorld)
+    )
+    assert fast == reference
+    assert any(row[1] == "laplace" for row in fast[1][4])
+
+
+@pytest.mark.parametrize("when", [{"every": 0.7}, {"activations": 5}])
+def test_recorders_see_the_same_run(when):
+    metrics = ["objective", "accuracy", "epsilon", "traffic", "age", "updates"]
+    traces = []
+    for engine in (World, FastWorld):
+        recorder = Recorder(metrics)
+        world = engine(plain_setting(), CoordinateDescent, descent(), recorder=recorder, **when)
+        world.run()
+        traces.append((recorder.trace(), recorder.agents(world)))
+    for one, other in zip(*traces, strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+
+
+def test_a_recorded_order_gives_the_trace_of_the_reference_engine():
+    order = np.random.default_rng(8).integers(0, 6, 300).tolist()
+    setting = plain_setting(clock=Recorded(kind="recorded", order=order), stop=Stop(activations=150, time=400))
+    events, _ = outcome(World, setting, CoordinateDescent, descent(), activations=50)
+    fast, _ = outcome(FastWorld, setting, CoordinateDescent, descent(), activations=50)
+    assert [event[:5] for event in fast if event[0] == "woke"] == [event[:5] for event in events if event[0] == "woke"]
+
+
+@pytest.mark.parametrize("step", [True, False])
+def test_a_run_that_diverges_says_the_same_on_both_engines(step):
+    task = small_task(6, empty=False)
+    task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
+    parameters = descent(radius=1e-300, smoothness="public", start="constant", start_value=1e308, mu=1e9)
+    said = []
+    for engine, options in ((World, {}), (FastWorld, {"compiled_step": step})):
+        world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
+        world.protocol._smoothness = lambda *_: 0.0
+        with pytest.raises(Divergence) as error:
+            world.run()
+        # What overflows first, a sum or a difference, is up to the order of summation.
+        text = str(error.value).replace("infinite", "not a number")
+        said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
+    assert said[0] == said[1]
+
+
+REFUSED = [
+    (Echo, {}, "the protocol reacts to single messages"),
+    (Collect, {}, "the protocol reads every message that it is sent"),
+    (Stamp, {"latency": {"kind": "gamma", "mean": 1.0}}, "gamma delays have no compiled form"),
+    (Stamp, {"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}}, "losses of the kind gilbert_elliott"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "network", "why"), REFUSED)
+def test_what_the_fast_engine_does_not_run_falls_back_and_says_why(protocol, network, why):
+    setting = plain_setting(network=NetworkParameters.model_validate(network))
+    world = build_world("auto", setting, protocol, Stamp.Parameters())
+    assert type(world) is World
+    assert world.engine.startswith(f"reference, because {why}")
+    with pytest.raises(InputError, match=why) as error:
+        build_world("fast", setting, protocol, Stamp.Parameters())
+    assert error.value.field == ("engine",)
+
+
+def test_the_engine_can_be_chosen():
+    setting = plain_setting()
+    assert build_world("reference", setting, Stamp, Stamp.Parameters()).engine == "reference, as asked"
+    assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == "fast (Python step)"
+    assert build_world("auto", setting, CoordinateDescent, descent()).engine == "fast (compiled step)"
+    observed = build_world("auto", setting, Stamp, Stamp.Parameters(), observer=EventLog())
+    assert observed.engine == "reference, because an observer watches single messages"
+
+
+GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
+
+
+class Models:
+    """A recorder that keeps all models."""
+
+    def __init__(self):
+        self.rows = []
+
+    def sample(self, world, *, final):
+        self.rows.append(world.protocol.models(world.state).copy())
+
+
+@pytest.mark.parametrize("engine", [World, FastWorld])
+@pytest.mark.parametrize("mu", ["0.04", "4"])
+def test_coordinate_descent_follows_the_golden_trace_on_both_engines(engine, mu):
+    features, labels, owners = GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"]
+    task = dataclasses.replace(
+        small_task(12),
+        train=Table.from_owners(features, labels, owners, 12),
+        test=Table.from_owners(features, labels, owners, 12),
+        regularisation=GOLDEN["lam"],
+    )
+    setting = Setting(
+        task=task,
+        graph=Graph.from_matrix(GOLDEN["W"]),
+        clock=Recorded(kind="recorded", order=GOLDEN["order"].tolist()),
+        network=NetworkParameters(),
+        availability=Always(kind="always"),
+        stop=Stop(activations=200),
+        draws=Draws(0),
+    )
+    parameters = descent(mu=float(mu), confidence=GOLDEN["c"].tolist(), start="local")
+    models = Models()
+    engine(setting, CoordinateDescent, parameters, recorder=models, activations=1).run()
+    np.testing.assert_allclose(models.rows[:201], GOLDEN[f"cd_mu{mu}"], atol=1e-9)
+
+
+def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():
+    rng = np.random.default_rng(3)
+    setting = Setting(
+        task=small_task(40),
+        graph=random_graph(40, 0.3, rng),
+        clock=Poisson(kind="poisson", rate=rng.uniform(0.2, 2.0, 40).tolist()),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 30}, "loss": 0.05}),
+        availability=OnOff(
+            kind="on_off",
+            online=0.8,
+            mean_down=1.0,
+            joins=Window(share=0.3, between=[0, 20]),
+            leaves=Window(share=0.2, between=[10, 40]),
+        ),
+        stop=Stop(time=50.0),
+        draws=Draws(6),
+    )
+    reference = outcome(World, setting, Mix, MixParameters(), every=5.0)
+    assert outcome(FastWorld, setting, Mix, MixParameters(), every=5.0) == reference
+
+
+def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeypatch):
+    monkeypatch.setattr(numba.core.caching.CompileResultCacheImpl, "_locator_classes", [])
+
+    def twice(number):
+        return 2 * number
+
+    assert compiled(twice)(21) == 42

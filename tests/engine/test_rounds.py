@@ -1,0 +1,537 @@
+"""Neighbour-barrier rounds: the synchronous loop on every network, its clock time, repeats, patience and stalls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff, Trace, Window
+from hushnet.agents.errors import InputError, Stall
+from hushnet.agents.losses import local_gradient
+from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
+from hushnet.protocols.baselines import Local
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.schedule import RoundsSchedule
+from hushnet.simulator.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.contract import protocol_parameters, small_graph, small_task
+from hushnet.simulator.setting import Stop
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .helpers import Chatter, EventLog, Stamp, StampParameters, random_graph, run, world_of
+
+LATENCIES = {
+    "zero": 0.0,
+    "constant": 2.5,
+    "exponential": {"kind": "exponential", "mean": 1.5},
+    "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5},
+}
+AWAY = OnOff(kind="on_off", online=0.6, mean_down=2.0)
+AGENTS, ROUNDS = 6, 10
+
+
+class Averaging(Protocol):
+    """Synchronous averaging with equal weights, from the mean of the own rows."""
+
+    Parameters = StampParameters
+    traits = Traits(trigger="round", inbox="per_round")
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        view.state["model"][:] = view.data.features.mean(axis=0)
+        out.send("model", view.state["model"], out.plain())
+
+    def wake(self, view, out):
+        heard = view.received("model")
+        view.state["model"][:] = (view.state["model"] + heard.sum(axis=0)) / (1 + len(heard))
+        out.send("model", view.state["model"], out.plain())
+
+
+class Limited(Averaging):
+    """Agent i falls silent with its update number 2 + i, saying its last model."""
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        if view.updates == 1 + view.agent:
+            out.fall_silent()
+
+
+class Speechless(Averaging):
+    """Agent 0 falls silent in round 3 without a word."""
+
+    def wake(self, view, out):
+        if view.agent == 0 and view.round == 3:
+            out.fall_silent()
+            return
+        super().wake(view, out)
+
+
+class Choosy(Averaging):
+    """In even rounds agents write to their first neighbour only."""
+
+    def wake(self, view, out):
+        first = int(view.neighbours[0]) if view.round % 2 == 0 else None
+        out.send("model", view.state["model"] + view.round, out.plain(), to=first)
+        view.state["model"][:] = view.received("model").sum(axis=0)
+
+
+class Numbered(Stamp):
+    """Checks that a step reads the round before its own from everybody."""
+
+    def wake(self, view, out):
+        assert view.round == view.tick + 1 == view.updates + 1
+        np.testing.assert_array_equal(view.received("model")[:, 1], view.round - 2)
+        super().wake(view, out)
+
+
+class Quiet(Stamp):
+    """Agent 0 is silent from the start."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        if view.agent == 0:
+            out.fall_silent()
+
+
+class Once(Stamp):
+    """Agent 0 steps once."""
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        if view.agent == 0:
+            out.fall_silent()
+
+
+def in_rounds(protocol, *, schedule="rounds", **fields):
+    return protocol_parameters(protocol, {"schedule": schedule, **fields})
+
+
+def rounds_of(protocol, *args, schedule="rounds", updates=ROUNDS, fields=None, log=None, **kwargs):
+    """Run at least so many rounds of every agent, all models of all steps beside it: models[k, i]."""
+    log = log or Models()
+    world = world_of(
+        protocol,
+        in_rounds(protocol, schedule=schedule, **(fields or {})),
+        log=log,
+        stop=Stop(updates=updates),
+        **kwargs,
+    )
+    log.watch(world)
+    world.run()
+    return world, log
+
+
+class Models(EventLog):
+    """Also the models that every step found, and how far ahead of its neighbours an agent ever was."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.ahead = {}, 0
+
+    def woke(self, world, agent):
+        super().woke(world, agent)
+        self.found[agent.tick, agent.index] = world.state.agent["model"][agent.index].copy()
+        for j in world.setting.graph.neighbours(agent.index).tolist():
+            self.ahead = max(self.ahead, agent.tick - world.agents[j].tick)
+
+    def sent(self, world, message, delay, lost):
+        assert world.agents[message.sender].up
+        super().sent(world, message, delay, lost)
+
+    def after(self, rounds):
+        """(rounds, agents, p) what everybody had after so many rounds, from 0 on."""
+        agents = 1 + max(agent for _, agent in self.found)
+        return np.array([[self.found[k, i] for i in range(agents)] for k in range(rounds)])
+
+
+def averaging(task, graph, rounds):
+    """Synchronous averaging, by hand."""
+    models = np.array([task.train.shard(i).features.mean(axis=0) for i in range(task.agents)])
+    history = [models]
+    for _ in range(rounds - 1):
+        old, models = models, np.empty_like(models)
+        for i in range(task.agents):
+            around = graph.neighbours(i)
+            models[i] = (old[i] + old[around].sum(axis=0)) / (1 + len(around))
+        history.append(models)
+    return np.array(history)
+
+
+def jacobi(protocol, task, graph, rounds):
+    """Synchronous coordinate descent, by hand: equation (4) of Bellet et al. for everybody at once."""
+    models = np.zeros((task.agents, task.dimension))
+    history = [models]
+    for _ in range(rounds - 1):
+        old, models = models, np.empty_like(models)
+        for i in range(task.agents):
+            pull = protocol.parameters.mu * protocol.confidence[i]
+            alpha = 1 / (1 + pull * protocol._smoothness(i, task.train.shard(i)))
+            shard = task.train.shard(i)
+            gradient = local_gradient(old[i], shard, task.loss, float(task.regularisation[i]))
+            slots = graph.edges_of(i)
+            weights, around = graph.weights[slots], old[i]
+            if len(weights):
+                around = weights @ old[graph.heads[slots]] / weights.sum()
+            models[i] = (1 - alpha) * old[i] + alpha * (around - pull * gradient)
+        history.append(models)
+    return np.array(history)
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize("start", ["known", "own", "zero"])
+def test_lossless_rounds_are_bitwise_the_synchronous_loop(latency, start):
+    world, log = rounds_of(Averaging, latency=LATENCIES[latency], start=start)
+    expected = averaging(world.setting.task, world.setting.graph, ROUNDS)
+    if start == "known":
+        assert log.after(ROUNDS).tobytes() == expected.tobytes()
+    else:
+        assert (log.after(ROUNDS)[1] != expected[1]).any()
+        again = rounds_of(Averaging, start=start)[1].after(ROUNDS)
+        assert log.after(ROUNDS).tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_coordinate_descent_in_rounds_is_bitwise_the_jacobi_iteration(latency):
+    world, log = rounds_of(CoordinateDescent, fields={"mu": 0.5}, latency=LATENCIES[latency])
+    expected = jacobi(world.protocol, world.setting.task, world.setting.graph, ROUNDS)
+    assert log.after(ROUNDS).tobytes() == expected.tobytes()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_on_random_graphs_clocks_and_networks_rounds_are_bitwise_the_synchronous_loop(data):
+    agents = data.draw(st.integers(1, 6))
+    graph = random_graph(agents, data.draw(st.floats(0, 1)), np.random.default_rng(data.draw(st.integers(0, 99))))
+    clock = data.draw(
+        st.one_of(
+            st.floats(0.2, 3).map(lambda rate: Poisson(kind="poisson", rate=rate)),
+            st.floats(0, 0.9).map(lambda jitter: Periodic(kind="periodic", jitter=jitter)),
+            st.just(Periodic(kind="periodic", phase="common")),
+        )
+    )
+    loss = data.draw(st.sampled_from([0.0, 0.3]))
+    away = data.draw(st.sampled_from([None, AWAY]))
+    latency = LATENCIES[data.draw(st.sampled_from(sorted(LATENCIES)))]
+    seed = data.draw(st.integers(0, 2**32))
+    _, log = rounds_of(
+        Numbered, agents=agents, graph=graph, clock=clock, loss=loss, availability=away, latency=latency, seed=seed
+    )
+    assert log.ahead <= 1
+    task = small_task(agents, empty=False)
+    _, log = rounds_of(
+        Averaging, task=task, graph=graph, clock=clock, loss=loss, availability=away, latency=latency, seed=seed
+    )
+    assert log.after(ROUNDS).tobytes() == averaging(task, graph, ROUNDS).tobytes()
+
+
+def test_with_losses_and_absences_repeats_finish_with_the_models_of_lossless_rounds():
+    world, log = rounds_of(Averaging, latency=LATENCIES["exponential"], loss=0.3, availability=AWAY)
+    assert world.schedule.resend_after == 4.0
+    assert world.traffic.links.lost > 0
+    assert world.traffic.links.dropped > 0
+    assert log.after(ROUNDS).tobytes() == averaging(world.setting.task, world.setting.graph, ROUNDS).tobytes()
+    lossless, _ = rounds_of(Averaging, latency=LATENCIES["exponential"])
+    assert world.now > 2 * lossless.now
+
+
+def test_without_repeats_the_run_names_the_agent_and_the_round_that_can_never_begin():
+    never = {"kind": "rounds", "resend_after": "never"}
+    log = Models()
+    world = world_of(Averaging, in_rounds(Averaging, schedule=never), log=log, loss=0.1)
+    log.watch(world)
+    with pytest.raises(
+        Stall, match=r"^agent \d at time [\d.]+: round \d+ can never begin, because the message"
+    ) as error:
+        world.run()
+    words = str(error.value).split()
+    waits, number = int(words[1]), int(words[6])
+    lost = log.losses()
+    neighbour = int(str(error.value).split("from agent ")[1][0])
+    assert (neighbour, waits, number - 2) in lost
+    assert number == 1 + min(tick for sender, receiver, tick in lost) + 1
+    assert world.traffic.links.in_flight == 0
+    assert max(agent.updates for agent in world.agents) - min(agent.updates for agent in world.agents) <= 3
+
+
+def test_a_message_that_found_its_receiver_down_stalls_the_run_without_repeats():
+    never = {"kind": "rounds", "resend_after": "never"}
+    world = world_of(Averaging, in_rounds(Averaging, schedule=never), availability=AWAY, latency=1.0)
+    with pytest.raises(Stall, match="did not arrive and is not repeated; set resend_after"):
+        world.run()
+    assert world.traffic.links.dropped > 0
+
+
+@pytest.mark.parametrize("resend_after", ["never", 1.0, None])
+def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, resend_after):
+    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n2,0,5.5\n")
+    away = Trace(kind="trace", path="up.csv", others="up")
+    schedule = RoundsSchedule(resend_after=resend_after)
+    clock = Periodic(kind="periodic", phase="common")
+    fields = {"availability": away, "base": tmp_path, "clock": clock}
+    with pytest.raises(
+        Stall, match=r"agent [13] at time \d.*: round 7 .* agent 2 went for good before it had sent its"
+    ):
+        world_of(Averaging, in_rounds(Averaging, schedule=schedule), **fields).run()
+    world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "patience": 2.0}, updates=5, **fields)
+    assert world.agents[1].updates >= 5
+
+
+def test_a_stall_is_found_when_the_last_copy_in_flight_is_dropped(tmp_path):
+    """Intervals 1, delays 0.5: what agent 0 sends at 1 and 2.5 finds agent 1 down, and nothing else is under way."""
+    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n1,0,1.2\n1,4,100\n")
+    away, never = Trace(kind="trace", path="up.csv", others="up"), RoundsSchedule(resend_after="never")
+    world = world_of(
+        Stamp,
+        in_rounds(Stamp, schedule=never),
+        agents=2,
+        graph=random_graph(2, 1.0, np.random.default_rng(0)),
+        clock=Periodic(kind="periodic", phase="common"),
+        latency=0.5,
+        availability=away,
+        base=tmp_path,
+    )
+    with pytest.raises(Stall, match="agent 1 at time 3: round 2 can never begin, because the message of round 1 from"):
+        world.run()
+
+
+def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
+    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n0,0,1.2\n")
+    away, schedule = Trace(kind="trace", path="up.csv", others="up"), RoundsSchedule(resend_after=0.25)
+    world = world_of(
+        Stamp,
+        in_rounds(Stamp, schedule=schedule),
+        clock=Periodic(kind="periodic", phase="common"),
+        latency=1.0,
+        availability=away,
+        base=tmp_path,
+        log=(log := Models()),
+    )
+    with pytest.raises(Stall):
+        world.run()
+    assert log.events[-1][1] > 3
+    later = [event[2] for event in log.of("sent") if event[1] > 1.5 and event[2][1] == 0 and event[5] == "model"]
+    assert len(set(later)) == len(later) > 0
+
+
+def test_a_run_that_has_made_its_updates_does_not_stall():
+    never = {"kind": "rounds", "resend_after": "never"}
+    graph = random_graph(2, 1.0, np.random.default_rng(0))
+    for seed in range(30):
+        world = world_of(
+            Stamp, in_rounds(Stamp, schedule=never), agents=2, graph=graph, stop=Stop(updates=1), loss=0.9, seed=seed
+        )
+        world.run()
+        assert world.ended == "every agent has made its updates"
+
+
+@pytest.mark.parametrize("away", [None, AWAY])
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_with_patience_a_run_never_stalls(latency, away):
+    schedule = {"kind": "rounds", "patience": 1.0}
+    world, log = rounds_of(Stamp, schedule=schedule, latency=LATENCIES[latency], loss=0.6, availability=away)
+    assert world.schedule.resend_after is None
+    assert min(agent.updates for agent in world.agents) >= ROUNDS
+    for _, _, agent, tick, heard, _ in log.of("woke"):
+        earlier = [event[4] for event in log.of("woke") if event[2] == agent and event[3] == tick - 1]
+        assert all(now >= before for before in earlier for now, before in zip(heard, before, strict=True))
+
+
+def test_patience_that_is_never_needed_changes_nothing():
+    usual, _ = rounds_of(Averaging, latency=LATENCIES["exponential"])
+    patient, log = rounds_of(
+        Averaging, schedule={"kind": "rounds", "patience": 1000.0}, latency=LATENCIES["exponential"]
+    )
+    assert patient.now == usual.now
+    assert log.after(ROUNDS).tobytes() == averaging(usual.setting.task, usual.setting.graph, ROUNDS).tobytes()
+
+
+def test_an_agent_goes_on_when_its_patience_ends_with_the_newest_that_it_knows():
+    """Messages take 3.25, intervals 1, patience 1: steps at 1, 3, 5, ..., round 1 is known from 4.25 on."""
+    clock = Periodic(kind="periodic", phase="common")
+    _, log = rounds_of(Stamp, schedule={"kind": "rounds", "patience": 1.0}, clock=clock, latency=3.25, updates=6)
+    steps = [(time, heard) for _, time, agent, _, heard, _ in log.of("woke") if agent == 1]
+    assert [time for time, _ in steps[:6]] == [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]
+    assert [heard[0] for _, heard in steps[:6]] == [-1, -1, 0, 1, 2, 3]
+
+
+def recursion(world, rounds):
+    """When every round of everybody ends: intervals and delays through a max-plus recursion."""
+    graph, agents = world.setting.graph, world.setting.graph.agents
+    ends = np.zeros((rounds + 1, agents))
+    arrived = np.zeros((agents, agents))
+    for k in range(1, rounds + 1):
+        for i in range(agents):
+            begin = max([ends[k - 1, i], *(arrived[j, i] for j in graph.neighbours(i))])
+            ends[k, i] = world.clock.next_time(i, k - 1, begin)
+        for i in range(agents):
+            delays, _ = world.network.fates(i, graph.neighbours(i), k - 1, 0, 0.0, world.network.size(2))
+            arrived[i, graph.neighbours(i)] = ends[k, i] + delays
+    return ends[1:]
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize("rate", [1.0, [1.0, 1.0, 1.0, 0.2, 1.0, 1.0]])
+def test_the_time_of_every_round_follows_from_intervals_and_delays(latency, rate):
+    world, log = rounds_of(Stamp, clock=Poisson(kind="poisson", rate=rate), latency=LATENCIES[latency])
+    expected = recursion(world, ROUNDS)
+    ended = {(tick, agent): time for time, agent, tick in log.wakes()}
+    assert np.array_equal([[ended[k, i] for i in range(AGENTS)] for k in range(ROUNDS)], expected)
+
+
+def test_one_straggler_slows_everybody_down():
+    fast, _ = rounds_of(Stamp)
+    slow, log = rounds_of(Stamp, clock=Poisson(kind="poisson", rate=[1.0, 1.0, 1.0, 0.1, 1.0, 1.0]))
+    assert slow.now > 3 * fast.now
+    assert log.ahead == 1
+    assert max(agent.updates for agent in slow.agents) <= ROUNDS + 3
+
+
+def test_rounds_meet_the_luck_of_the_asynchronous_run():
+    """Alone, the k-th round is the k-th wake-up; the messages of a tick have one delay under both schedules."""
+    alone = {"agents": 1, "graph": small_graph(1)}
+    _, barrier = rounds_of(Stamp, **alone)
+    _, clocked = run(Stamp, stop=Stop(updates=ROUNDS), **alone)
+    assert barrier.wakes() == clocked.wakes()
+    _, barrier = rounds_of(Stamp, latency=LATENCIES["exponential"])
+    _, clocked = run(Stamp, stop=Stop(updates=ROUNDS), latency=LATENCIES["exponential"])
+    both = barrier.delays().keys() & clocked.delays().keys()
+    assert len(both) >= 14 * (ROUNDS - 1)
+    assert {key: barrier.delays()[key] for key in both} == {key: clocked.delays()[key] for key in both}
+
+
+def test_every_copy_that_arrives_is_acknowledged_and_acknowledgements_are_counted():
+    world, log = rounds_of(Stamp, latency=0.5, loss=0.3, header_bytes=7)
+    sent, traffic = log.of("sent"), world.traffic
+    answers = [event for event in sent if event[5] == "acknowledgement of model"]
+    copies = [event for event in sent if event[5] == "model"]
+    assert len(answers) + len(copies) == traffic.links.sent
+    assert traffic.bytes.sent == 7 * len(answers) + (2 * 8 + 7) * len(copies)
+    assert traffic.vectors == len(copies)
+    arrived, answered = log.of("arrived"), _arrivals(log, "acknowledgement of model")
+    assert len(answers) == len(arrived) - len(answered)
+    assert len(copies) > len({event[2] for event in copies})
+
+
+def _arrivals(log, kind):
+    """What was sent of a kind and arrived by the end of the run."""
+    end = log.events[-1][1]
+    return [event for event in log.of("sent") if event[5] == kind and not event[4] and event[1] + event[3] <= end]
+
+
+def test_every_acknowledgement_has_luck_of_its_own():
+    _, log = rounds_of(Stamp, schedule={"kind": "rounds", "resend_after": 0.5}, latency=LATENCIES["exponential"])
+    delays: dict[tuple, list[float]] = {}
+    for event in log.of("sent"):
+        delays.setdefault((event[2], event[5]), []).append(event[3])
+    assert max(len(several) for several in delays.values()) > 3
+    assert all(len(set(several)) == len(several) for several in delays.values())
+
+
+def test_a_value_is_as_old_as_its_round_however_late_the_copy_that_arrived():
+    world, log = rounds_of(Stamp, loss=0.4, latency=0.5)
+    stepped = {(agent, tick): time for time, agent, tick in log.wakes()}
+    graph, inbox = world.setting.graph, world.inbox
+    senders = zip(graph.heads.tolist(), inbox.tick["model"].tolist(), strict=True)
+    assert inbox.sent_at["model"].tolist() == [stepped[key] for key in senders]
+
+
+def test_a_repeat_costs_no_privacy_and_arrives_as_overtaken_where_the_first_copy_did():
+    world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "resend_after": 0.25}, latency=1.0)
+    assert world.traffic.links.lost == 0
+    assert world.traffic.overtaken > 0
+    per_agent = world.ledger.to_frame().groupby("agent")["count"].sum()
+    for agent in world.agents:
+        assert per_agent[agent.index] <= agent.updates + 1
+
+
+def test_repeats_that_are_not_needed_change_no_model_and_no_time():
+    usual, one = rounds_of(Averaging, latency=LATENCIES["lognormal"])
+    eager, two = rounds_of(Averaging, schedule={"kind": "rounds", "resend_after": 50.0}, latency=LATENCIES["lognormal"])
+    assert eager.now == usual.now
+    assert one.wakes() == two.wakes()
+    assert eager.traffic.vectors == usual.traffic.vectors
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.4])
+def test_the_last_message_of_an_agent_that_fell_silent_stands_for_all_later_rounds(loss):
+    world, _ = run(Limited, in_rounds(Limited), loss=loss, latency=1.0, stop=Stop(activations=1000))
+    assert world.ended == "every agent has finished"
+    assert [agent.updates for agent in world.agents] == [2 + i for i in range(AGENTS)]
+    expected, graph = averaging(world.setting.task, world.setting.graph, 2)[0], world.setting.graph
+    for k in range(2 + AGENTS):
+        old = expected.copy()
+        for i in range(AGENTS):
+            around = graph.neighbours(i)
+            if k < 2 + i:
+                expected[i] = (old[i] + old[around].sum(axis=0)) / (1 + len(around))
+    assert world.state.agent["model"].rows.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.4])
+def test_falling_silent_without_a_word_is_said_by_the_engine(loss):
+    world = world_of(Speechless, in_rounds(Speechless), loss=loss, latency=1.0, stop=Stop(time=60.0), header_bytes=1)
+    world.run()
+    assert world.agents[0].updates == 2
+    assert min(agent.updates for agent in world.agents[1:]) > 5
+
+
+def test_agents_that_are_silent_from_the_start_are_not_waited_for():
+    world, _ = run(Local, in_rounds(Local), stop=Stop(time=5.0))
+    assert world.traffic.messages == 0
+    assert world.activations == 0
+
+
+def test_one_agent_that_is_silent_from_the_start_does_not_hold_up_its_neighbours():
+    world, log = run(Quiet, in_rounds(Quiet), stop=Stop(time=20.0))
+    assert world.agents[0].updates == 0
+    assert min(agent.updates for agent in world.agents[1:]) > 5
+    assert all(event[4][0] == -1 for event in log.of("woke") if event[2] == 1)
+
+
+def test_a_last_message_that_comes_after_patience_has_ended_is_still_read():
+    """Intervals 1, delays 2.5, patience 1: the last message leaves at 1, steps are at 1, 3 and 4.5."""
+    clock = Periodic(kind="periodic", phase="common")
+    schedule = {"kind": "rounds", "patience": 1.0}
+    graph = random_graph(2, 1.0, np.random.default_rng(0))
+    _, log = run(
+        Once, in_rounds(Once, schedule=schedule), agents=2, graph=graph, clock=clock, latency=2.5, stop=Stop(time=5.0)
+    )
+    assert [(event[1], event[4][0]) for event in log.of("woke") if event[2] == 1] == [(1.0, -1), (3.0, -1), (4.5, 0)]
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_a_step_that_says_nothing_to_a_neighbour_still_ends_its_round_for_it(loss):
+    _, log = rounds_of(Choosy, loss=loss, latency=0.5)
+    kinds = {event[5] for event in log.of("sent")}
+    assert "empty round" in kinds
+    _, other = rounds_of(Choosy, latency=LATENCIES["exponential"])
+    assert log.after(ROUNDS).tobytes() == other.after(ROUNDS).tobytes()
+
+
+def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
+    with pytest.raises(ValueError, match=r"agent \d sent agent \d two messages of one kind in a round"):
+        run(Chatter, in_rounds(Chatter, kind="stamp"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "complaint"),
+    [
+        ({"clock": Recorded(kind="recorded", order=[0, 1])}, ("clock", "kind"), "no intervals for rounds to last"),
+        (
+            {"availability": Always(kind="always", joins=Window(share=0.5, between=[1, 2]))},
+            ("availability", "joins"),
+            "none may join or leave",
+        ),
+        (
+            {"availability": Always(kind="always", leaves=Window(share=0.5, between=[1, 2]))},
+            ("availability", "leaves"),
+            "none may join or leave",
+        ),
+    ],
+)
+def test_what_rounds_cannot_do_is_refused_with_a_sentence(fields, field, complaint):
+    with pytest.raises(InputError, match=complaint) as error:
+        world_of(Stamp, in_rounds(Stamp), **fields)
+    assert error.value.field == field

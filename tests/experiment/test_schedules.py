@@ -1,0 +1,138 @@
+"""Schedules from a scenario file: rounds beside asynchronous steps, stalled runs, and mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError, Stall
+from hushnet.simulator.cli import main
+from hushnet.simulator.experiment import Experiment, run
+from hushnet.simulator.loading import load
+from hushnet.simulator.results import load_all
+from hushnet.simulator.schema import scenario_schema
+
+SCENARIO = """\
+schema: 1
+scenario: barrier
+task: {kind: linear_classification, agents: 8, dimension: 4, samples: [5, 20], test_samples: 10}
+topology: {kind: ring, reach: 2}
+network: {latency: {kind: exponential, mean: 0.5}}
+protocols:
+  gossip: {kind: coordinate_descent, mu: 0.1}
+  barrier:
+    like: gossip
+    schedule: rounds
+  lossy:
+    like: barrier
+    schedule: {kind: rounds, resend_after: never}
+stop: {updates: 6}
+record: {every: 1.0, metrics: [objective, traffic]}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "barrier.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def worlds(scenario, *overrides):
+    experiment = Experiment(load(scenario, overrides=overrides))
+    return {each.protocol: experiment.world(each) for each in experiment.runs()}
+
+
+def test_a_scenario_runs_a_protocol_in_rounds_beside_its_asynchronous_form(scenario, tmp_path):
+    collection = run(scenario, out=tmp_path / "out")
+    manifests = {manifest["protocol"]: manifest for manifest in collection.manifests}
+    assert {manifest["status"] for manifest in manifests.values()} == {"complete"}
+    assert manifests["barrier"]["totals"]["time"] > manifests["gossip"]["totals"]["time"] > 0
+    final = collection.trace.query("metric == 'objective' and statistic == 'value'").groupby("protocol")["value"].last()
+    assert final["barrier"] == final["lossy"] != final["gossip"]
+
+
+def test_what_messages_meet_decides_whether_they_are_repeated(scenario):
+    perfect = worlds(scenario)
+    assert perfect["barrier"].schedule.resend_after is None
+    lossy = worlds(scenario, "network.loss=0.2")
+    assert lossy["barrier"].schedule.resend_after == 1 + 2 * 0.5
+    assert lossy["lossy"].schedule.resend_after is None
+    absent = worlds(scenario, "availability={kind: diurnal, period: 4, online: 0.5}", "network.bandwidth=64")
+    assert absent["barrier"].schedule.resend_after == 1 + 2 * (0.5 + 4 * 8 / 64)
+    patient = worlds(scenario, "network.loss=0.2", "protocols.barrier.schedule={kind: rounds, patience: 3}")
+    assert (patient["barrier"].schedule.resend_after, patient["barrier"].schedule.patience) == (None, 3.0)
+
+
+def test_repeats_finish_with_the_models_of_a_perfect_network(scenario):
+    perfect = worlds(scenario)["barrier"]
+    lossy = worlds(scenario, "network.loss=0.3", "availability={kind: on_off, online: 0.7, mean_down: 2}")["barrier"]
+    history = []
+    for world in (perfect, lossy):
+        found: dict[tuple[int, int], bytes] = {}
+        step = world.step
+        for agent in world.agents:
+            agent.step = lambda agent, step=step, found=found, world=world: (
+                found.__setitem__((agent.tick, agent.index), world.state.agent["model"][agent.index].tobytes()),
+                step(agent),
+            )
+        world.run()
+        history.append({key: model for key, model in found.items() if key[0] < 6})
+    assert len(history[0]) == 6 * 8
+    assert history[0] == history[1]
+
+
+def test_a_stalled_run_says_so_and_keeps_what_was_recorded(scenario, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(Stall, match=r"^barrier: protocol lossy, seed 0: agent \d at time .*: round \d can never begin"):
+        run(scenario, out=out, overrides=("network.loss=0.2", "stop={updates: 40}"))
+    collection = load_all(out)
+    manifests = {manifest["protocol"]: manifest for manifest in collection.manifests}
+    assert [manifests[key]["status"] for key in ("gossip", "barrier", "lossy")] == ["complete", "complete", "stalled"]
+    assert manifests["lossy"]["ended"] == "stalled"
+    assert "can never begin" in manifests["lossy"]["error"]
+    assert np.isfinite(collection.trace.query("protocol == 'lossy'")["value"]).all()
+    with pytest.raises(Stall):
+        run(scenario, out=out, overrides=("network.loss=0.2", "stop={updates: 40}"))
+
+
+def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsys):
+    arguments = ["run", str(scenario), "--set", "network.loss=0.3", "--set", "stop={time: 50}", "--quiet"]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 4
+    complaint = capsys.readouterr().err
+    assert "protocol lossy, seed 0" in complaint
+    assert "can never begin" in complaint
+    assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize(
+    ("schedule", "complaint"),
+    [
+        ("round", r"schedule=round: must be async, rounds, .* or a mapping with kind async, rounds"),
+        ("{kind: round}", r"protocols\.barrier\.schedule\.kind = 'round': unknown kind; did you mean 'rounds'\?"),
+        ("{kind: rounds, resend_after: 2, patience: 2}", "give one of resend_after and patience, not both"),
+        ("{kind: rounds, resend_after: soon}", "resend_after = 'soon': must be a number or never"),
+        ("{kind: rounds, resend_after: 0}", "resend_after = 0: must be greater than 0"),
+        ("{kind: rounds, patience: -1}", "patience = -1: must be greater than 0"),
+        ("{kind: async, patience: 1}", "unknown field 'patience'"),
+    ],
+)
+def test_a_mistake_in_a_schedule_is_told_in_one_sentence(scenario, schedule, complaint):
+    with pytest.raises(InputError, match=complaint) as error:
+        load(scenario, overrides=(f"protocols.barrier.schedule={schedule}",))
+    assert "\n" not in str(error.value)
+
+
+def test_a_schedule_that_does_not_fit_is_told_with_its_line(scenario, tmp_path):
+    overrides = ("availability={kind: always, joins: {share: 0.5, between: [1, 2]}}",)
+    with pytest.raises(InputError, match=r"availability\.joins.* none may join or leave"):
+        run(scenario, out=tmp_path / "out", overrides=overrides)
+
+
+def test_editors_know_the_schedules_of_every_protocol():
+    definitions = scenario_schema()["$defs"]
+    schedules = json.dumps(definitions["CoordinateDescentParameters"]["properties"]["schedule"])
+    assert {"async", "rounds"} <= set(json.loads(schedules)["anyOf"][0]["enum"])
+    assert "RoundsSchedule" in schedules
+    assert {"resend_after", "patience"} <= set(definitions["RoundsSchedule"]["properties"])

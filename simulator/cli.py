@@ -103,8 +103,9 @@ def list_() -> None:
     from ..agents.tasks import TASKS
     from ..protocols import catalog
     from .clocks import CLOCKS
+    from .latency import LATENCIES
     from .loading import opening_comment, shipped
-    from .network import LATENCIES, LOSS_MODELS
+    from .network import LOSS_MODELS
     from .topology import TOPOLOGIES
 
     _section("scenarios", {name: opening_comment(path) for name, path in shipped().items()})

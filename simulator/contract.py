@@ -24,16 +24,8 @@ from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, V
 from ..protocols.privacy.mechanisms import Release
 from .choice import rounds_of
 from .clocks import Poisson
-from .network import (
-    Bernoulli,
-    Constant,
-    Exponential,
-    Gamma,
-    GilbertElliott,
-    Lognormal,
-    NetworkParameters,
-    Uniform,
-)
+from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
+from .network import Bernoulli, GilbertElliott, NetworkParameters
 from .randomness import Draws
 from .setting import Setting, Stop
 from .world import World

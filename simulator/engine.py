@@ -7,7 +7,8 @@ from typing import Any, Literal
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import rounds_of
-from .network import Bernoulli, Gamma
+from .latency import Gamma
+from .network import Bernoulli
 from .setting import Setting
 from .world import World
 

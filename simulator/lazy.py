@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..agents.compiled import compiled
-from .network import delay_of
+from .latency import delay_of
 from .randomness import QUANTUM, Purpose, draw_one
 
 MESSAGE = int(Purpose.MESSAGE)

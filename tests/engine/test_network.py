@@ -7,18 +7,8 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.network import (
-    Bernoulli,
-    Constant,
-    Exponential,
-    Gamma,
-    GilbertElliott,
-    Lognormal,
-    Matrix,
-    Network,
-    NetworkParameters,
-    Uniform,
-)
+from hushnet.simulator.latency import Constant, Exponential, Gamma, Lognormal, Matrix, Uniform
+from hushnet.simulator.network import Bernoulli, GilbertElliott, Network, NetworkParameters
 from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from hypothesis import given, settings
 from hypothesis import strategies as st

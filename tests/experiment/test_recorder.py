@@ -13,7 +13,8 @@ from hushnet.agents.tables import Table
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import small_graph, small_task
-from hushnet.simulator.network import Bernoulli, Exponential, NetworkParameters
+from hushnet.simulator.latency import Exponential
+from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder, quality, size_bins
 from hushnet.simulator.scenario import METRICS

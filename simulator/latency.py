@@ -1,0 +1,228 @@
+"""How long a message takes: distributions of delays, and fixed delays per link.
+
+Each distribution is scaled by its mean, so scaling the mean scales every single delay. Both engines call `delay_of`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+
+from ..agents.compiled import compiled
+from ..agents.errors import FieldError, InputError
+from ..agents.files import number, read_rows
+from ..agents.parameters import Parameters
+
+CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL = range(4)
+Law = tuple[int, float, float]
+"""A delay distribution for `delay_of`: its code and its two parameters."""
+
+
+@compiled
+def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
+    """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller."""
+    if code == CONSTANT:
+        return first
+    if code == UNIFORM:
+        return first + (second - first) * u
+    if code == EXPONENTIAL:
+        return -first * math.log(u)
+    normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+    return first * math.exp(second * normal - 0.5 * second * second)
+
+
+@compiled
+def _delays_of(code, first, second, luck):  # pragma: no cover - compiled
+    out = np.empty(len(luck))
+    for k in range(len(luck)):
+        out[k] = delay_of(code, first, second, luck[k, 0], luck[k, 1])
+    return out
+
+
+class Latency(Parameters, ABC):
+    """A distribution of delays in time units."""
+
+    @property
+    @abstractmethod
+    def law(self) -> Law | None:
+        """The distribution for `delay_of`, if it has one."""
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
+        assert self.law is not None
+        return _delays_of(*self.law, luck)
+
+    @property
+    @abstractmethod
+    def average(self) -> float:
+        """Mean delay in time units."""
+
+
+class Constant(Latency):
+    """The same delay for every message."""
+
+    kind: Literal["constant"]
+    value: float = Field(ge=0)
+    """Delay in time units."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.value
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return CONSTANT, self.value, 0.0
+
+
+class Uniform(Latency):
+    """Uniform delays between two bounds."""
+
+    kind: Literal["uniform"]
+    low: float = Field(default=0.0, ge=0)
+    """Shortest delay in time units."""
+    high: float = Field(ge=0)
+    """Longest delay in time units."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.low > self.high:
+            raise FieldError(f"must not exceed high, {self.high}", "low")
+        return self
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return (self.low + self.high) / 2
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return UNIFORM, self.low, self.high
+
+
+class Exponential(Latency):
+    """Exponential delays."""
+
+    kind: Literal["exponential"]
+    mean: float = Field(ge=0)
+    """Mean delay in time units."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return EXPONENTIAL, self.mean, 0.0
+
+
+class Lognormal(Latency):
+    """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
+
+    kind: Literal["lognormal"]
+    mean: float = Field(ge=0)
+    """Arithmetic mean of the delay in time units."""
+    sigma: float = Field(default=0.5, gt=0)
+    """Standard deviation of the delay's logarithm."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return LOGNORMAL, self.mean, self.sigma
+
+
+class Gamma(Latency):
+    """Gamma delays: the sum of ``shape`` exponential hops."""
+
+    kind: Literal["gamma"]
+    mean: float = Field(ge=0)
+    """Mean delay in time units."""
+    shape: float = Field(default=2.0, gt=0)
+    """Shape parameter; the variance is mean^2 / shape."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> None:
+        """See `Latency.law`; the inverse of the incomplete gamma function is not compiled."""
+        return None
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Latency.delays`; by inversion."""
+        from scipy.special import gammaincinv
+
+        return self.mean / self.shape * gammaincinv(self.shape, luck[:, 0])
+
+
+class Matrix(Parameters):
+    """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
+
+    kind: Literal["matrix"]
+    path: str
+    """CSV file with a header line and the columns sender, receiver, delay (time units)."""
+    default: float | None = Field(default=None, ge=0)
+    """Delay of a link that the file does not list; without it, every link must be listed."""
+
+    def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
+        """The delays by (sender, receiver) index."""
+        where = ("network", "latency", "path")
+        position = {str(name): index for index, name in enumerate(ids)}
+        delays: dict[tuple[int, int], float] = {}
+        for line, row in read_rows((base or Path()) / self.path, ("sender", "receiver", "delay"), where):
+            for name in (row["sender"], row["receiver"]):
+                if name not in position:
+                    raise InputError(f"{line}: {name!r} is not the id of an agent of this task", field=where)
+            delay = number(row["delay"], line, "delay", where)
+            if delay < 0:
+                raise InputError(f"{line}: delay {delay} must be at least 0", field=where)
+            link = position[row["sender"]], position[row["receiver"]]
+            if link in delays:
+                raise InputError(
+                    f"{line}: the link from {row['sender']!r} to {row['receiver']!r} is listed twice", field=where
+                )
+            delays[link] = delay
+        return delays
+
+
+def shorthand(kind: str, field: str) -> BeforeValidator:
+    """A bare number stands for the simplest kind."""
+
+    def expand(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"kind": kind, field: value}
+        return value
+
+    return BeforeValidator(expand)
+
+
+LATENCIES: dict[str, type[Parameters]] = {
+    "constant": Constant,
+    "uniform": Uniform,
+    "exponential": Exponential,
+    "lognormal": Lognormal,
+    "gamma": Gamma,
+    "matrix": Matrix,
+}
+LatencyParameters = Annotated[
+    Annotated[Constant | Uniform | Exponential | Lognormal | Gamma | Matrix, Field(discriminator="kind")],
+    shorthand("constant", "value"),
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,8 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
     for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
         console.print(line, highlight=False, soft_wrap=True)
+    for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):
+        console.print(line, highlight=False, soft_wrap=True)
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
     for text in warnings:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
@@ -104,3 +106,12 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         if path.suffix == ".png":
             console.print(f"figure: {path}", highlight=False, soft_wrap=True)
     console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
+
+
+def source_line(task: Mapping[str, Any]) -> str | None:
+    """Where a task's data come from and their checksum; None if they were not read from a file with one."""
+    notes = task["notes"]
+    if "md5" not in notes:
+        return None
+    known = "as published" if notes["as_published"] else "not the published file"
+    return f"data: {notes['source']}, md5 {notes['md5']} ({known})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -322,3 +323,15 @@ def test_a_graph_made_from_private_profiles_is_assumed_public_and_another_is_not
     assert stated[1]["assumed_public"] == ["graph and weights (similarity of the agents' target models)"]
     assert stated[1]["verified"] == float("inf")
     assert stated[1]["flagged"]
+
+
+def test_the_checksum_of_a_file_of_ratings_is_shown(tmp_path, capsys):
+    lines = [f"{user}\t{item}\t{1 + (user * item) % 5}\t0" for user in range(1, 9) for item in range(1, 9)]
+    (tmp_path / "u.data").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ratings.yaml").write_text(
+        "schema: 1\nscenario: ratings\ntask: {kind: movielens, path: u.data, features: 2}\ntopology: {kind: ring}\n"
+        "protocols: {local: {kind: local}}\nstop: {time: 1}\n"
+    )
+    checksum = hashlib.md5((tmp_path / "u.data").read_bytes()).hexdigest()
+    assert main(["run", str(tmp_path / "ratings.yaml"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert f"md5 {checksum} (not the published file)" in capsys.readouterr().out

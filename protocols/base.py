@@ -32,7 +32,7 @@ from ..agents.inbox import Message
 from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
-from .kernel import Kernel
+from .kernel import NO_LAW, Kernel, rank_of
 from .privacy.budget import Privacy
 from .schedule import ScheduleParameters, expanded
 from .view import Layout, MessageKind, Out, Problem, Sent, View
@@ -115,6 +115,11 @@ class Protocol(ABC):
         """Compute public constants, once, before `layout`."""
         return
 
+    @classmethod
+    def traits_for(cls, parameters: Any) -> Traits:
+        """How the engine has to run the protocol with these parameters; override it where a parameter decides."""
+        return cls.traits
+
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone."""
         return shard
@@ -136,8 +141,11 @@ class Protocol(ABC):
         return
 
     def partner(self, view: View) -> int:
-        """Which neighbour (its rank in `View.neighbours`) a pairwise session calls; uniform by default."""
-        return int(view.stream("partner").integers(len(view.neighbours)))
+        """Which neighbour (its rank in `View.neighbours`) a pairwise session calls; uniform by default.
+
+        What `View.partner_luck` picks by a law of the protocol's own is `rank_of`.
+        """
+        return rank_of(view.partner_luck(), len(view.neighbours), NO_LAW)
 
     def offer(self, view: View, partner: int, out: Out) -> None:
         """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it.

@@ -9,6 +9,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from ..agents.compiled import compiled
+
 REALS, WHOLES = 8, 4
 """Arrays of real and of whole numbers that a compiled step gets, beside what it has heard."""
 
@@ -32,6 +34,38 @@ The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbour
 with the newest vector heard there, or -1. What was never heard counts as the agent's own block if ``own``, and as zeros
 otherwise. The step writes what it broadcasts into ``message``, and its state through ``reals``.
 """
+
+
+NO_LAW = np.empty(0)
+"""Stands for the uniform law of partners."""
+
+
+@compiled
+def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
+    """The partner that a draw picks.
+
+    Parameters
+    ----------
+    luck : float
+        In (0, 1), see `hushnet.protocols.view.View.partner_luck`.
+    degree : int
+        Number of neighbours, > 0.
+    law : (degree,) float64
+        Weights > 0 of the neighbours; empty for the uniform law (`NO_LAW`).
+
+    Examples
+    --------
+    >>> rank_of(0.5, 3, NO_LAW), rank_of(0.5, 3, np.array([0.1, 0.1, 0.8]))
+    (1, 2)
+    """
+    if len(law) == 0:
+        return min(int(luck * degree), degree - 1)
+    rest = luck * law.sum()
+    for rank in range(degree - 1):
+        rest -= law[rank]
+        if rest < 0.0:
+            return rank
+    return degree - 1
 
 
 @dataclass(frozen=True)

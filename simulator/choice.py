@@ -23,7 +23,7 @@ def choose(world: World) -> Schedule:
     InputError
         If the protocol cannot run as the scenario asks, or is of a kind that this engine does not run.
     """
-    traits, parameters = world.protocol.traits, world.protocol.parameters
+    traits, parameters = world.traits, world.protocol.parameters
     rounds = rounds_of(traits, parameters)
     if rounds is not None:
         return Rounds(world, rounds)

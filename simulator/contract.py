@@ -26,7 +26,7 @@ from .choice import rounds_of
 from .clocks import Poisson
 from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from .network import Bernoulli, GilbertElliott, NetworkParameters
-from .randomness import Draws
+from .randomness import Draws, Purpose
 from .setting import Setting, Stop
 from .world import World
 
@@ -109,6 +109,7 @@ class Bench:
     def __init__(self, protocol: type[Protocol], parameters: ProtocolParameters, *, seed: int = SEED) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
         self.protocol = protocol(parameters, Problem(self.task, self.graph))
+        self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
@@ -123,6 +124,7 @@ class Bench:
                 self.inbox,
                 data=self.data[i],
                 stream=lambda purpose, agent, tick: draws.generator(purpose, tick, agent),
+                partner_luck=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
             )
             for i in range(AGENTS)
         ]
@@ -169,7 +171,7 @@ class Bench:
 
             return call
 
-        if self.protocol.traits.exchange == "pairwise":
+        if self.traits.exchange == "pairwise":
             vector = np.linspace(-1, 1, self._width("reply", agent))
             request = np.linspace(-1, 1, self._width("request", agent))
             yield "offer", run(lambda out: self.protocol.offer(view, 0, out))
@@ -177,7 +179,7 @@ class Bench:
             yield "finish", run(lambda out: self.protocol.finish(view, 0, vector))
             return
         yield "wake", run(lambda out: self.protocol.wake(view, out))
-        if self.protocol.traits.trigger == "message" and view.messages:
+        if self.traits.trigger == "message" and view.messages:
             yield "receive", run(lambda out: self.protocol.receive(view, view.messages[0], out))
 
     def _width(self, kind: str, agent: int) -> int:
@@ -311,7 +313,7 @@ def check_networks(protocol: type[Protocol], parameters: ProtocolParameters) -> 
             kind="always", joins=Window(share=0.5, between=[1.0, 3.0]), leaves=Window(share=0.5, between=[3.0, 6.0])
         ),
     ]
-    if rounds_of(protocol.traits, parameters) is not None:
+    if rounds_of(protocol.traits_for(parameters), parameters) is not None:
         churn = [kind for kind in churn if kind.joins is None and kind.leaves is None]
     for latency, loss, availability in itertools.product(latencies, losses, churn):
         for start in ("known", "own", "zero"):

@@ -17,7 +17,7 @@ Engine = Literal["auto", "fast", "reference"]
 
 def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
     """Why the fast engine cannot run this; None if it can."""
-    traits, network = protocol_class.traits, setting.network
+    traits, network = protocol_class.traits_for(parameters), setting.network
     if rounds_of(traits, parameters) is not None:
         return "the protocol runs in rounds"
     if traits.exchange == "pairwise":

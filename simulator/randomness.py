@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     AVAILABILITY = 6
     JOIN = 7
     LEAVE = 8
+    PARTNER = 9
 
 
 @compiled

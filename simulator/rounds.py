@@ -162,7 +162,7 @@ class Rounds(Schedule):
                 # A repeat may have left after a message of the next round: here the round decides what is newer.
                 order = max(message.order, int(world.inbox.order[message.kind][slot]) + 1)
                 world.inbox.put(replace(message, order=order))
-                if world.protocol.traits.inbox == "every":
+                if world.traits.inbox == "every":
                     world.inbox.pending[agent.index].append(message)
 
     def send(self, agent: Agent, out: Out) -> None:

@@ -67,7 +67,7 @@ class Asynchronous(Schedule):
     def react(self, message: Message) -> None:
         """See `Schedule.react`: keep every message, or let the protocol react, where its traits ask for it."""
         world, agent = self.world, self.world.agents[message.receiver]
-        if world.protocol.traits.inbox == "every":
+        if world.traits.inbox == "every":
             world.inbox.pending[message.receiver].append(message)
-        if world.protocol.traits.trigger == "message" and not agent.silent:
+        if world.traits.trigger == "message" and not agent.silent:
             world.receive(agent, message)

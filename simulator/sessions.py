@@ -117,8 +117,8 @@ class Sessions(Schedule):
 
     def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
         super().__init__(world)
-        protocol, name = world.protocol, type(world.protocol).__name__
-        if protocol.traits.trigger != "wake" or protocol.traits.inbox != "latest":
+        name = type(world.protocol).__name__
+        if world.traits.trigger != "wake" or world.traits.inbox != "latest":
             raise ValueError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
         if not {REQUEST, REPLY} <= world.layout.messages.keys() or REFUSAL in world.layout.messages:
             kinds = ", ".join(world.layout.messages) or "none"
@@ -126,7 +126,7 @@ class Sessions(Schedule):
                 f"{name} exchanges pairwise, so its message kinds must include 'request' and 'reply' and "
                 f"must not include 'refusal'; they are: {kinds}"
             )
-        unanswered = protocol.traits.unanswered or ("repeat" if world.layout.edge else "give_up")
+        unanswered = world.traits.unanswered or ("repeat" if world.layout.edge else "give_up")
         self.repeats = unanswered == "repeat"
         self.patience = max(QUANTUM, quantise(self._patience(parameters)))
         self.graph = world.setting.graph

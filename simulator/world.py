@@ -86,7 +86,8 @@ class World:
         self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
-        in_rounds = rounds_of(protocol_class.traits, parameters) is not None
+        self.traits = protocol_class.traits_for(parameters)
+        in_rounds = rounds_of(self.traits, parameters) is not None
         self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle(in_rounds=in_rounds)))
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
@@ -188,11 +189,15 @@ class World:
             self.inbox,
             data=self.protocol.local_data(index, self.setting.task.train.shard(index)),
             stream=self._stream,
+            partner_luck=self._partner_luck,
             unheard=unheard,
         )
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]), self.agents[agent].reactions)
+
+    def _partner_luck(self, agent: int, tick: int) -> float:
+        return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
 
     def _oracle(self, *, in_rounds: bool) -> Callable[[int], NDArray[np.int64]] | None:
         """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
@@ -282,7 +287,7 @@ class World:
         if self.observer:
             self.observer.woke(self, agent)
         view, out = self.open(agent)
-        if self.protocol.traits.inbox == "every":
+        if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
         self.protocol.wake(view, out)
         agent.silent = out.silent

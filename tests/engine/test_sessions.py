@@ -12,7 +12,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Traits
 from hushnet.simulator.contract import small_task
-from hushnet.simulator.randomness import Draws
+from hushnet.simulator.randomness import Draws, Purpose
 from hushnet.simulator.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -108,7 +108,7 @@ def test_without_delay_and_loss_sessions_are_the_sequential_loop_bit_for_bit(dat
     steps = []
     for now, agent, tick in sorted(wakes):
         if len(graph.neighbours(agent)):
-            rank = draws.generator("partner", tick + 1, agent, 0).integers(len(graph.neighbours(agent)))
+            rank = int(draws.uniform(Purpose.PARTNER, agent, 0, tick) * len(graph.neighbours(agent)))
             other = graph.neighbours(agent)[rank]
             got = (models[agent] - models[other]) / 2
             models[other] += got

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 from ..agents.errors import InputError
@@ -62,6 +63,28 @@ def build_world(
         world = World(setting, protocol_class, parameters, **kwargs)
         world.engine = "reference, as asked" if engine == "reference" else f"reference, because {why}"
         return world
-    from .fast import FastWorld
+    return fast_world(setting, protocol_class, parameters, **kwargs)
 
-    return FastWorld(setting, protocol_class, parameters, **kwargs)
+
+def fast_world(
+    setting: Setting,
+    protocol_class: type[Protocol],
+    parameters: ProtocolParameters,
+    *,
+    compiled: bool = True,
+    **kwargs: Any,
+) -> World:
+    """A world on the fast engine, which must be able to run it (see `declined`).
+
+    Parameters
+    ----------
+    setting, protocol_class, parameters
+        As of `World`.
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+    **kwargs
+        Further arguments of `World`.
+    """
+    from .broadcasts import Broadcasts
+
+    return World(setting, protocol_class, parameters, drive=partial(Broadcasts, compiled=compiled), **kwargs)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import simpy
 from numpy.typing import NDArray
 
 from ..agents.agent import Agent
@@ -17,9 +16,14 @@ from ..agents.inbox import Inbox
 from ..protocols.base import Layout, Sent
 from ..protocols.privacy.ledger import Ledger
 from . import lazy
+from .clocks import PeriodicClock, PoissonClock, RecordedClock
 from .lazy import Mail
 from .network import Bernoulli, Network
 from .post import Post
+from .windows import PERIODIC, POISSON, RECORDED
+
+if TYPE_CHECKING:
+    from .world import World
 
 MIRRORED = {
     "sent": (lazy.SENT, lazy.SENT_BYTES),
@@ -70,12 +74,13 @@ class LazyInbox(Inbox):
         self._values = blocks
 
 
+@final
 class LazyPost(Post):
     """Everything between ``out.send`` and an inbox, delivered when the receiver looks.
 
     Parameters
     ----------
-    env, graph, layout, network, ledger, agents
+    graph, layout, network, ledger, agents
         As of `Post`.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
@@ -90,7 +95,6 @@ class LazyPost(Post):
 
     def __init__(
         self,
-        env: simpy.Environment,
         graph: Graph,
         layout: Layout,
         network: Network,
@@ -99,19 +103,8 @@ class LazyPost(Post):
         *,
         now: Callable[[], float],
     ) -> None:
-        super().__init__(
-            env,
-            graph,
-            layout,
-            network,
-            ledger,
-            agents,
-            deliver=lambda _: False,
-            on_sent=lambda *_: None,
-            on_arrived=lambda *_: None,
-        )
+        super().__init__(graph, layout, network, ledger, agents, LazyInbox(graph, layout))
         self._current = now
-        self.inbox = LazyInbox(graph, layout)
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self.mail = self._make_mail()
 
@@ -185,6 +178,29 @@ class LazyPost(Post):
         mail.counts[lazy.FREE_ROWS], mail.counts[lazy.FREE_NODES] = rows, nodes
         return mail
 
+    def set_limits(self, world: World, *, compiled: bool) -> None:
+        """Let compiled windows know the clocks of a run, its limits and record instants."""
+        mail, stop, clock = self.mail, world.setting.stop, world.clock
+        mail.rules[5] = float(not compiled)
+        mail.rules[6] = math.inf if stop.activations is None else stop.activations
+        mail.rules[7] = math.inf if stop.vectors is None else stop.vectors
+        mail.rules[8] = -1.0 if stop.updates is None else stop.updates
+        record = world.record_activations if world.recorder and world.record_activations else 0
+        mail.clock[3] = 1 if world.observer and compiled else record
+        mail.clock[4] = float(stop.time is not None)
+        if isinstance(clock, RecordedClock):
+            mail.clock[0] = RECORDED
+            times = [np.array(own, dtype=np.float64) for own in clock.times]
+            offsets = np.cumsum([0, *(len(own) for own in times)])
+            self.mail = mail._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
+        elif isinstance(clock, PeriodicClock):
+            mail.clock[:3] = PERIODIC, clock.jitter, clock.random_phase
+            mail.means[:] = clock.means
+        else:
+            assert isinstance(clock, PoissonClock)
+            mail.clock[0] = POISSON
+            mail.means[:] = clock.means
+
     def make_room(self, rows: int, nodes: int) -> None:
         """See to it that so many versions and copies under way fit in."""
         mail, counts = self.mail, self.mail.counts
@@ -233,7 +249,7 @@ class LazyPost(Post):
         """See `Post.exchange_start`; one broadcast before anything else was sent is told to all neighbours at once."""
         last = self._last_sent[agent.index]
         if joining or [to for _, to in last] != [None]:
-            super().exchange_start(agent, joining=joining)
+            self._exchange_each(agent, joining=joining)
             return
         ((kind, _), (sent, sent_at, tick)) = next(iter(last.items()))
         slots = self.graph.edges_of(agent.index)
@@ -247,8 +263,7 @@ class LazyPost(Post):
             self.traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
-        for kind, (sent, sent_at, tick) in meant.items():
+        for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
             place = self._ranks[kind] * len(self.graph.heads) + slot
             lazy.take_in(self.mail, place, receiver, self.now, lazy.EVER)
             row = int(self.mail.latest[sender])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import final
 
 import numpy as np
 import simpy
@@ -20,59 +22,67 @@ NOTHING = np.empty(0)
 NOTHING.flags.writeable = False
 
 
-class Post:
+class Post(ABC):
     """Everything between ``out.send`` and an inbox.
 
     Parameters
     ----------
-    env : simpy.Environment
     graph : Graph
     layout : Layout
     network : Network
     ledger : Ledger
     agents : sequence of Agent
-    deliver : callable
-        ``deliver(message)`` takes in an arrival whose receiver is up, and says whether it was the newest.
-    on_sent : callable
-        ``on_sent(message, delay, lost)`` for every copy on a link.
-    on_arrived : callable
-        ``on_arrived(message, up, newest)`` for every arrival, after it was delivered and counted.
+    inbox : Inbox
 
     Attributes
     ----------
-    inbox : Inbox
     traffic : Traffic
     """
 
     def __init__(
         self,
-        env: simpy.Environment,
         graph: Graph,
         layout: Layout,
         network: Network,
         ledger: Ledger,
         agents: Sequence[Agent],
-        *,
-        deliver: Callable[[Message], bool],
-        on_sent: Callable[[Message, float, bool], None],
-        on_arrived: Callable[[Message, bool, bool], None],
+        inbox: Inbox,
     ) -> None:
         if len(layout.messages) >= KINDS:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
-        self.env, self.graph, self.layout, self.network, self.ledger = env, graph, layout, network, ledger
-        self.agents, self.deliver, self.on_sent, self.on_arrived = agents, deliver, on_sent, on_arrived
-        self.inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
+        self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
+        self.agents, self.inbox = agents, inbox
         self.traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
-        self._order = 0
         self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
             {} for _ in range(graph.agents)
         ]
 
     @property
+    @abstractmethod
     def now(self) -> float:
         """Time of the step that is being made."""
-        return self.env.now
+
+    @abstractmethod
+    def _copies(
+        self,
+        agent: Agent,
+        kind: str,
+        vector: NDArray[np.float64],
+        edges: NDArray[np.int64],
+        vectors: int,
+        tick: int,
+        leg: int,
+    ) -> list[float]:
+        """Send one copy over each of some directed edges; when they arrive, infinite where they are lost."""
+
+    @abstractmethod
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        """Tell a receiver, reliably and at once, what a sender has sent last."""
+
+    @abstractmethod
+    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably."""
 
     def send(self, agent: Agent, out: Out) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
@@ -92,8 +102,8 @@ class Post:
         last.pop((sent.kind, sent.to), None)
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
-    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
-        """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably."""
+    def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
+        """`exchange_start`, neighbour by neighbour."""
         slots = self.graph.edges_of(agent.index)
         for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
             if self.agents[neighbour].present:
@@ -101,13 +111,9 @@ class Post:
                 if joining:
                     self._tell(neighbour, agent.index, slot)
 
-    def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        meant = {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
-        for kind, (sent, sent_at, tick) in meant.items():
-            self.ledger.commit(sent.release, sent.vector)
-            size = self.network.size(len(sent.vector))
-            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
-            self.traffic.start_vectors += self.layout.messages[kind].vectors
+    def _meant(self, sender: int, receiver: int) -> dict[str, tuple[Sent, float, int]]:
+        """By kind, the last that a sender has sent to a receiver or to all, with the time and tick of sending."""
+        return {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
 
     def transmit(self, agent: Agent, edge: int, sent: Sent, *, tick: int, attempt: int) -> float:
         """Send one copy over one directed edge with its own place in the random draws: requests, replies, repeats.
@@ -145,6 +151,58 @@ class Post:
             part = edges[[a == attempt for a in attempts]]
             self._copies(agent, sent.kind, sent.vector, part, vectors, agent.tick, attempt * KINDS + rank)
 
+
+@final
+class EventPost(Post):
+    """The post with a SimPy event for every copy under way.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    graph, layout, network, ledger, agents
+        As of `Post`.
+    deliver : callable
+        ``deliver(message)`` takes in an arrival whose receiver is up, and says whether it was the newest.
+    on_sent : callable
+        ``on_sent(message, delay, lost)`` for every copy on a link.
+    on_arrived : callable
+        ``on_arrived(message, up, newest)`` for every arrival, after it was delivered and counted.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        graph: Graph,
+        layout: Layout,
+        network: Network,
+        ledger: Ledger,
+        agents: Sequence[Agent],
+        *,
+        deliver: Callable[[Message], bool],
+        on_sent: Callable[[Message, float, bool], None],
+        on_arrived: Callable[[Message, bool, bool], None],
+    ) -> None:
+        inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
+        super().__init__(graph, layout, network, ledger, agents, inbox)
+        self.env, self.deliver, self.on_sent, self.on_arrived = env, deliver, on_sent, on_arrived
+        self._order = 0
+
+    @property
+    def now(self) -> float:
+        """See `Post.now`."""
+        return self.env.now
+
+    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """See `Post.exchange_start`."""
+        self._exchange_each(agent, joining=joining)
+
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
+            self.ledger.commit(sent.release, sent.vector)
+            size = self.network.size(len(sent.vector))
+            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
+            self.traffic.start_vectors += self.layout.messages[kind].vectors
+
     def _copies(
         self,
         agent: Agent,
@@ -155,7 +213,6 @@ class Post:
         tick: int,
         leg: int,
     ) -> list[float]:
-        """Send one copy over each of some directed edges; when they arrive, infinite where they are lost."""
         receivers, now = self.graph.heads[edges], self.now
         size = self.network.size(len(vector))
         self.traffic.send(len(edges), vectors, size)

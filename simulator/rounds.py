@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import simpy
 
@@ -41,7 +41,7 @@ from ..protocols.base import Out, Sent
 from ..protocols.schedule import RoundsSchedule
 from .parcels import Line, Parcel
 from .randomness import QUANTUM, quantise
-from .schedules import Schedule
+from .schedules import EventDriven
 
 if TYPE_CHECKING:
     from .world import World
@@ -52,7 +52,8 @@ ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
 
 
-class Rounds(Schedule):
+@final
+class Rounds(EventDriven):
     """Every agent steps once it has heard a whole round from its neighbours.
 
     Parameters
@@ -101,7 +102,7 @@ class Rounds(Schedule):
             return _duration(parameters.resend_after)
         if network.lossless and setting.availability.kind == "always":
             return None
-        widest = max((len(vector) for block in self.world.inbox.values.values() for vector in block), default=0)
+        widest = max((len(vector) for block in self.post.inbox.values.values() for vector in block), default=0)
         return _duration(1 + 2 * network.mean_delay(network.size(widest)))
 
     def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
@@ -235,7 +236,7 @@ class Rounds(Schedule):
                 world.check_vectors()
 
     def deliver(self, message: Message) -> bool:
-        """See `Schedule.deliver`; an acknowledgement or a copy that repeats what is known is not the newest."""
+        """See `EventDriven.deliver`; an acknowledgement or a copy that repeats what is known is not the newest."""
         if not message.kind.startswith(ACKNOWLEDGEMENT):
             return self.lines[message.edge].take(message)
         key = message.edge, message.tick, message.kind.removeprefix(ACKNOWLEDGEMENT)
@@ -244,7 +245,7 @@ class Rounds(Schedule):
         return news
 
     def react(self, message: Message) -> None:
-        """See `Schedule.react`: acknowledge, and open the barrier if this was what it waited for."""
+        """See `EventDriven.react`: acknowledge, and open the barrier if this was what it waited for."""
         agent = self.world.agents[message.receiver]
         if not message.kind.startswith(ACKNOWLEDGEMENT):
             if self.resend_after is not None:
@@ -261,7 +262,7 @@ class Rounds(Schedule):
         self.world.post.signal(agent, message.edge, ACKNOWLEDGEMENT + message.kind, tick=message.tick, attempt=attempt)
 
     def miss(self, message: Message) -> None:
-        """See `Schedule.miss`: it may have been the last hope."""
+        """See `EventDriven.miss`: it may have been the last hope."""
         self._check_stall()
 
     def turn(self, agent: Agent) -> None:

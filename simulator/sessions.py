@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import simpy
@@ -42,7 +42,7 @@ from ..agents.inbox import Message
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import ExchangeSchedule
 from .randomness import QUANTUM, quantise
-from .schedules import Schedule
+from .schedules import EventDriven
 
 if TYPE_CHECKING:
     from .world import World
@@ -96,7 +96,8 @@ class Session:
     watch: simpy.Process | None = None
 
 
-class Sessions(Schedule):
+@final
+class Sessions(EventDriven):
     """Every agent calls a neighbour when its own clock wakes it.
 
     Parameters
@@ -189,7 +190,7 @@ class Sessions(Schedule):
             self._open(Session(agent, callee, edge, int(self.graph.reverse[edge]), agent.tick, request, self._event()))
 
     def deliver(self, message: Message) -> bool:
-        """See `Schedule.deliver`: only a request to accept and a reply that finishes a session reach the inbox."""
+        """See `EventDriven.deliver`: only a request to accept and a reply that finishes a session reach the inbox."""
         session = self._session(message)
         if session is None or message.kind == REFUSAL:
             return session is not None
@@ -198,7 +199,7 @@ class Sessions(Schedule):
         return self.world.inbox.put(message)
 
     def react(self, message: Message) -> None:
-        """See `Schedule.react`: accept, answer again, finish, or ignore what comes too late."""
+        """See `EventDriven.react`: accept, answer again, finish, or ignore what comes too late."""
         session = self._session(message)
         if session is None:
             return

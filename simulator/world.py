@@ -1,7 +1,8 @@
 """One run: builds agents, protocol, ledger, network and post, and drives them with SimPy.
 
-This is the reference engine: one SimPy event per wake-up and per message in flight, in plain Python, for reading and
-tracing. Equal times are ordered: arrivals, availability, wake-ups by agent, recorder.
+How steps are started and messages delivered is up to the world's schedule: with a SimPy event for every wake-up and
+message (`hushnet.simulator.schedules.EventDriven`), or without (`hushnet.simulator.fast.Windowed`). Equal times are
+ordered: arrivals, availability, wake-ups by agent, recorder.
 """
 
 from __future__ import annotations
@@ -24,13 +25,11 @@ from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ..protocols.privacy.ledger import Ledger
 from .choice import choose, rounds_of
 from .clocks import wake_up_ranks
+from .finish import TIME_UP, Finish
 from .network import Network
-from .post import Post
 from .randomness import Purpose, quantise, stable_ids
+from .schedules import Schedule
 from .setting import Setting
-
-TIME_UP = "the time was up"
-"""Why a run ended that was to last so long."""
 
 
 class Recorder(Structural):
@@ -65,6 +64,17 @@ class World:
         Record instants: every so much time, or every so many activations.
     recorder : Recorder, optional
     observer : Observer, optional
+    drive : callable
+        Makes the schedule of the world, and with it its post; an event for everything by default.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    engine : str
+        Which engine runs, and why.
+    activations : int
+        Steps of all agents so far.
+    finish : Finish
     """
 
     def __init__(
@@ -77,6 +87,7 @@ class World:
         activations: int | None = None,
         recorder: Recorder | None = None,
         observer: Observer | None = None,
+        drive: Callable[[World], Schedule] = choose,
     ) -> None:
         self.setting, self.recorder, self.observer = setting, recorder, observer
         self.record_time, self.record_activations = every, activations
@@ -100,21 +111,24 @@ class World:
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
         )
-        self.engine = "reference"
         self.activations = 0
-        self.ended = ""
-        self._stopped = self.env.event()
+        self.finish = Finish(self.env, setting.stop, graph.agents)
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
-        self._active = self._short = graph.agents
-        self.post = self._make_post()
+        self.schedule = drive(self)
+        self.engine = self.schedule.engine
+        self.post = self.schedule.post
         self.inbox, self.traffic = self.post.inbox, self.post.traffic
-        self.schedule = choose(self)
         self.views = [self._view(i) for i in range(graph.agents)]
 
     @property
     def now(self) -> float:
         """Time in expected wake-ups of a rate-1 agent."""
-        return self.env.now
+        return self.schedule.now
+
+    @property
+    def ended(self) -> str:
+        """Why the run is over; empty until then."""
+        return self.finish.why
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
@@ -142,41 +156,24 @@ class World:
             for agent in self.agents:
                 if agent.present:
                     self._exchange_start(agent, joining=False)
-            self._begin(joins, leaves, timelines)
+            self.schedule.begin(joins, leaves, timelines)
             self.env.process(self._record())
             if self.setting.stop.time is not None:
                 end = At(self.env, quantise(self.setting.stop.time), LAST)
-                end.callbacks.append(lambda _: self._stop(TIME_UP))  # type: ignore[union-attr]
-            self._check_finished()
+                end.callbacks.append(lambda _: self.finish.end(TIME_UP))  # type: ignore[union-attr]
+            self.finish.check()
             try:
-                self.env.run(until=self._stopped)
+                self.env.run(until=self.finish.stopped)
+                self._sample(final=True)
             except HushnetError as error:
                 # SimPy re-raises a copy that has lost its fields; the original is its cause.
                 raise error.__cause__ if isinstance(error.__cause__, HushnetError) else error from None
-            self._sample(final=True)
-
-    def _make_post(self) -> Post:
-        return Post(
-            self.env,
-            self.setting.graph,
-            self.layout,
-            self.network,
-            self.ledger,
-            self.agents,
-            deliver=lambda message: self.schedule.deliver(message),
-            on_sent=self._sent,
-            on_arrived=self._arrived,
-        )
-
-    def _begin(self, joins: list[float], leaves: list[float], timelines: list[Timeline]) -> None:
-        """Start the processes of all agents."""
-        for agent, join, leave, timeline in zip(self.agents, joins, leaves, timelines, strict=True):
-            agent.up = next(timeline)[1]
-            self.env.process(self._availability(agent, timeline))
-            self.env.process(self._life(agent, join, leave))
+            finally:
+                self.schedule.settle(final=True)
 
     def _sample(self, *, final: bool) -> None:
         if self.recorder:
+            self.schedule.settle(final=final)
             self.recorder.sample(self, final=final)
 
     def _view(self, index: int) -> View:
@@ -229,17 +226,8 @@ class World:
         )
         return joins, leaves, timelines
 
-    def _availability(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
-        for time, up in timeline:
-            yield At(self.env, time, AVAILABILITY)
-            agent.up = up
-            self.schedule.turn(agent)
-        if not agent.up:
-            agent.gone = agent.silent = True
-            self.schedule.turn(agent)
-
-    def _life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
-        """An agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
+    def life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
+        """The process of an agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
         clock = self.env.process(self.schedule.run(agent))
         if join > 0:
             yield At(self.env, join, AVAILABILITY)
@@ -253,10 +241,7 @@ class World:
             yield clock | gone
         else:
             yield clock
-        self._active -= 1
-        if self.setting.stop.updates is not None and agent.updates < self.setting.stop.updates:
-            self._short -= 1
-        self._check_finished()
+        self.finish.retire(agent.updates)
 
     def _leave(self, agent: Agent) -> None:
         agent.present = False
@@ -271,6 +256,7 @@ class World:
         self.check_finite(agent)
         for sent in out.sent:
             self.post.remember(agent, sent, -1)
+        self.schedule.started(agent)
 
     def _exchange_start(self, agent: Agent, *, joining: bool) -> None:
         if self.setting.network.start == "known":
@@ -296,18 +282,6 @@ class World:
             return
         self.schedule.send(agent, out)
         self.count(agent)
-
-    def _sent(self, message: Message, delay: float, lost: bool) -> None:
-        if self.observer:
-            self.observer.sent(self, message, delay, lost)
-
-    def _arrived(self, message: Message, up: bool, newest: bool) -> None:
-        if self.observer:
-            self.observer.arrived(self, message, up, newest)
-        if up:
-            self.schedule.react(message)
-        else:
-            self.schedule.miss(message)
 
     def receive(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
@@ -337,35 +311,19 @@ class World:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
         self.activations += 1
-        self._check_limits(agent)
+        self.check_limits(agent)
 
-    def _check_limits(self, agent: Agent) -> None:
-        stop = self.setting.stop
+    def check_limits(self, agent: Agent) -> None:
+        """Record, and end the run, where the steps made so far ask for it."""
         if self.record_activations and self.activations % self.record_activations == 0:
             self._sample(final=False)
-        if stop.activations is not None and self.activations >= stop.activations:
-            self._stop("the activations were reached")
+        self.finish.check_activations(self.activations)
         self.check_vectors()
-        if stop.updates is not None and agent.updates == stop.updates:
-            self._short -= 1
-            self._check_finished()
+        self.finish.check_updates(agent.updates)
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        if self.setting.stop.vectors is not None and self.traffic.vectors >= self.setting.stop.vectors:
-            self._stop("the vectors were sent")
-
-    def _check_finished(self) -> None:
-        """End once everybody has made the updates asked for or, without a time to run to, can never step again."""
-        if self.setting.stop.updates is not None and self._short == 0:
-            self._stop("every agent has made its updates")
-        if self.setting.stop.time is None and self._active == 0:
-            self._stop("every agent has finished")
-
-    def _stop(self, reason: str) -> None:
-        if not self._stopped.triggered:
-            self.ended = reason
-            self._stopped.succeed()
+        self.finish.check_vectors(self.traffic.vectors)
 
     def _record(self) -> Generator[simpy.Event, None, None]:
         if self.recorder is None:

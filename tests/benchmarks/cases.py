@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.engine import fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
@@ -28,10 +28,8 @@ MU = 0.04
 STEP_SIZE = 0.1
 LATENCY = {"kind": "exponential", "mean": 0.2}
 LOSS = 0.05
-NEEDED = {"gossip": "hushnet.simulator.sessions", "rounds": "hushnet.simulator.rounds"}
-"""The module without which a family cannot run at all."""
 FAST_FAMILIES = ("broadcast",)
-"""What `FastWorld` is made for."""
+"""What the fast engine runs."""
 
 
 @dataclass(frozen=True)
@@ -204,20 +202,10 @@ def step_constants(task: Task) -> tuple[np.ndarray, np.ndarray]:
     return 1 / (1 + pull * smoothness), pull
 
 
-def world_class(engine: str, case: Case) -> type[World] | str:
-    """The class that runs a case, or the reason why there is none."""
-    if engine == "fast" and case.family not in FAST_FAMILIES:
-        return f"the fast engine does not run {case.family} yet"
-    needed: Sequence[str] = [NEEDED[case.family]] if case.family in NEEDED else []
-    if engine == "fast":
-        needed = [*needed, "hushnet.simulator.fast"]
-    for name in needed:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
-            return f"{name} does not exist yet"
+def world_maker(engine: str, case: Case) -> Callable[..., World] | str:
+    """What makes the world of a case, or the reason why there is none."""
     if engine == "reference":
         return World
-    return importlib.import_module("hushnet.simulator.fast").FastWorld
+    if engine == "fast" and case.family not in FAST_FAMILIES:
+        return f"the fast engine does not run {case.family} yet"
+    return fast_world

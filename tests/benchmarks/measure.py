@@ -6,7 +6,7 @@ import gc
 import resource
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,13 +17,15 @@ from hushnet.simulator.setting import Setting
 from hushnet.simulator.world import World
 from threadpoolctl import threadpool_limits
 
-from .cases import CASES, Case, make_setting, protocol_of, world_class
+from .cases import CASES, Case, make_setting, protocol_of, world_maker
 from .floor import Floor
 from .naive import NaiveWorld
 
 SLOW_WAKE_UPS = 40_000
 """The reference and the naive engine stop about here in large worlds: their time per wake-up does not change."""
 RECORDINGS = 100
+Maker = Callable[..., World]
+"""Makes a world from a setting, a protocol and its parameters."""
 METRICS = ("objective", "accuracy", "traffic")
 
 
@@ -131,7 +133,7 @@ def measure(name: str, engine: str, *, updates: float, repetitions: int, toy: bo
     case = CASES[name].toy if toy else CASES[name]
     if engine == "naive" and case.family != "broadcast":
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
-    found = None if engine == "naive" else world_class(engine, case)
+    found = None if engine == "naive" else world_maker(engine, case)
     if isinstance(found, str):
         return Measurement(name, engine, skipped=found)
     if engine != "fast":
@@ -144,7 +146,7 @@ def measure(name: str, engine: str, *, updates: float, repetitions: int, toy: bo
         return Measurement(name, engine, skipped=str(error))
 
 
-def _warm_up(world: type[World] | None, case: Case) -> None:
+def _warm_up(world: Maker | None, case: Case) -> None:
     """Compile everything that the measurement will use."""
     setting = make_setting(case.toy, 2.0)
     Floor(setting, case.family, 10).run()
@@ -153,7 +155,7 @@ def _warm_up(world: type[World] | None, case: Case) -> None:
         run_once(world, setting, case, recorder=_recorder(world, setting, case))
 
 
-def _measure(world: type[World] | None, case: Case, engine: str, updates: float, repetitions: int) -> Measurement:
+def _measure(world: Maker | None, case: Case, engine: str, updates: float, repetitions: int) -> Measurement:
     setting = make_setting(case, updates)
     floor = Floor(setting, case.family, round(updates * case.agents))
     result = Measurement(case.name, engine, updates=updates)
@@ -174,7 +176,7 @@ def _measure(world: type[World] | None, case: Case, engine: str, updates: float,
     return Measurement(case.name, engine, "", updates, result.runs, result.floors, result.recording, peak)
 
 
-def run_once(world: type[World] | None, setting: Setting, case: Case, *, recorder: Recorder | None = None) -> Run:
+def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Recorder | None = None) -> Run:
     """Build a world (the naive one without a class) and run it, with `RECORDINGS` recordings if there is a recorder."""
     built = time.process_time()
     if world is None:
@@ -190,7 +192,7 @@ def run_once(world: type[World] | None, setting: Setting, case: Case, *, recorde
     return Run(watch.began - built, watch.ended - watch.began, made.activations, made.traffic.links.sent)
 
 
-def _recorder(world: type[World], setting: Setting, case: Case) -> Recorder:
+def _recorder(world: Maker, setting: Setting, case: Case) -> Recorder:
     """A recorder whose exact minimum is already known: finding it is not recording."""
     objective = world(setting, *protocol_of(case.family)).protocol.objective()
     if objective is not None:

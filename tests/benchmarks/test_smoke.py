@@ -12,7 +12,7 @@ import pytest
 from hushnet.simulator.randomness import stable_ids
 from hushnet.simulator.world import World
 
-from .cases import CASES, ENGINES, MU, NEEDED, make_setting, protocol_of, random_regular, step_constants
+from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants
 from .floor import Floor
 from .measure import measure
 from .naive import NaiveWorld
@@ -149,10 +149,3 @@ def test_the_command_prints_and_writes_a_table(tmp_path):
         assert f"{CASES['complete'].title} | naive | 2 x 1 (reduced)" in text
         assert "not measured: the naive engine knows coordinate descent only" in text
         assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in text
-
-
-def test_an_engine_that_does_not_exist_is_skipped_with_the_reason(monkeypatch):
-    monkeypatch.setitem(NEEDED, "gossip", "hushnet.simulator.nowhere")
-    result = measure("gossip-1k", "reference", updates=1.0, repetitions=1, toy=True)
-    assert result.skipped == "hushnet.simulator.nowhere does not exist yet"
-    assert "not measured: hushnet.simulator.nowhere" in table([result])

@@ -21,8 +21,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.contract import small_graph, small_task
-from hushnet.simulator.engine import build_world
-from hushnet.simulator.fast import FastWorld
+from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
@@ -155,7 +154,7 @@ def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folde
         protocol, parameters = Stamp, Stamp.Parameters()
     record = data.draw(RECORDS)
     reference = outcome(World, setting, protocol, parameters, **record)
-    assert outcome(FastWorld, setting, protocol, parameters, **record) == reference
+    assert outcome(fast_world, setting, protocol, parameters, **record) == reference
 
 
 def same_models(one, other):
@@ -165,13 +164,13 @@ def same_models(one, other):
 
 @given(data=st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_windows_of_compiled_steps_give_the_same_run_up_to_rounding(data, folder):
+def test_windows_of_compileds_give_the_same_run_up_to_rounding(data, folder):
     setting = data.draw(settings_of_runs(folder))
     limit = data.draw(st.sampled_from([None, 1, 4]))
     parameters = CoordinateDescentParameters(kind="coordinate_descent", mu=0.1, updates=limit)
     record = data.draw(RECORDS)
     (events, end), (fast, fast_end) = (
-        outcome(engine, setting, CoordinateDescent, parameters, **record) for engine in (World, FastWorld)
+        outcome(engine, setting, CoordinateDescent, parameters, **record) for engine in (World, fast_world)
     )
     assert len(events) == len(fast)
     for one, other in zip(events, fast, strict=True):
@@ -194,8 +193,8 @@ def test_windows_of_compiled_steps_give_the_same_run_up_to_rounding(data, folder
 def test_longer_windows_change_nothing(data, folder):
     setting = data.draw(settings_of_runs(folder))
     parameters = CoordinateDescentParameters(kind="coordinate_descent", mu=0.1)
-    watched = FastWorld(setting, CoordinateDescent, parameters, observer=EventLog())
-    alone = FastWorld(setting, CoordinateDescent, parameters)
+    watched = fast_world(setting, CoordinateDescent, parameters, observer=EventLog())
+    alone = fast_world(setting, CoordinateDescent, parameters)
     for world in (watched, alone):
         world.run()
     assert np.array_equal(watched.state.agent["model"].values, alone.state.agent["model"].values)
@@ -222,10 +221,10 @@ def descent(**fields):
 
 @pytest.mark.parametrize("radius", [None, 0.7])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
-def test_fifty_compiled_steps_agree_with_numpy_to_rounding(loss, radius):
+def test_fifty_compileds_agree_with_numpy_to_rounding(loss, radius):
     setting = plain_setting(dataclasses.replace(small_task(6), loss=LOSSES[loss]), stop=Stop(activations=300, time=99))
     plain, fast = (
-        FastWorld(setting, CoordinateDescent, descent(radius=radius), compiled_step=step) for step in (False, True)
+        fast_world(setting, CoordinateDescent, descent(radius=radius), compiled=step) for step in (False, True)
     )
     for world in (plain, fast):
         world.run()
@@ -242,7 +241,7 @@ PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "u
 def test_private_runs_are_the_same_bit_for_bit_on_both_engines():
     parameters = descent(privacy={**PRIVATE, "clip": 1.0})
     reference, fast = (
-        outcome(engine, plain_setting(), CoordinateDescent, parameters, every=1.0) for engine in (World, FastWorld)
+        outcome(engine, plain_setting(), CoordinateDescent, parameters, every=1.0) for engine in (World, fast_world)
     )
     assert fast == reference
     assert any(row[1] == "laplace" for row in fast[1][4])
@@ -252,7 +251,7 @@ def test_private_runs_are_the_same_bit_for_bit_on_both_engines():
 def test_recorders_see_the_same_run(when):
     metrics = ["objective", "accuracy", "epsilon", "traffic", "age", "updates"]
     traces = []
-    for engine in (World, FastWorld):
+    for engine in (World, fast_world):
         recorder = Recorder(metrics)
         world = engine(plain_setting(), CoordinateDescent, descent(), recorder=recorder, **when)
         world.run()
@@ -265,7 +264,7 @@ def test_a_recorded_order_gives_the_trace_of_the_reference_engine():
     order = np.random.default_rng(8).integers(0, 6, 300).tolist()
     setting = plain_setting(clock=Recorded(kind="recorded", order=order), stop=Stop(activations=150, time=400))
     events, _ = outcome(World, setting, CoordinateDescent, descent(), activations=50)
-    fast, _ = outcome(FastWorld, setting, CoordinateDescent, descent(), activations=50)
+    fast, _ = outcome(fast_world, setting, CoordinateDescent, descent(), activations=50)
     assert [event[:5] for event in fast if event[0] == "woke"] == [event[:5] for event in events if event[0] == "woke"]
 
 
@@ -275,7 +274,7 @@ def test_a_run_that_diverges_says_the_same_on_both_engines(step):
     task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
     parameters = descent(radius=1e-300, smoothness="public", start="constant", start_value=1e308, mu=1e9)
     said = []
-    for engine, options in ((World, {}), (FastWorld, {"compiled_step": step})):
+    for engine, options in ((World, {}), (fast_world, {"compiled": step})):
         world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
         world.protocol._smoothness = lambda *_: 0.0
         with pytest.raises(Divergence) as error:
@@ -327,7 +326,7 @@ class Models:
         self.rows.append(world.protocol.models(world.state).copy())
 
 
-@pytest.mark.parametrize("engine", [World, FastWorld])
+@pytest.mark.parametrize("engine", [World, fast_world])
 @pytest.mark.parametrize("mu", ["0.04", "4"])
 def test_coordinate_descent_follows_the_golden_trace_on_both_engines(engine, mu):
     features, labels, owners = GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"]
@@ -370,7 +369,7 @@ def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():
         draws=Draws(6),
     )
     reference = outcome(World, setting, Mix, MixParameters(), every=5.0)
-    assert outcome(FastWorld, setting, Mix, MixParameters(), every=5.0) == reference
+    assert outcome(fast_world, setting, Mix, MixParameters(), every=5.0) == reference
 
 
 def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeypatch):

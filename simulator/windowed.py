@@ -1,0 +1,184 @@
+"""The fast engine: compiled windows of events between SimPy's.
+
+SimPy still drives. A pump process waits for the next compiled event of anybody, runs the compiled window up to the next
+event of anybody else (record instants, joining and leaving, the end), and waits again. Sequence of events, models and
+tallies at record instants are those of the reference engine (`hushnet.simulator.schedules.EventDriven`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import simpy
+
+from ..agents.agent import AVAILABILITY, Agent, At
+from ..agents.availability import Timeline
+from ..protocols.privacy.mechanisms import Release
+from . import lazy
+from .finish import TIME_UP
+from .lazy_post import LazyPost
+from .presence import Presence
+from .schedules import Schedule
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Pause(Enum):
+    """How to go on after a window."""
+
+    WAIT = "let SimPy's events come first"
+    GO_ON = "run the next window"
+    DONE = "nothing will ever happen again"
+
+
+class Windowed(Schedule):
+    """A schedule whose events are run by compiled windows.
+
+    An observer is told of steps only, and of compiled ones after they were made.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether the protocol's step is compiled, too.
+
+    Attributes
+    ----------
+    presence : Presence or None
+        When agents are up; None until the run begins.
+    """
+
+    post: LazyPost
+
+    def __init__(self, world: World, *, compiled: bool) -> None:
+        super().__init__(world)
+        self.compiled = compiled
+        self.engine = f"fast ({'compiled' if compiled else 'Python'} step)"
+        self.presence: Presence | None = None
+        self._time = 0.0
+        self._in_step = False
+        self._clock_ends: dict[int, simpy.Event] = {}
+        self._charged = np.zeros(len(world.agents), dtype=np.int64)
+        self.post = LazyPost(
+            world.setting.graph, world.layout, world.network, world.ledger, world.agents, now=lambda: self.now
+        )
+        self.post.set_limits(world, compiled=compiled)
+
+    @property
+    def now(self) -> float:
+        """See `Schedule.now`; SimPy's own clock lags behind within a window."""
+        return max(self.world.env.now, self._time)
+
+    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Schedule.run`: the pump follows the clocks of all agents; an agent's own process waits for its end."""
+        yield self._clock_ends[agent.index]
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`."""
+        mail, env = self.post.mail, self.world.env
+        mail.joins[:], mail.leaves[:] = joins, leaves
+        mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
+        self.presence = Presence(timelines, mail)
+        for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
+            if mail.alone[agent.index]:
+                self._clock_ends[agent.index] = env.event()
+                env.process(self.world.life(agent, join, leave))
+        env.process(self._pump())
+
+    def started(self, agent: Agent) -> None:
+        """See `Schedule.started`."""
+        self.post.mail.silent[agent.index] = agent.silent
+
+    def turn(self, agent: Agent) -> None:
+        """See `Schedule.turn`; only leaving is an event."""
+        self.post.mail.silent[agent.index] = True
+
+    def settle(self, *, final: bool) -> None:
+        """See `Schedule.settle`.
+
+        What a step sends without delay arrives after the record or the end that the step itself brings about.
+        """
+        if self.presence is None:
+            return
+        self.post.mail = mail = self.presence.draw(self.now, self.post.mail)
+        after_step = self._in_step or (final and self.world.ended != TIME_UP)
+        self.take_in(self.now, int(mail.counts[lazy.BARRIER]) if after_step else lazy.EVER)
+        self.post.count()
+        if self.compiled:
+            for agent, updates in zip(self.world.agents, mail.updates.tolist(), strict=True):
+                agent.updates = updates
+            self._charge(final=final)
+
+    @abstractmethod
+    def wind_up(self) -> Sequence[int]:
+        """Set all clocks, and say which agents' clocks have ended before they began."""
+
+    @abstractmethod
+    def next_event(self) -> tuple[float, int] | None:
+        """Time and priority of the next compiled event; None if there is none."""
+
+    @abstractmethod
+    def window(self, limit: float, forced: bool) -> Pause:
+        """Run the compiled events strictly before a time, and the first one anyway if forced; how to go on."""
+
+    @abstractmethod
+    def take_in(self, now: float, barrier: int) -> None:
+        """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
+
+    def _pump(self) -> Generator[simpy.Event, Any, None]:
+        env = self.world.env
+        yield At(env, 0.0, AVAILABILITY)
+        assert self.presence is not None
+        self.post.mail = self.presence.draw(0.0, self.post.mail)
+        self.post.mail.silent[:] = [agent.silent for agent in self.world.agents]
+        for index in self.wind_up():
+            self.clock_ended(index)
+        pause, forced = Pause.WAIT, False
+        while not self.world.finish.stopped.triggered:
+            if pause is Pause.WAIT:
+                following = self.next_event()
+                if following is None:
+                    return
+                yield At(env, *following)
+                if self.world.finish.stopped.triggered:
+                    return
+                forced = True
+            pause = self.window(env.peek(), forced)
+            if pause is Pause.DONE:
+                return
+            forced = False
+
+    def clock_ended(self, index: int) -> None:
+        """Note that an agent's clock will not wake it again."""
+        if self.post.mail.alone[index]:
+            self._clock_ends[index].succeed()
+        else:
+            self.world.finish.retire(self.world.agents[index].updates)
+
+    def stopped_at(self, now: float) -> None:
+        """Note the time at which a window has stopped to let something happen."""
+        self._time = now
+
+    def stepping(self, step: Callable[[], None]) -> None:
+        """Let something happen outside compiled code, as part of the step that a window stopped at."""
+        self._in_step = True
+        step()
+        self._in_step = False
+
+    def _charge(self, *, final: bool) -> None:
+        """Charge compiled messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
+        charged = self.post.mail.charged
+        due = charged - self._charged
+        for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
+            self.world.ledger.add(Release.plain(index, self.now, self.reason), int(due[index]))
+            self._charged[index] = charged[index]
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """Why compiled messages carry no noise, for the ledger."""

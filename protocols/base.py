@@ -20,6 +20,7 @@ uneven parties      widths per agent instead of one number
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -179,6 +180,13 @@ class Protocol(ABC):
     def objective(self) -> Objective | None:
         """The global objective that the protocol minimises, if it has one."""
         return None
+
+    def conserved(self, state: State) -> Mapping[str, float]:
+        """Distances, by name, from what sums over all agents must keep; 0 up to rounding while nothing is lost.
+
+        The recorder's metric ``conserved`` shows them; by default there are none.
+        """
+        return {}
 
     @property
     def privacy(self) -> Privacy | None:

@@ -36,9 +36,11 @@ AXES = {
     "updates": "updates per agent",
     "samples": "samples of the agent",
     "rmse": "RMSE",
+    "mse": "mean squared error",
     "epsilon_claimed": "\u03b5 claimed",
     "epsilon_tight": "\u03b5 verified",
     "age": "age of what is known of neighbours",
+    "conserved": "distance from the conserved sum",
 }
 
 

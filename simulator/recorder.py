@@ -154,7 +154,7 @@ class Recorder:
         for metric in self.metrics:
             if metric == "objective":
                 yield from self._objective(world, models)
-            elif metric in ("accuracy", "rmse"):
+            elif metric in ("accuracy", "rmse", "mse"):
                 yield from self._quality(world, metric, models)
             elif metric == "epsilon":
                 yield from self._epsilon(world, final=final)
@@ -164,6 +164,9 @@ class Recorder:
                 yield from _age(world)
             elif metric == "updates":
                 yield from _updates(world)
+            elif metric == "conserved":
+                for name, distance in world.protocol.conserved(world.state).items():
+                    yield "conserved", name, distance
         if self.own:
             yield from self._own(world, models)
 
@@ -211,7 +214,7 @@ class Recorder:
             return
         yield metric, "mean", values[known].mean()
         worst = np.sort(values[known])[: max(1, round(known.sum() / 10))]
-        if metric == "rmse":
+        if metric != "accuracy":
             worst = np.sort(values[known])[::-1][: max(1, round(known.sum() / 10))]
         yield metric, "worst_decile", worst.mean()
         if self._bins is None:
@@ -246,16 +249,14 @@ class Recorder:
 
 
 def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) accuracy or RMSE of every agent's model on its own test rows; NaN for an agent without any."""
+    """(n,) accuracy, RMSE or MSE of every agent's model on its own test rows; NaN for an agent without any."""
     table = task.test
     scores = row_scores(table, models)
     if task.metric == "accuracy":
         per_row = (np.where(scores >= 0, 1.0, -1.0) == table.labels).astype(np.float64)
     else:
         per_row = (scores - table.labels) ** 2
-    sums = np.bincount(table.owners, weights=per_row, minlength=task.agents)
-    with np.errstate(invalid="ignore"):
-        means = np.where(table.counts > 0, sums / np.maximum(table.counts, 1), np.nan)
+    means = np.where(table.counts > 0, table.sums(per_row) / np.maximum(table.counts, 1), np.nan)
     return means if task.metric == "accuracy" else np.sqrt(means)
 
 

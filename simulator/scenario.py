@@ -21,10 +21,12 @@ METRICS: dict[str, tuple[str, ...]] = {
     "objective": ("objective",),
     "accuracy": ("accuracy",),
     "rmse": ("rmse",),
+    "mse": ("mse",),
     "epsilon": ("epsilon_claimed", "epsilon_tight"),
     "traffic": ("traffic",),
     "age": ("age",),
     "updates": ("updates",),
+    "conserved": ("conserved",),
 }
 """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
 
@@ -99,8 +101,8 @@ class RecordParameters(Parameters):
     activations: Count | None = None
     """Activations between two samples, instead of ``every``."""
     metrics: list[MetricName] | None = Field(default=None, min_length=1)
-    """From objective, accuracy, rmse, epsilon, traffic, age, updates, or ``./file.py:function``; by default the
-    objective and the task's own measure."""
+    """From objective, accuracy, rmse, epsilon, traffic, age, updates, conserved, or ``./file.py:function``; by default
+    the objective and the task's own measure."""
     objective_of: str | None = None
     """Key of the protocol whose objective everyone is measured by; by default each by its own."""
 
@@ -157,7 +159,8 @@ class Figure(Parameters):
     """A figure: one metric against time, cost or a swept parameter."""
 
     y: str
-    """A metric of the trace: objective, accuracy, rmse, epsilon_claimed, epsilon_tight, traffic, age, updates."""
+    """A metric of the trace: objective, accuracy, rmse, epsilon_claimed, epsilon_tight, traffic, age, updates,
+    conserved."""
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, or a path of the sweep."""
     by: Literal["protocol"] = "protocol"
@@ -273,7 +276,7 @@ class Scenario(Parameters):
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
         if self.record.metrics is None:
-            return ["objective", "accuracy", "rmse"]
+            return ["objective", "accuracy", "rmse", "mse"]
         return [traced for name in self.record.metrics for traced in METRICS.get(name, (name,))]
 
     def axes(self) -> dict[str, list[Any]]:

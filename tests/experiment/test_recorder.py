@@ -54,7 +54,7 @@ def models_of(world: World) -> bytes:
 
 def test_any_recorder_leaves_the_models_bitwise_as_none_would():
     reference = models_of(world_of())
-    usual = [name for name in METRICS if name != "rmse"]
+    usual = [name for name in METRICS if name not in ("rmse", "mse")]
     choices = [usual, ["objective"], ["epsilon", "age"], []]
     for names, interval in itertools.product(choices, ({"every": 0.25}, {"activations": 1}, {"every": 5.0})):
         own = {"size": lambda snapshot: float(np.abs(snapshot.models).sum())}
@@ -188,3 +188,18 @@ def test_final_rows_per_agent_have_their_columns():
     ]  # fmt: skip
     assert rows["updates"].sum() == world.activations
     assert (rows["epsilon_tight"] <= rows["epsilon_claimed"] + 1e-9).all()
+
+
+def test_what_a_protocol_conserves_is_recorded_by_name():
+    class Keeping(CoordinateDescent):
+        def conserved(self, state):
+            return {"sum of models": float(np.abs(state.agent["model"].rows.sum(axis=0)).max())}
+
+    recorder = Recorder(["conserved"])
+    before = world_of(recorder, every=4.0)
+    world = World(before.setting, Keeping, before.protocol.parameters, recorder=recorder, every=4.0)
+    world.run()
+    trace = recorder.trace()
+    assert set(trace.statistic) == {"sum of models"}
+    assert trace.value.iloc[0] == 0.0
+    assert trace.value.iloc[-1] == np.abs(world.state.agent["model"].rows.sum(axis=0)).max() > 0

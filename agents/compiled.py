@@ -9,6 +9,9 @@ from typing import Any
 
 import numba
 
+REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
+"""What fast arithmetic may do: reorder sums. Infinities and NaN keep their meaning, for divergence must be seen."""
+
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile with numba, cached on disk; without a writable place for the cache, compile in every process."""

@@ -7,6 +7,7 @@ data has L_i = 0: value 0, gradient 0, smoothness 0.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, final
@@ -27,7 +28,7 @@ class Loss(ABC):
     lipschitz: float
     """Bound on |phi'(score)|; infinite where there is none."""
     curvature: float
-    """Bound on phi''(score)."""
+    """Bound on phi''(score); infinite where phi' jumps."""
 
     @abstractmethod
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -35,11 +36,16 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """phi' with respect to the score, elementwise."""
+        """phi' with respect to the score, elementwise; at a kink of phi the subgradient that the class names."""
 
     @abstractmethod
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi'' with respect to the score, elementwise; at a kink of phi' either side's value."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether phi' is Lipschitz, so that gradient steps and Newton's method apply."""
+        return math.isfinite(self.curvature)
 
 
 @final
@@ -53,7 +59,13 @@ class Logistic(Loss):
 
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Loss.value`."""
-        return np.logaddexp(0.0, -labels * scores)
+        margins = labels * scores
+        values = np.abs(margins)
+        # log(1 + exp(-|z|)) - min(z, 0), in place: np.logaddexp(0, -z) takes several times as long.
+        np.exp(np.negative(values, out=values), out=values)
+        np.log1p(values, out=values)
+        values -= np.minimum(margins, 0.0, out=margins)
+        return values
 
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Loss.slope`."""
@@ -115,7 +127,29 @@ class SmoothedHinge(Loss):
         return ((margins >= 0.0) & (margins < 1.0)).astype(np.float64)
 
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothedHinge())}
+@final
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """phi(s, y) = max(0, 1 - y s) with labels in {-1, +1}; at the kink y s = 1 its slope is 0, the flat side's."""
+
+    name: str = "hinge"
+    lipschitz: float = 1.0
+    curvature: float = float("inf")
+
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.value`."""
+        return np.maximum(0.0, 1.0 - labels * scores)
+
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.slope`."""
+        return np.where(labels * scores < 1.0, -labels, 0.0)
+
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.second_slope`; 0 off the kink."""
+        return np.zeros_like(scores)
+
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothedHinge(), Hinge())}
 
 
 def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> float:
@@ -231,18 +265,20 @@ def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float
     return loss.curvature * radius**2 + 2.0 * regularisation
 
 
-def clip_rows(features: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-    """Scale rows whose l2 norm is above the radius down to it; other rows are kept bit for bit.
+def clip_rows(features: NDArray[np.float64], radius: float, norm: Norm = "l2") -> NDArray[np.float64]:
+    """Scale rows whose norm is above the radius down to it; other rows are kept bit for bit.
 
     Parameters
     ----------
     features : (m, p) float64
     radius : float
         R > 0.
+    norm : {"l1", "l2"}
+        Norm of a row that is bounded.
 
     Returns
     -------
     (m, p) float64
     """
-    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    lengths = np.linalg.norm(features, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
     return features * (radius / np.maximum(lengths, radius))

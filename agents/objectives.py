@@ -21,9 +21,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled_sums import read_only, scores_of_rows, squared_gaps, weighted_rows
+from .errors import InputError
 from .graph import Graph
 from .losses import Loss, local_gradient, local_loss
 from .newton import conjugate_gradients, newton
+from .solvers import minimise_local
 from .tables import Shard, Table
 from .tasks.base import Task
 
@@ -94,22 +97,19 @@ class GraphRegularised(Objective):
         weights = csr_array((graph.weights, graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
         return csr_array(diags_array(graph.strengths) - weights)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """See `Objective.fingerprint`."""
         graph = self.graph
         digest = hashlib.blake2s(f"GraphRegularised {self.task.fingerprint} {self.mu!r}".encode(), digest_size=16)
         for array in (graph.offsets, graph.heads, graph.weights, np.asarray(self.confidence, dtype=np.float64)):
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def value(self, models: Models) -> float:
         """See `Objective.value`; sums over edges rather than the Laplacian's quadratic form, which cancels."""
-        graph = self.graph
-        once = graph.tails < graph.heads
-        gaps = models[graph.tails[once]] - models[graph.heads[once]]
-        apart = 0.5 * float(graph.weights[once] @ np.einsum("ep,ep->e", gaps, gaps))
-        return apart + float(self.data_weights @ local_losses(self.task, models))
+        graph, data = self.graph, float(self.data_weights @ local_losses(self.task, models))
+        return 0.5 * squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models))) + data
 
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
         """See `Objective.value_and_gradient`."""
@@ -157,8 +157,7 @@ class LocalOnly(Objective):
 def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
     table = task.train
-    values = task.loss.value(row_scores(table, models), table.labels)
-    sums = np.bincount(table.owners, weights=values, minlength=task.agents)
+    sums = table.sums(task.loss.value(row_scores(table, models), table.labels))
     penalties = task.regularisation * np.einsum("np,np->n", models, models)
     return sums / np.maximum(table.counts, 1) + np.where(table.counts > 0, penalties, 0.0)
 
@@ -170,16 +169,11 @@ def local_gradients(task: Task, models: Models) -> Models:
 
 
 def row_scores(table: Table, models: Models) -> NDArray[np.float64]:
-    """(M,) score x . theta_owner of every row of a table at the (n, p) models.
-
-    One BLAS call per agent: several times quicker than gathering an (M, p) array of the owners' models, and without
-    that array.
-    """
-    scores = np.empty(len(table.labels))
-    bounds = table.offsets.tolist()
-    for model, start, end in zip(models, bounds[:-1], bounds[1:], strict=True):
-        np.dot(table.features[start:end], model, out=scores[start:end])
-    return scores
+    """(M,) score x . theta_owner of every row of a table at the (n, p) models."""
+    expected = (len(table.offsets) - 1, table.features.shape[1])
+    if models.shape != expected:
+        raise ValueError(f"models must have the shape {expected}, got {models.shape}")
+    return scores_of_rows(*map(read_only, (table.features, table.offsets, models)))
 
 
 def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
@@ -195,6 +189,11 @@ def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
     -------
     (k, p) float64
         Zero for an agent without data.
+
+    Raises
+    ------
+    InputError
+        If the loss has no gradient and nothing else makes a minimiser unique.
     """
     chosen = np.arange(task.agents) if agents is None else agents
     models = np.zeros((len(chosen), task.dimension))
@@ -269,14 +268,18 @@ def _save_minimum(file: Path, models: Models, value: float) -> None:
 
 
 def _combine(
-    table: Table, regularisation: NDArray[np.float64], coefficients: NDArray[np.float64], models: Models
+    table: Table,
+    regularisation: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    models: Models,
+    *,
+    squared: bool = False,
 ) -> Models:
-    """(n, p): (1/m_i) sum_k coefficient_k x_k + 2 lambda_i theta_i for each agent with data, 0 for the others."""
-    sums = np.zeros_like(models)
-    bounds = table.offsets.tolist()
-    for row, start, end in zip(sums, bounds[:-1], bounds[1:], strict=True):
-        if end > start:
-            np.dot(coefficients[start:end], table.features[start:end], out=row)
+    """(n, p): (1/m_i) sum_k coefficient_k x_k + 2 lambda_i theta_i for each agent with data, 0 for the others.
+
+    With ``squared``, x_k^2 elementwise stands for x_k.
+    """
+    sums = weighted_rows(*map(read_only, (table.features, table.offsets, coefficients)), squared)
     sums /= np.maximum(table.counts, 1)[:, None]
     sums += np.where(table.counts > 0, 2.0 * regularisation, 0.0)[:, None] * models
     return sums
@@ -292,8 +295,7 @@ def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, 
         bent = bends * row_scores(table, direction)
         return laplacian @ direction + weights * _combine(table, regularisation, bent, direction)
 
-    squares = Table(table.features**2, table.labels, table.offsets)
-    diagonal = weights * _combine(squares, regularisation, bends, np.ones_like(models))
+    diagonal = weights * _combine(table, regularisation, bends, np.ones_like(models), squared=True)
     diagonal += objective.graph.strengths[:, None]
     return conjugate_gradients(apply, -gradient, diagonal, tolerance=tolerance)
 
@@ -301,6 +303,8 @@ def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, 
 def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
     """The minimiser of one L_i."""
     count, dimension = shard.features.shape
+    if not loss.smooth:
+        return _without_gradient(shard, loss, regularisation)
 
     def evaluate(model: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         return local_loss(model, shard, loss, regularisation), local_gradient(model, shard, loss, regularisation)
@@ -312,3 +316,17 @@ def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.
         return np.linalg.solve(hessian, -gradient)
 
     return newton(np.zeros(dimension), evaluate, direction, floor=1e-13)
+
+
+def _without_gradient(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i whose loss has kinks."""
+    if regularisation <= 0:
+        raise InputError(
+            f"the loss {loss.name!r} without regularisation has no unique minimiser for the data of one agent; set a "
+            "regularisation above 0, or use solitary models of a few gradient steps",
+            field=("task", "regularisation"),
+        )
+    zero = np.zeros(shard.features.shape[1])
+    return minimise_local(
+        shard, loss, weight=1.0, curvature=2.0 * regularisation, linear=zero, start=zero, tolerance=1e-10
+    )[0]

@@ -8,6 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+Rows = NDArray[np.float64]
+"""Rows of features in float64, or in float32. Type checkers need not know which: a product with float64 is float64."""
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -15,13 +18,19 @@ class Shard:
 
     Parameters
     ----------
-    features : (m, p) float64
+    stored : (m, p) float64 or float32
+        The rows as they are kept.
     labels : (m,) float64
         In {-1, +1} for classification, real for regression.
     """
 
-    features: NDArray[np.float64]
+    stored: Rows
     labels: NDArray[np.float64]
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """(m, p) float64, what is computed with: the rows as they are kept, or a copy if that is in float32."""
+        return np.asarray(self.stored, dtype=np.float64)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -33,13 +42,13 @@ class Table:
 
     Parameters
     ----------
-    features : (M, p) float64
+    features : (M, p) float64 or float32
     labels : (M,) float64
     offsets : (n + 1,) int64
         Agent i owns rows ``offsets[i]`` to ``offsets[i + 1] - 1``; an agent may own none.
     """
 
-    features: NDArray[np.float64]
+    features: Rows
     labels: NDArray[np.float64]
     offsets: NDArray[np.int64]
 
@@ -61,6 +70,12 @@ class Table:
     def counts(self) -> NDArray[np.int64]:
         """(n,) rows of each agent."""
         return np.diff(self.offsets)
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) sum of (M,) values over each agent's rows; 0 without rows."""
+        sums, inhabited = np.zeros(len(self.counts)), self.counts > 0
+        sums[inhabited] = np.add.reduceat(values, self.offsets[:-1][inhabited])
+        return sums
 
     @cached_property
     def owners(self) -> NDArray[np.int64]:

@@ -8,19 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.blocks import State
-from ..agents.compiled import compiled_callback
+from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
 from ..agents.graph import Graph
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .kernel import STEP, Kernel
 
 LOSS_CODES = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
-REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
-"""Sums may be reordered; infinities and NaN keep their meaning, for divergence must be seen."""
+
+
+@compiled(fastmath=REASSOCIATED)
+def add_gradient(features, labels, begin, end, loss, scale, model, out):  # pragma: no cover - compiled
+    """Add a multiple of the summed loss gradients of some rows, in one pass over each for its score and its share."""
+    p = len(model)
+    for row in range(begin, end):
+        x = features[row * p : (row + 1) * p]
+        score = 0.0
+        for k in range(p):
+            score += x[k] * model[k]
+        y = labels[row]
+        if loss == 0:
+            slope = -y / (1.0 + math.exp(y * score))
+        elif loss == 1:
+            slope = 2.0 * (score - y)
+        else:
+            slope = -y * min(max(1.0 - y * score, 0.0), 1.0)
+        share = scale * slope
+        for k in range(p):
+            out[k] += share * x[k]
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)
-def step(agent, updates, first, last, known, pool, own, message, reals, wholes):  # pragma: no cover - compiled
+def step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # pragma: no cover - compiled
     """Update (4) of one agent; the message is its new model."""
     models, alphas, pulls, features, labels, weights, regularisation, _ = reals
     offsets, limits, _, _ = wholes
@@ -45,26 +64,15 @@ def step(agent, updates, first, last, known, pool, own, message, reals, wholes):
         scale = missing / total
         for k in range(p):
             message[k] /= total
-    # message = around - pull * gradient, one pass over each row for its score and one for its share.
+    # message = around - pull * gradient
     rows = end - begin
     decay = scale - (pull * 2.0 * regularisation[agent] if rows > 0 else 0.0)
     for k in range(p):
         message[k] += decay * model[k]
-    for row in range(begin, end):
-        x = features[row * p : (row + 1) * p]
-        score = 0.0
-        for k in range(p):
-            score += x[k] * model[k]
-        y = labels[row]
-        if limits[1] == 0:
-            slope = -y / (1.0 + math.exp(y * score))
-        elif limits[1] == 1:
-            slope = 2.0 * (score - y)
-        else:
-            slope = -y * min(max(1.0 - y * score, 0.0), 1.0)
-        share = pull * slope / rows
-        for k in range(p):
-            message[k] -= share * x[k]
+    if rows > 0 and len(singles[0]) > 0:
+        add_gradient(singles[0], labels, begin, end, limits[1], -pull / rows, model, message)
+    elif rows > 0:
+        add_gradient(features, labels, begin, end, limits[1], -pull / rows, model, message)
     for k in range(p):
         message[k] = (1.0 - alpha) * model[k] + alpha * message[k]
         model[k] = message[k]
@@ -87,9 +95,12 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
     """
     if task.loss.name not in LOSS_CODES:
         return None
-    features, labels = task.train.features, task.train.labels
+    features = task.train.features
     if shards is not None:
         features = np.concatenate([shard.features for shard in shards])
+    singles = ()
+    if features.dtype == np.float32:
+        features, singles = np.empty(0), (np.ascontiguousarray(features, dtype=np.float32).reshape(-1),)
     blocks = state.agent
     code = LOSS_CODES[task.loss.name]
     return Kernel(
@@ -99,7 +110,7 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
             blocks["alpha"].values,
             blocks["pull"].values,
             _flat(features),
-            _flat(labels),
+            _flat(task.train.labels),
             _flat(graph.weights),
             _flat(task.regularisation),
         ),
@@ -107,6 +118,7 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
         blocks["model"].rows,
         task.train.counts > 0,
         "no noise",
+        singles,
     )
 
 

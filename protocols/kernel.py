@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
 from numba import types
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from ..agents.compiled import compiled
 
-REALS, WHOLES = 8, 4
-"""Arrays of real and of whole numbers that a compiled step gets, beside what it has heard."""
+REALS, WHOLES, SINGLES = 8, 4, 1
+"""Arrays of real and of whole numbers and of float32 data that a compiled step gets, beside what it has heard."""
 
-_REAL, _WHOLE = types.float64[::1], types.int64[::1]
+_REAL, _WHOLE, _SINGLE = types.float64[::1], types.int64[::1], types.float32[::1]
 
 STEP = types.boolean(
     types.int64,
@@ -27,8 +28,9 @@ STEP = types.boolean(
     _REAL,
     types.UniTuple(_REAL, REALS),
     types.UniTuple(_WHOLE, WHOLES),
+    types.UniTuple(_SINGLE, SINGLES),
 )
-"""``step(agent, updates, first, last, known, pool, own, message, reals, wholes)``, true if the agent falls silent.
+"""``step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles)``, true if it falls silent.
 
 The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbours, ``known[e]`` is the row of ``pool``
 with the newest vector heard there, or -1. What was never heard counts as the agent's own block if ``own``, and as zeros
@@ -68,14 +70,36 @@ def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
     return degree - 1
 
 
+OFFER, ACCEPT, FINISH = range(1, 4)
+"""Phases of a session, as the compiled form of an exchange is told them."""
+
+EXCHANGE = types.void(
+    types.int64,
+    types.int64,
+    types.int64,
+    types.int64,
+    _REAL,
+    _REAL,
+    types.UniTuple(_REAL, REALS),
+    types.UniTuple(_WHOLE, WHOLES),
+    types.UniTuple(_SINGLE, SINGLES),
+)
+"""``step(phase, agent, edge, updates, heard, message, reals, wholes, singles)``: half of an exchange, or its opening.
+
+In each `phase` an agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard``
+from it (the request in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message``
+(the request in `OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state through ``reals``.
+"""
+
+
 @dataclass(frozen=True)
-class Kernel:
-    """A compiled step: every agent with neighbours broadcasts one vector at every step.
+class Compiled(ABC):
+    """What compiled steps of all kinds have in common.
 
     Parameters
     ----------
     step : callable
-        Compiled for the signature `STEP` (see `hushnet.agents.compiled.compiled_callback`).
+        Compiled for the signature of its kind (see `hushnet.agents.compiled.compiled_callback`).
     reals, wholes : sequences of (k,) float64 and (k,) int64
         Its state (views of the run's blocks) and constants, at most `REALS` and `WHOLES` of them.
     model : (n, width) float64
@@ -84,6 +108,8 @@ class Kernel:
         Agents whose messages reveal their data without noise; the others' messages cost nothing.
     reason : str
         Why there is no noise, for the ledger.
+    singles : sequence of (k,) float32
+        Data that are kept in single precision, at most `SINGLES` of them.
     """
 
     step: Any
@@ -92,9 +118,38 @@ class Kernel:
     model: NDArray[np.float64]
     charged: NDArray[np.bool_]
     reason: str
+    singles: tuple[NDArray[np.float32], ...] = ()
 
     @property
-    def arguments(self) -> tuple[tuple[NDArray[np.float64], ...], tuple[NDArray[np.int64], ...]]:
-        """``reals`` and ``wholes``, filled up with empty arrays to the lengths that every step has."""
-        reals = (*self.reals, *(np.empty(0) for _ in range(REALS - len(self.reals))))
-        return reals, (*self.wholes, *(np.empty(0, dtype=np.int64) for _ in range(WHOLES - len(self.wholes))))
+    def arguments(self) -> tuple[tuple[NDArray[Any], ...], ...]:
+        """``reals``, ``wholes`` and ``singles``, filled up with empty arrays to the lengths that every step has."""
+        return (
+            _filled(self.reals, REALS, np.float64),
+            _filled(self.wholes, WHOLES, np.int64),
+            _filled(self.singles, SINGLES, np.float32),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Kernel(Compiled):
+    """A compiled `Protocol.wake`, for `STEP`: every agent with neighbours broadcasts one vector at every step."""
+
+
+@final
+@dataclass(frozen=True)
+class PairKernel(Compiled):
+    """A compiled exchange, for `EXCHANGE`: every call is made and every request answered.
+
+    Parameters
+    ----------
+    law : (E,) float64
+        Weights > 0 by which an agent picks among its directed edges; empty for the uniform law (`NO_LAW`).
+        What a protocol's own `Protocol.partner` picks in another way has no compiled form.
+    """
+
+    law: NDArray[np.float64] = field(default_factory=lambda: NO_LAW)
+
+
+def _filled(arrays: tuple[NDArray[Any], ...], count: int, dtype: type) -> tuple[NDArray[Any], ...]:
+    return (*arrays, *(np.empty(0, dtype=dtype) for _ in range(count - len(arrays))))

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
-from ..tables import Table
+from ..tables import Shard, Table
 
-Metric = Literal["accuracy", "rmse"]
+Metric = Literal["accuracy", "rmse", "mse"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Task:
     loss : Loss
     regularisation : (n,) float64
         lambda_i of the term lambda_i |theta|^2.
-    metric : {"accuracy", "rmse"}
-        How test predictions are judged.
+    metric : {"accuracy", "rmse", "mse"}
+        How test predictions are judged; mse is an agent's mean squared error, rmse its root.
     bounds : dict
         Publicly known bounds on the norm of every admissible feature row, ``{"l1": ..., "l2": ...}``; a norm
         without an a-priori bound is absent. Only the definition of the data domain may enter here, never the data.
@@ -43,6 +43,9 @@ class Task:
         Inputs computed from private data that the task hands out as if they were public.
     notes : dict
         Anything for the manifest: source, checksum, choices.
+    columns : (n,) tuple of (p_i,) int64, optional
+        The feature columns that each agent holds of the same rows, where features are split instead of rows: agent 0
+        owns all rows of the tables, has no column and alone knows the labels.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Task:
     profiles_are: str = ""
     assumed_public: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[NDArray[np.int64], ...] | None = None
 
     @property
     def agents(self) -> int:
@@ -67,6 +71,13 @@ class Task:
     def dimension(self) -> int:
         """Model dimension p."""
         return self.train.features.shape[1]
+
+    def shard(self, agent: int) -> Shard:
+        """What an agent holds for training: its rows, or, where features are split, its columns of all rows."""
+        if self.columns is None:
+            return self.train.shard(agent)
+        labels = self.train.labels if agent == 0 else self.train.labels[:0]
+        return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -81,6 +92,8 @@ class Task:
             self.test.offsets,
             self.regularisation,
         ):
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         digest.update(repr((self.loss.name, self.metric, self.ids)).encode())
+        if self.columns is not None:
+            digest.update(repr([held.tolist() for held in self.columns]).encode())
         return digest.hexdigest()

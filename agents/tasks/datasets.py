@@ -20,8 +20,8 @@ class Dataset:
     title : str
     folder : str
         Folder inside the data directory.
-    files : dict of str to str
-        Files that must be in the folder, with the md5 of each as published.
+    files : dict of str to str or None
+        Files that must be in the folder, with the md5 of each as published; None where none is.
     licence : str
         What the licence allows, in a sentence.
     hint : str
@@ -30,7 +30,7 @@ class Dataset:
 
     title: str
     folder: str
-    files: dict[str, str]
+    files: dict[str, str | None]
     licence: str
     hint: str
 
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     path: Path | None
     """The data set's folder, or None if a file of it is missing."""
     intact: bool | None
-    """Whether every file has its published checksum; None if a file is missing."""
+    """Whether every file with a published checksum has it; None if a file is missing."""
     hint: str
     """How to get the data set."""
 
@@ -73,6 +73,28 @@ DATASETS: dict[str, Dataset] = {
         hint=(
             "put a9a and a9a.t from https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/ "
             "into the folder a9a of the data directory"
+        ),
+    ),
+    "gisette": Dataset(
+        title="LIBSVM gisette",
+        folder="gisette",
+        files={"gisette_scale": None, "gisette_scale.t": None},
+        licence="CC BY 4.0 (Guyon, Gunn, Ben-Hur, Dror 2004, UCI Machine Learning Repository, by way of LIBSVM).",
+        hint=(
+            "unpack gisette_scale.bz2 and gisette_scale.t.bz2 from "
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/ into the folder gisette of the data "
+            "directory"
+        ),
+    ),
+    "epsilon": Dataset(
+        title="LIBSVM epsilon",
+        folder="epsilon",
+        files={"epsilon_normalized": None, "epsilon_normalized.t": None},
+        licence="Published for the Pascal large scale learning challenge 2008, by way of LIBSVM; no licence is stated.",
+        hint=(
+            "unpack epsilon_normalized.bz2 and epsilon_normalized.t.bz2 (12 GB and 3 GB) from "
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/ into the folder epsilon of the data "
+            "directory"
         ),
     ),
 }
@@ -106,6 +128,6 @@ def find(data_dir: Path | None) -> list[Found]:
         if folder is None or not all((folder / file).is_file() for file in dataset.files):
             found.append(Found(name, None, None, dataset.hint))
             continue
-        intact = all(md5(folder / file) == published for file, published in dataset.files.items())
+        intact = all(md5(folder / file) == published for file, published in dataset.files.items() if published)
         found.append(Found(name, folder, intact, dataset.hint))
     return found

@@ -41,8 +41,12 @@ class LinearClassification(Parameters):
     """Probability that a training label is flipped."""
     test_samples: int = Field(default=100, ge=1)
     """Test points of each agent, with clean labels."""
-    loss: Literal["logistic", "squared", "smoothed_hinge"] = "logistic"
+    precision: Literal["float64", "float32"] = "float64"
+    """How points are kept; models and arithmetic are in float64 either way, and float32 halves the memory."""
+    loss: Literal["logistic", "squared", "smoothed_hinge", "hinge"] = "logistic"
     """Loss of a score; squared regresses on the labels -1 and +1."""
+    regularisation: Annotated[float, Field(ge=0)] | Literal["1/m"] = "1/m"
+    """lambda_i: one number for all agents, or 1 over the agent's number of training points."""
 
     @model_validator(mode="after")
     def _ordered(self) -> LinearClassification:
@@ -65,27 +69,29 @@ class LinearClassification(Parameters):
         Returns
         -------
         Task
-            With lambda_i = 1/m_i and the (n, p) targets as profiles.
+            With the (n, p) targets as profiles.
         """
         p, seeds = self.dimension, rng.integers(2**63, size=self.agents).tolist()
         targets = np.zeros((self.agents, p))
         counts = np.zeros(self.agents, dtype=np.int64)
         for agent, seed in enumerate(seeds):
             targets[agent, :2], counts[agent] = self._target_and_count(np.random.default_rng(seed))
-        train, test = _empty_table(counts, p), _empty_table(np.full(self.agents, self.test_samples), p)
+        tests = np.full(self.agents, self.test_samples)
+        train, test = _empty_table(counts, p, self.precision), _empty_table(tests, p, self.precision)
         for agent, seed in enumerate(seeds):
             own = np.random.default_rng(seed)
             self._target_and_count(own)
             for table, noise in ((train, self.label_noise), (test, 0.0)):
                 shard = table.shard(agent)
-                shard.features[:], shard.labels[:] = self._draw(own, len(shard), targets[agent], noise)
+                shard.stored[:], shard.labels[:] = self._draw(own, len(shard), targets[agent], noise)
+        given = self.regularisation
         return Task(
             name="linear classification",
             ids=list(range(self.agents)),
             train=train,
             test=test,
             loss=LOSSES[self.loss],
-            regularisation=inverse_counts(counts),
+            regularisation=inverse_counts(counts) if given == "1/m" else np.full(self.agents, float(given)),
             metric="accuracy",
             bounds=_bounds(self.points, p),
             profiles=targets,
@@ -96,7 +102,8 @@ class LinearClassification(Parameters):
     def expected_bytes(self) -> int:
         """Memory that the data will take."""
         rows = sum(self.samples) / 2 + self.test_samples
-        return int(8 * self.agents * (rows * (self.dimension + 1) + self.dimension))
+        point = np.dtype(self.precision).itemsize * self.dimension
+        return int(self.agents * (rows * (point + 8) + 8 * self.dimension))
 
     def _target_and_count(self, rng: np.random.Generator) -> tuple[NDArray[np.float64], int]:
         """The first draws of an agent's stream: two coordinates of its target, and its number of points."""
@@ -107,6 +114,8 @@ class LinearClassification(Parameters):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(count, p) points and their (count,) labels, flipped with probability `noise`."""
         features = _points(self.points, rng, count, self.dimension)
+        if self.precision == "float32":
+            features = _shortened(features)
         labels = np.where(features @ target >= 0.0, 1.0, -1.0)
         return features, np.where(rng.random(count) < noise, -labels, labels)
 
@@ -121,6 +130,13 @@ def _points(kind: Points, rng: np.random.Generator, count: int, dimension: int) 
     return normal * (radii / np.linalg.norm(normal, axis=1, keepdims=True))
 
 
+def _shortened(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points with the digits that float32 keeps, rounded towards 0: no norm grows, and bounds on norms still hold."""
+    nearest = points.astype(np.float32)
+    beyond = np.abs(nearest) > np.abs(points)
+    return np.where(beyond, np.nextafter(nearest, np.float32(0.0)), nearest).astype(np.float64)
+
+
 def _bounds(kind: Points, dimension: int) -> dict[str, float]:
     """Norm bounds of every admissible point; a normal point has none."""
     if kind == "cube":
@@ -130,7 +146,7 @@ def _bounds(kind: Points, dimension: int) -> dict[str, float]:
     return {}
 
 
-def _empty_table(counts: NDArray[np.int64], dimension: int) -> Table:
+def _empty_table(counts: NDArray[np.int64], dimension: int, precision: str) -> Table:
     """Rows to be filled in place, so that no second copy of the data is ever held."""
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Table(np.empty((int(offsets[-1]), dimension)), np.empty(int(offsets[-1])), offsets)
+    return Table(np.empty((int(offsets[-1]), dimension), dtype=precision), np.empty(int(offsets[-1])), offsets)

@@ -81,6 +81,24 @@ def test_points_have_the_moments_and_bounds_of_their_law(points, second_moment):
         assert np.linalg.norm(features, ord=int(norm[1]), axis=1).max() <= bound
 
 
+@pytest.mark.parametrize("points", ["cube", "ball", "gaussian"])
+def test_single_precision_keeps_half_the_bytes_of_the_same_points(points):
+    double = build(seed=5, points=points, label_noise=0.0)
+    single = build(seed=5, points=points, label_noise=0.0, precision="float32")
+    for kept, exact in ((single.train, double.train), (single.test, double.test)):
+        assert kept.features.dtype == np.float32
+        assert kept.features.nbytes == exact.features.nbytes / 2
+        assert np.all(np.abs(kept.features) <= np.abs(exact.features))
+        np.testing.assert_allclose(kept.features, exact.features, rtol=np.finfo(np.float32).eps)
+        assert kept.shard(3).features.dtype == np.float64
+        assert np.array_equal(kept.shard(3).features, kept.features[kept.offsets[3] : kept.offsets[4]])
+        assert np.array_equal(np.sign(row_scores(kept, single.profiles)), kept.labels)
+    for norm, bound in single.bounds.items():
+        rows = single.train.features.astype(np.float64)
+        assert np.linalg.norm(rows, ord=int(norm[1]), axis=1).max() <= bound
+    assert single.fingerprint != double.fingerprint
+
+
 def test_an_agent_may_have_no_data_and_then_has_no_regularisation():
     task = build(agents=60, samples=[0, 2])
     empty = task.train.counts == 0

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
 NAMES = sorted(LOSSES)
+SMOOTH = sorted(name for name in LOSSES if LOSSES[name].smooth)
 
 
 def a_shard(seed: int, rows: int = 15, dimension: int = 4, scale: float = 1.0) -> Shard:
@@ -50,7 +51,7 @@ def test_a_loss_is_convex_and_keeps_its_stated_constants(name):
         steps = np.diff(slopes) / np.diff(scores)
         assert steps.min() >= -1e-12
         assert steps.max() <= loss.curvature + 1e-9
-        assert steps.max() >= 0.99 * loss.curvature, "the stated curvature is not the smallest one"
+        assert steps.max() >= 0.99 * min(loss.curvature, 100.0), "the stated curvature is not the smallest one"
         assert np.abs(slopes).max() <= loss.lipschitz
         assert np.all(loss.value(scores, labels) >= 0.0)
 
@@ -59,7 +60,8 @@ def test_a_loss_is_convex_and_keeps_its_stated_constants(name):
 def test_extreme_scores_neither_overflow_nor_lose_the_value(name):
     loss = LOSSES[name]
     scores, labels = np.array([-1e4, 1e4]), np.array([1.0, 1.0])
-    expected = {"logistic": [1e4, 0.0], "squared": [10001.0**2, 9999.0**2], "smoothed_hinge": [1e4 + 0.5, 0.0]}[name]
+    hinges = {"smoothed_hinge": [1e4 + 0.5, 0.0], "hinge": [1e4 + 1, 0.0]}
+    expected = {"logistic": [1e4, 0.0], "squared": [10001.0**2, 9999.0**2], **hinges}[name]
     np.testing.assert_allclose(loss.value(scores, labels), expected)
     assert np.all(np.isfinite(loss.slope(scores, labels)))
 
@@ -70,6 +72,15 @@ def test_the_smoothed_hinge_follows_its_three_pieces():
     ones = np.ones(5)
     np.testing.assert_allclose(loss.value(margins, ones), [2.5, 0.5, 0.75**2 / 2, 0.0, 0.0])
     np.testing.assert_allclose(loss.slope(-margins, -ones), [1.0, 1.0, 0.75, 0.0, 0.0])
+
+
+def test_the_hinge_is_flat_from_its_kink_on():
+    loss = LOSSES["hinge"]
+    margins = np.array([-2.0, 0.0, 0.75, 1.0, 3.0])
+    ones = np.ones(5)
+    np.testing.assert_allclose(loss.value(margins, ones), [3.0, 1.0, 0.25, 0.0, 0.0])
+    np.testing.assert_allclose(loss.slope(-margins, -ones), [1.0, 1.0, 1.0, 0.0, 0.0])
+    assert not loss.smooth
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,7 +141,7 @@ def test_replacing_one_example_moves_a_clipped_gradient_by_at_most_its_sensitivi
     assert moved <= 2 * bound / rows * (1 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("rows", [3, 30])
 def test_both_smoothness_constants_dominate_the_hessian(name, rows):
     loss, regularisation = LOSSES[name], 0.05

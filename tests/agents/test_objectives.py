@@ -10,12 +10,22 @@ import pytest
 from hushnet.agents import objectives
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
-from hushnet.agents.objectives import GraphRegularised, LocalOnly, cached_minimum, local_models
+from hushnet.agents.objectives import (
+    GraphRegularised,
+    LocalOnly,
+    cached_minimum,
+    local_gradients,
+    local_losses,
+    local_models,
+    row_scores,
+)
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")
-NAMES = sorted(LOSSES)
+NAMES = sorted(name for name in LOSSES if LOSSES[name].smooth)
 
 
 def a_task(features, labels, owners, agents, regularisation, loss="logistic") -> Task:
@@ -77,6 +87,68 @@ def test_the_objective_is_the_sum_that_the_paper_writes(name):
         own = local_loss(models[agent], task.train.shard(agent), task.loss, task.regularisation[agent])
         expected += 0.7 * graph.strengths[agent] * objective.confidence[agent] * own
     assert objective.value(models) == pytest.approx(expected, rel=1e-13)
+
+
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    dimension=st.integers(1, 11),
+    density=st.sampled_from([0.0, 0.3, 1.0]),
+    name=st.sampled_from(sorted(LOSSES)),
+    precision=st.sampled_from(["float64", "float32"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_compiled_sums_are_those_of_each_agents_own_rows(counts, dimension, density, name, precision, seed):
+    rng = np.random.default_rng(seed)
+    agents, offsets = len(counts), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    features = rng.standard_normal((offsets[-1], dimension)).astype(precision)
+    table = Table(features, rng.choice([-1.0, 1.0], size=offsets[-1]), offsets)
+    lam = rng.uniform(0, 1, agents)
+    task = Task("test", list(range(agents)), table, table, LOSSES[name], lam, "accuracy")
+    weights = np.triu(rng.uniform(0.1, 2.0, (agents, agents)) * (rng.random((agents, agents)) < density), 1)
+    objective = GraphRegularised(task, Graph.from_matrix(weights + weights.T), 0.7, rng.uniform(0, 2, agents))
+    models = rng.standard_normal((agents, dimension))
+    models.flags.writeable = bool(seed % 2)
+    shards = [table.shard(agent) for agent in range(agents)]
+    own = zip(models, shards, strict=True)
+    scores = np.concatenate([[], *(shard.features @ model for model, shard in own)])
+    np.testing.assert_allclose(row_scores(table, models), scores, rtol=1e-12, atol=1e-14 * dimension)
+    losses = [local_loss(models[i], shards[i], task.loss, lam[i]) for i in range(agents)]
+    gradients = [local_gradient(models[i], shards[i], task.loss, lam[i]) for i in range(agents)]
+    np.testing.assert_allclose(local_losses(task, models), losses, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(local_gradients(task, models), gradients, rtol=1e-12, atol=1e-13)
+    apart = 0.5 * sum(
+        weights[i, j] * np.sum((models[i] - models[j]) ** 2) for i in range(agents) for j in range(i + 1, agents)
+    )
+    assert objective.value(models) == pytest.approx(apart + objective.data_weights @ losses, rel=1e-12, abs=1e-14)
+
+
+def test_models_of_another_shape_are_refused(golden_task):
+    p = golden_task.dimension
+    for shape in ((11, p), (12, p - 1), (12 * p,)):
+        with pytest.raises(ValueError, match="models must have the shape"):
+            row_scores(golden_task.train, np.zeros(shape))
+        with pytest.raises(ValueError, match="models must have the shape"):
+            golden_objective(golden_task, 4.0).value(np.zeros(shape))
+
+
+def test_a_model_that_is_not_finite_shows_in_the_objective(golden_task):
+    for planted in (np.nan, np.inf):
+        models = np.zeros((12, golden_task.dimension))
+        models[3, 1] = planted
+        assert not np.isfinite(golden_objective(golden_task, 4.0).value(models))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_value_is_below_the_minimum_by_more_than_rounding(name):
+    """The recorded gap to the minimum is a difference of two values of the same function."""
+    objective = a_ragged_objective(name)
+    models, minimum = objective.minimise()
+    rng = np.random.default_rng(8)
+    for size in (0.0, 1e-16, 1e-12, 1e-9):
+        nearby = models + size * rng.standard_normal(models.shape)
+        assert objective.value(nearby) >= minimum - 4 * np.finfo(float).eps * abs(minimum)
+    assert objective.value(models) == minimum
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,67 @@
+"""Solitary models: what an agent learns from its own data before it talks to anybody.
+
+Vanhaesebrouck et al. (2017), equation (1), take any minimiser of the agent's own loss. Where that is not unique (the
+hinge loss without regularisation), it matters which; a few gradient steps from zero then say precisely what is meant.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from .losses import local_gradient
+from .objectives import Models, local_models
+from .parameters import Parameters
+from .tables import Shard
+from .tasks.base import Task
+
+
+@final
+class GradientSteps(Parameters):
+    """Gradient steps from zero on the agent's summed loss over the largest number of rows of any agent."""
+
+    steps: int = Field(default=10, ge=1)
+    """Number of steps."""
+    step_size: float = Field(default=1.0, gt=0)
+    """Length of a step along the gradient of (m_i / max m) L_i."""
+
+
+Solitary = Literal["exact"] | GradientSteps
+"""The exact minimiser of L_i, or steps towards it."""
+
+
+def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArray[np.float64]:
+    """One agent's solitary model.
+
+    Parameters
+    ----------
+    shard : Shard
+        The agent's own rows; without any the model is 0.
+    task : Task
+        For its loss, lambda_i and the largest number of rows, which is treated as public.
+    agent : int
+    how : Solitary
+
+    Returns
+    -------
+    (p,) float64
+
+    Raises
+    ------
+    InputError
+        If an exact minimiser is asked for that is not unique.
+    """
+    if isinstance(how, GradientSteps):
+        model, share = np.zeros(task.dimension), len(shard) / max(1, int(task.train.counts.max()))
+        for _ in range(how.steps):
+            model -= how.step_size * share * local_gradient(model, shard, task.loss, float(task.regularisation[agent]))
+        return model
+    return local_models(task, np.array([agent]))[0]
+
+
+def solitary_models(task: Task, how: Solitary) -> Models:
+    """(n, p) solitary models of all agents; see `solitary_model`."""
+    return np.array([solitary_model(task.shard(agent), task, agent, how) for agent in range(task.agents)])

@@ -1,0 +1,99 @@
+"""Files in LIBSVM's format: a line has a label and ``index:value`` pairs, indices from 1 and ascending."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+ROWS_AT_ONCE = 4096
+"""Rows that are held as text and as numbers before they are packed."""
+
+
+def read_libsvm(
+    file: Path, dimension: int, *, rows: int | None = None, field: tuple[str | int, ...] = ("task", "path")
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Read a two-class data set, line by line, so that a part of a huge file needs only the memory of that part.
+
+    Parameters
+    ----------
+    file : Path
+    dimension : int
+        Number of features p; an index may not exceed it. What a line does not name is 0.
+    rows : int, optional
+        Stop after so many rows; all by default.
+    field : tuple
+        Field of the scenario that names the file, for errors.
+
+    Returns
+    -------
+    features : (M, p) float64
+    labels : (M,) float64
+        -1 and +1.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no row, or a line is not a label of -1 or +1 and finite values at ascending
+        indices from 1 to p.
+    """
+    blocks, labels = [], []
+    try:
+        with file.open("rb") as stream:
+            lines = itertools.islice(enumerate(stream, start=1), rows)
+            while batch := list(itertools.islice(lines, ROWS_AT_ONCE)):
+                block, signs = _parse(batch, dimension, file, field)
+                blocks.append(block)
+                labels.append(signs)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error})", field=field) from error
+    if not blocks:
+        raise InputError(f"{file}: is empty; lines of a label and index:value pairs are needed", field=field)
+    return np.concatenate(blocks), np.concatenate(labels)
+
+
+def _parse(
+    lines: Iterable[tuple[int, bytes]], dimension: int, file: Path, field: tuple[str | int, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features and labels of some numbered lines."""
+    numbered = list(lines)
+    features, labels = np.zeros((len(numbered), dimension)), np.empty(len(numbered))
+    for row, (number, line) in enumerate(numbered):
+        try:
+            labels[row], indices, values = _cells(line)
+        except ValueError:
+            text = line.decode(errors="replace").strip()
+            shown = text if len(text) <= 60 else text[:57] + "..."
+            raise InputError(
+                f"{file}:{number}: {shown!r} is not a label of -1 or +1 and pairs like 3:0.5", field=field
+            ) from None
+        if len(indices) and (indices[0] < 1 or indices[-1] > dimension or (np.diff(indices) <= 0).any()):
+            raise InputError(
+                f"{file}:{number}: indices must ascend from 1 to at most {dimension}, the number of features",
+                field=field,
+            )
+        if not np.isfinite(values).all():
+            raise InputError(f"{file}:{number}: values must be finite numbers", field=field)
+        features[row, indices - 1] = values
+    return features, labels
+
+
+def _cells(line: bytes) -> tuple[float, NDArray[np.int64], NDArray[np.float64]]:
+    """Label, indices and values of a line; a ValueError if it has another form."""
+    first, *pairs = line.split()
+    label = float(first)
+    if label not in (-1.0, 1.0):
+        raise ValueError
+    halves = b" ".join(pairs).replace(b":", b" ").split()
+    if len(halves) != 2 * len(pairs) or line.count(b":") != len(pairs):
+        raise ValueError
+    return (
+        label,
+        np.array([int(half) for half in halves[::2]], dtype=np.int64),
+        np.array(halves[1::2], dtype=np.float64),
+    )

@@ -1,0 +1,142 @@
+"""Published two-class data sets in LIBSVM's format: a9a, gisette and epsilon.
+
+They are read from a data directory; nothing is downloaded. Liu, Johansson and Shi (2022) deal the rows of epsilon to
+agents; Hu et al. (2019) give the columns of a9a and gisette to parties.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from pydantic import Field
+
+from ..errors import InputError
+from ..parameters import Parameters
+from .base import Task
+from .datasets import DATASETS, data_directory, md5
+from .libsvm import read_libsvm
+from .partition import ByColumns, ByRows, Partition, partitioned
+
+ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
+
+
+class LibsvmSet(Parameters):
+    """Common to all of these data sets."""
+
+    dataset: ClassVar[str]
+    dimension: ClassVar[int]
+    bounds: ClassVar[dict[str, float]]
+
+    path: str | None = None
+    """Folder of the training and the test file; by default the data set's folder in the data directory."""
+    rows: int | None = Field(default=None, ge=1)
+    """Read only so many training rows, from the first on."""
+    test_rows: int | None = Field(default=None, ge=1)
+    """Read only so many test rows."""
+    loss: ClassificationLoss = "logistic"
+    """Loss of a score."""
+
+    def read(
+        self, split: ByRows | ByColumns, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None
+    ) -> Task:
+        """Read both files and make the task; see `hushnet.agents.tasks.movielens.MovieLens.build` for the arguments.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or one of its lines is not in the format.
+        """
+        known = DATASETS[self.dataset]
+        folder, files = self._folder(data_directory(data_dir), base), list(known.files)
+        train, test = (
+            read_libsvm(folder / file, self.dimension, rows=limit)
+            for file, limit in zip(files, (self.rows, self.test_rows), strict=True)
+        )
+        notes = {
+            "source": f"{known.title}, {' and '.join(files)}",
+            "rows": [len(train[1]), len(test[1])],
+            **_checksums(folder, known.files),
+        }
+        return partitioned(
+            train, test, split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
+        )
+
+    def _folder(self, data_dir: Path | None, base: Path | None) -> Path:
+        known = DATASETS[self.dataset]
+        if self.path is not None:
+            folder = (base or Path()) / self.path
+        elif data_dir is not None:
+            folder = data_dir / known.folder
+        else:
+            raise InputError(
+                f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
+                field=("task", "path"),
+            )
+        for file in known.files:
+            if not (folder / file).is_file():
+                raise InputError(f"{folder / file}: no such file; {known.hint}", field=("task", "path"))
+        return folder
+
+
+def _checksums(folder: Path, files: dict[str, str | None]) -> dict[str, Any]:
+    """md5 of the files of which one is published; nothing where none is, as the files are huge."""
+    found = {file: md5(folder / file) for file, published in files.items() if published}
+    if not found:
+        return {}
+    return {"md5": ", ".join(found.values()), "as_published": all(found[file] == files[file] for file in found)}
+
+
+@final
+class A9a(LibsvmSet):
+    """LIBSVM a9a: 32,561 + 16,281 people, 123 binary features of 14 attributes, their income as label."""
+
+    dataset: ClassVar[str] = "a9a"
+    dimension: ClassVar[int] = 123
+    bounds: ClassVar[dict[str, float]] = {"l1": 14.0, "l2": math.sqrt(14.0)}
+
+    kind: Literal["a9a"]
+    split: Partition = Field(default_factory=ByRows)
+    """Rows to agents, or columns to parties (66 and 57 in Hu et al. 2019)."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """See `LibsvmSet.read`."""
+        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
+
+
+@final
+class Gisette(LibsvmSet):
+    """LIBSVM gisette (scaled): 6,000 + 1,000 digits, four or nine, by 5,000 features in [-1, 1]."""
+
+    dataset: ClassVar[str] = "gisette"
+    dimension: ClassVar[int] = 5000
+    bounds: ClassVar[dict[str, float]] = {"l1": 5000.0, "l2": math.sqrt(5000.0)}
+
+    kind: Literal["gisette"]
+    split: Partition = Field(default_factory=ByRows)
+    """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """See `LibsvmSet.read`."""
+        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
+
+
+@final
+class Epsilon(LibsvmSet):
+    """LIBSVM epsilon (normalised): 400,000 + 100,000 rows of 2,000 features and norm 1; 16 kB a row in memory."""
+
+    dataset: ClassVar[str] = "epsilon"
+    dimension: ClassVar[int] = 2000
+    bounds: ClassVar[dict[str, float]] = {"l1": math.sqrt(2000.0), "l2": 1.0}
+
+    kind: Literal["epsilon"]
+    loss: ClassificationLoss = "hinge"
+    """Loss of a score."""
+    split: Partition = Field(default_factory=ByRows)
+    """Rows to agents (20 in Liu et al. 2022), or columns to parties."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """See `LibsvmSet.read`."""
+        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)

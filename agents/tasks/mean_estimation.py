@@ -1,0 +1,90 @@
+"""Estimating means with help from similar agents: two moons (Vanhaesebrouck et al. 2017, section 5.1).
+
+Each agent has a point in the plane, on one of two intertwined moons, and samples of a normal law whose mean is +1 on
+the upper moon and -1 on the lower one. Agents that are near each other in the plane are similar. As a model, a mean is
+the weight of the constant feature 1 under the squared loss; an agent's one test row holds its true mean, so that the
+squared error there is the squared error of its model.
+
+The paper leaves the moons' size open; they have radius 1 here, the lower one moved by (1, 1/2), and normal noise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ..losses import LOSSES
+from ..parameters import Parameters
+from ..tables import Table
+from .base import Task
+
+
+@final
+class MeanEstimation(Parameters):
+    """Mean estimation: agents on two moons, whose samples have mean +1 on the upper and -1 on the lower moon."""
+
+    kind: Literal["mean_estimation"]
+    agents: int = Field(default=300, ge=1)
+    """Number of agents n; those of even index are on the upper moon."""
+    spread: float = Field(default=1.0, ge=0, le=1)
+    """Width of the uniform law around 1/2 of an agent's share c_i of the most samples: at 0 all have equally many."""
+    samples: int = Field(default=100, ge=1)
+    """Most samples: agent i has m_i = max(1, ceil(c_i samples))."""
+    variance: float = Field(default=40.0, gt=0)
+    """Variance of every agent's samples."""
+    point_noise: float = Field(default=0.05, ge=0)
+    """Standard deviation of a point around its moon."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Draw the data.
+
+        Agent i's data depend on the generator's state, i and the fields above, but not on the number of agents.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        data_dir, base : Path, optional
+            Not used: nothing is read.
+
+        Returns
+        -------
+        Task
+            Without regularisation, and with the (n, 2) points as profiles.
+        """
+        points, parts = np.empty((self.agents, 2)), []
+        means = np.where(np.arange(self.agents) % 2 == 0, 1.0, -1.0)
+        for agent, seed in enumerate(rng.integers(2**63, size=self.agents).tolist()):
+            own = np.random.default_rng(seed)
+            points[agent] = _moon(own, upper=agent % 2 == 0) + self.point_noise * own.standard_normal(2)
+            share = 0.5 + self.spread * (own.random() - 0.5)
+            count = max(1, int(np.ceil(share * self.samples)))
+            parts.append(own.normal(means[agent], np.sqrt(self.variance), count))
+        owners = np.repeat(np.arange(self.agents), [len(part) for part in parts])
+        return Task(
+            name="mean estimation",
+            ids=list(range(self.agents)),
+            train=_constant_feature(np.concatenate(parts), owners, self.agents),
+            test=_constant_feature(means, np.arange(self.agents), self.agents),
+            loss=LOSSES["squared"],
+            regularisation=np.zeros(self.agents),
+            metric="mse",
+            bounds={"l1": 1.0, "l2": 1.0},
+            profiles=points,
+            profiles_are="places on the moons",
+            notes={"source": "synthetic, Vanhaesebrouck et al. 2017, section 5.1"},
+        )
+
+
+def _moon(rng: np.random.Generator, *, upper: bool) -> NDArray[np.float64]:
+    """A point, uniform on the half circle of radius 1 that is the upper moon, or on its mirror image, the lower one."""
+    angle = rng.uniform(0.0, np.pi)
+    place = np.array([np.cos(angle), np.sin(angle)])
+    return place if upper else np.array([1.0, 0.5]) - place
+
+
+def _constant_feature(values: NDArray[np.float64], owners: NDArray[np.int64], agents: int) -> Table:
+    return Table.from_owners(np.ones((len(values), 1)), values, owners, agents)

@@ -1,0 +1,109 @@
+"""Synthetic stand-ins for epsilon and gisette, which are too large to ship; both say so in their names."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+from pydantic import Field
+
+from ..parameters import Parameters
+from .base import Task
+from .libsvm_sets import ClassificationLoss
+from .partition import ByRows, Partition, Rows, partitioned
+
+
+@final
+class EpsilonLike(Parameters):
+    """Synthetic stand-in for LIBSVM epsilon: rows of norm 1 with a decaying spectrum, noisy linear labels.
+
+    Before rows are scaled to norm 1, coordinate j is normal with variance j^-1/2. The label is the sign of the score
+    under w_j = s_j j^-1/4 with random signs s_j, standardised, plus normal noise of deviation 0.3.
+    """
+
+    kind: Literal["epsilon_like"]
+    agents: int = Field(default=20, ge=1)
+    """Number of agents n."""
+    samples: int = Field(default=2000, ge=1)
+    """Training rows of each agent."""
+    dimension: int = Field(default=200, ge=1)
+    """Number of features."""
+    test_samples: int = Field(default=100, ge=1)
+    """Test rows of each agent, with labels of the same law."""
+    loss: ClassificationLoss = "hinge"
+    """Loss of a score."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Draw the data; `data_dir` and `base` are not used."""
+        count, p = self.agents * self.samples, self.dimension
+        j = np.arange(1, p + 1)
+        signs = np.where(rng.random(p) < 0.5, -1.0, 1.0)
+        features = rng.standard_normal((count + self.agents * self.test_samples, p))
+        features *= j**-0.25
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        scores = features @ (signs * j**-0.25)
+        labels = np.where(scores / scores.std() + 0.3 * rng.standard_normal(len(scores)) >= 0, 1.0, -1.0)
+        return partitioned(
+            (features[:count], labels[:count]),
+            (features[count:], labels[count:]),
+            ByRows(agents=self.agents),
+            name="synthetic stand-in for epsilon",
+            loss=self.loss,
+            bounds={"l1": math.sqrt(p), "l2": 1.0},
+            notes={"source": "synthetic stand-in for LIBSVM epsilon, which is not read"},
+            rng=rng,
+        )
+
+    def expected_bytes(self) -> int:
+        """Memory that the data will take."""
+        return 2 * 8 * self.agents * (self.samples + self.test_samples) * (self.dimension + 1)
+
+
+@final
+class GisetteLike(Parameters):
+    """Synthetic stand-in for LIBSVM gisette: many correlated features in [-1, 1], half of them without meaning.
+
+    A row of either class has ``factors`` normal factors, whose means differ between the classes by 4 deviations in a
+    random direction. Half of the columns mix the factors with normal weights of deviation factors^-1/2 and have normal
+    noise of deviation 0.5; the other half are such columns of rows in another order. All are cut to [-1, 1].
+    """
+
+    kind: Literal["gisette_like"]
+    rows: int = Field(default=6000, ge=2)
+    """Training rows."""
+    test_rows: int = Field(default=1000, ge=1)
+    """Test rows, with labels of the same law."""
+    dimension: int = Field(default=5000, ge=2)
+    """Number of features."""
+    factors: int = Field(default=20, ge=1)
+    """Number of factors behind the features."""
+    loss: ClassificationLoss = "logistic"
+    """Loss of a score."""
+    split: Partition = Field(default_factory=ByRows)
+    """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Draw the data; `data_dir` and `base` are not used."""
+        features, labels = self._draw(rng)
+        return partitioned(
+            (features[: self.rows], labels[: self.rows]),
+            (features[self.rows :], labels[self.rows :]),
+            self.split,
+            name="synthetic stand-in for gisette",
+            loss=self.loss,
+            bounds={"l1": float(self.dimension), "l2": math.sqrt(self.dimension)},
+            notes={"source": "synthetic stand-in for LIBSVM gisette, which is not read"},
+            rng=rng,
+        )
+
+    def _draw(self, rng: np.random.Generator) -> Rows:
+        count, p, k = self.rows + self.test_rows, self.dimension, self.factors
+        labels, direction = np.where(rng.random(count) < 0.5, 1.0, -1.0), rng.standard_normal(k)
+        factors = rng.standard_normal((count, k)) + 2 * np.outer(labels, direction / np.linalg.norm(direction))
+        features = factors @ (rng.standard_normal((k, p)) / math.sqrt(k))
+        features += 0.5 * rng.standard_normal((count, p))
+        idle = rng.permutation(p)[: p // 2]
+        features[:, idle] = features[rng.permutation(count)][:, idle]
+        return np.clip(features, -1.0, 1.0), labels

@@ -1,0 +1,109 @@
+"""What every topology has in common: a networkx graph, checked and packed, and numbers about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import networkx as nx
+import numpy as np
+
+from ..agents.errors import InputError
+from ..agents.graph import Graph
+from ..agents.parameters import Parameters
+from ..agents.tasks.base import Task
+
+
+class Topology(Parameters, ABC):
+    """Common to all kinds: what is refused unless it is allowed."""
+
+    allow_isolated: bool = False
+    """Accept agents without neighbours; they work alone."""
+    allow_disconnected: bool = False
+    """Accept a graph of several components."""
+
+    from_profiles: ClassVar[bool] = False
+    """Whether graph and weights are computed from the agents' profiles."""
+
+    def assumed_public(self, task: Task) -> tuple[str, ...]:
+        """Private inputs that the graph gives away."""
+        return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
+
+    @abstractmethod
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """An undirected networkx graph over 0..n-1 with the edge attribute ``weight``."""
+
+    def build(self, task: Task, *, rng: np.random.Generator, base: Path | None = None) -> Graph:
+        """The graph over the task's agents, checked.
+
+        Raises
+        ------
+        InputError
+            If an agent is isolated or the graph is disconnected, and this is not allowed.
+        """
+        graph = self.edges(task, rng=rng, base=base)
+        if graph.number_of_nodes() != task.agents:
+            raise InputError(
+                f"makes {graph.number_of_nodes()} agents where the task has {task.agents}", field=("topology",)
+            )
+        edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
+        tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
+        built = Graph.from_edges(
+            task.agents, np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
+        )
+        self._check(built, task)
+        return built
+
+    def _check(self, graph: Graph, task: Task) -> None:
+        isolated = np.flatnonzero(graph.degrees == 0)
+        if len(isolated) and not (self.allow_isolated or task.agents == 1):
+            raise InputError(
+                f"leaves {len(isolated)} of {task.agents} agents without a neighbour "
+                f"(first: {task.ids[isolated[0]]!r}); choose a denser graph or set allow_isolated: true",
+                field=("topology",),
+            )
+        parts = components(graph) - (len(isolated) if self.allow_isolated else 0)
+        if parts > 1 and not self.allow_disconnected:
+            raise InputError(
+                f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
+                field=("topology",),
+            )
+
+
+def components(graph: Graph) -> int:
+    """Number of connected components."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
+    return int(connected_components(matrix, directed=False, return_labels=False))
+
+
+def describe(graph: Graph) -> dict[str, Any]:
+    """Numbers about a graph for summaries and manifests."""
+    degrees, weights = graph.degrees, graph.weights
+    return {
+        "agents": graph.agents,
+        "edges": len(graph.heads) // 2,
+        "components": components(graph),
+        "isolated": int(np.sum(degrees == 0)),
+        "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
+        "weight": {
+            "min": float(weights.min(initial=np.inf)) if len(weights) else 0.0,
+            "mean": float(weights.mean()) if len(weights) else 0.0,
+            "max": float(weights.max(initial=0.0)),
+        },
+    }
+
+
+def graph_line(numbers: Mapping[str, Any]) -> str:
+    """Agents, degrees, weights and components of a graph in one line."""
+    degree, weight = numbers["degree"], numbers["weight"]
+    parts = numbers["components"]
+    return (
+        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
+        f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
+        f"{parts} component{'' if parts == 1 else 's'}"
+    )

@@ -1,0 +1,128 @@
+"""An agent's local problem is solved exactly, whatever the loss and the shape of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.losses import LOSSES, local_gradient, local_loss
+from hushnet.agents.solvers import minimise_local
+from hushnet.agents.tables import Shard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+SMOOTH = sorted(name for name, loss in LOSSES.items() if loss.smooth)
+
+
+def a_problem(seed: int, rows: int, dimension: int) -> tuple[Shard, dict]:
+    rng = np.random.default_rng(seed)
+    shard = Shard(rng.uniform(-1, 1, (rows, dimension)), rng.choice([-1.0, 1.0], rows))
+    fields = {"weight": rng.uniform(0.1, 20), "curvature": rng.uniform(0.05, 5), "linear": rng.normal(size=dimension)}
+    return shard, fields
+
+
+def value(model, shard, loss, weight, curvature, linear):
+    return weight * local_loss(model, shard, loss, 0.0) + curvature / 2 * model @ model - linear @ model
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize(("rows", "dimension"), [(30, 4), (5, 12), (1, 1), (6, 6)])
+def test_the_gradient_vanishes_at_the_minimiser_of_a_smooth_loss(loss, rows, dimension):
+    for seed in range(5):
+        shard, fields = a_problem(seed, rows, dimension)
+        far = 10 * np.ones(dimension)
+        model, residual = minimise_local(shard, LOSSES[loss], **fields, start=far, tolerance=1e-11)
+        gradient = fields["weight"] * local_gradient(model, shard, LOSSES[loss], 0.0)
+        gradient += fields["curvature"] * model - fields["linear"]
+        assert np.linalg.norm(gradient) == pytest.approx(residual, abs=1e-15)
+        assert residual <= 1e-11
+        assert far.tolist() == [10.0] * dimension
+
+
+def test_the_minimiser_of_the_squared_loss_solves_its_normal_equations():
+    """(2 a / m X'X + q I) theta = 2 a / m X'y + b."""
+    shard, fields = a_problem(3, 8, 3)
+    share = 2 * fields["weight"] / 8
+    matrix = share * shard.features.T @ shard.features + fields["curvature"] * np.eye(3)
+    expected = np.linalg.solve(matrix, share * shard.features.T @ shard.labels + fields["linear"])
+    model, _ = minimise_local(shard, LOSSES["squared"], **fields, start=np.zeros(3), tolerance=1e-10)
+    np.testing.assert_allclose(model, expected, rtol=1e-13)
+
+
+@given(seed=st.integers(0, 10_000), rows=st.integers(1, 25), dimension=st.integers(1, 30))
+@settings(max_examples=60, deadline=None)
+def test_the_minimiser_of_the_hinge_meets_its_optimality_conditions(seed, rows, dimension):
+    """q theta - b is a sum of multipliers in [0, a/m] of y_k x_k: the largest inside the margin, 0 outside it.
+
+    So theta is optimal as far as the duality gap says: |theta - theta*|^2 <= gap / q.
+    """
+    shard, fields = a_problem(seed, rows, dimension)
+    loss, start = LOSSES["hinge"], np.random.default_rng(seed + 1).normal(size=dimension)
+    model, residual = minimise_local(shard, loss, **fields, start=start, tolerance=1e-10)
+    assert residual <= 1e-10
+    signed, most = shard.labels[:, None] * shard.features, fields["weight"] / rows
+    pull = fields["curvature"] * model - fields["linear"]
+    gaps = 1 - signed @ model
+    inside, kink = gaps > 1e-7, np.abs(gaps) <= 1e-7
+    left = pull - most * signed[inside].sum(axis=0)
+    multipliers = np.zeros(0)
+    if kink.any():
+        from scipy.optimize import lsq_linear
+
+        fit = lsq_linear(signed[kink].T, left, bounds=(0, most), method="bvls", tol=1e-14)
+        multipliers = fit.x
+    left = left - multipliers @ signed[kink]
+    assert np.abs(left).max() <= 1e-7
+
+
+def test_the_minimiser_of_the_hinge_is_the_minimum_of_the_primal_problem():
+    """Against a general solver on the same problem with slacks: min (a/m) sum xi + q/2 |t|^2 - b t."""
+    shard, fields = a_problem(5, 9, 3)
+    loss, signed = LOSSES["hinge"], shard.labels[:, None] * shard.features
+    model, _ = minimise_local(shard, loss, **fields, start=np.zeros(3), tolerance=1e-12)
+
+    def slack_value(x):
+        theta = x[:3]
+        share = fields["weight"] / 9
+        return share * x[3:].sum() + fields["curvature"] / 2 * theta @ theta - fields["linear"] @ theta
+
+    constraint = {"type": "ineq", "fun": lambda x: signed @ x[:3] + x[3:] - 1}
+    bounds = [(None, None)] * 3 + [(0, None)] * 9
+    options = {"ftol": 1e-14, "maxiter": 500}
+    found = minimize(slack_value, np.ones(12), bounds=bounds, constraints=constraint, options=options)
+    assert value(model, shard, loss, **fields) <= found.fun + 1e-9
+    np.testing.assert_allclose(model, found.x[:3], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_the_start_changes_nothing_but_the_effort(name):
+    for seed in range(10):
+        shard, fields = a_problem(seed, 12, 2)
+        models = [
+            minimise_local(shard, LOSSES[name], **fields, start=scale * np.ones(2), tolerance=1e-12)[0]
+            for scale in (0.0, -1.0, 30.0)
+        ]
+        np.testing.assert_allclose(models[1:], [models[0]] * 2, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_without_data_or_weight_the_minimiser_is_that_of_the_quadratic(name):
+    shard, fields = a_problem(1, 4, 3)
+    empty = Shard(np.empty((0, 3)), np.empty(0))
+    for one, weight in ((empty, 2.0), (shard, 0.0)):
+        given_fields = {**fields, "weight": weight}
+        model, residual = minimise_local(one, LOSSES[name], **given_fields, start=np.ones(3), tolerance=1e-10)
+        np.testing.assert_array_equal(model, fields["linear"] / fields["curvature"])
+        assert residual == 0.0
+
+
+def test_a_row_of_zeros_and_repeated_rows_leave_the_hinge_solvable():
+    features = np.array([[0.0, 0.0], [1.0, 0.5], [1.0, 0.5], [-1.0, -0.5], [0.3, -1.0]])
+    shard = Shard(features, np.array([1.0, 1.0, 1.0, -1.0, 1.0]))
+    fields = {"weight": 5.0, "curvature": 0.2, "linear": np.array([0.1, -0.2])}
+    model, residual = minimise_local(shard, LOSSES["hinge"], **fields, start=np.zeros(2), tolerance=1e-11)
+    assert residual <= 1e-11
+    best = value(model, shard, LOSSES["hinge"], **fields)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        assert value(model + 0.01 * rng.normal(size=2), shard, LOSSES["hinge"], **fields) >= best

@@ -33,7 +33,7 @@ from ..agents.inbox import Message
 from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
-from .kernel import NO_LAW, Kernel, rank_of
+from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .privacy.budget import Privacy
 from .schedule import ScheduleParameters, expanded
 from .view import Layout, MessageKind, Out, Problem, Sent, View
@@ -173,8 +173,11 @@ class Protocol(ABC):
         block = state.agent.get("model")
         return block.rows if block is not None and block.uniform else None
 
-    def kernel(self, state: State) -> Kernel | None:
-        """A compiled form of `wake` over the blocks of this run, if there is one; the same step up to rounding."""
+    def kernel(self, state: State) -> Kernel | PairKernel | None:
+        """A compiled form of the steps over the blocks of this run, if there is one; the same up to rounding.
+
+        `Kernel` for `wake`, `PairKernel` for `offer`, `accept` and `finish`.
+        """
         return None
 
     def objective(self) -> Objective | None:

@@ -23,8 +23,20 @@ GROUP = "hushnet.protocols"
 """Entry point group of installed plug-ins: ``my_protocol = "my_package.module:MyProtocol"``."""
 
 PROTOCOLS: dict[str, str] = {
+    "collaborative_admm": ".collaborative_admm:CollaborativeAdmm",
+    "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",
+    "dual_averaging": ".dual_averaging:DualAveraging",
+    "edge_consensus_admm": ".edge_consensus_admm:EdgeConsensusAdmm",
+    "feature_sgd": ".feature_sgd:FeatureSgd",
+    "feature_sharing": ".feature_sharing:FeatureSharing",
+    "consensus": ".baselines:Consensus",
     "local": ".baselines:Local",
+    "local_dp": ".local_dp:LocalDP",
+    "model_propagation": ".model_propagation:ModelPropagation",
+    "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
+    "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",
+    "solitary": ".baselines:Solitary",
 }
 """Shipped protocols as ``module:Class``, imported when they are asked for."""
 

@@ -12,6 +12,7 @@ equation           here
 (6), private       the same update with noise added to L_i'
 theorem 1          scale 2 L0 / (eps m): `GradientNoise.sensitivities` times the plan's multipliers
 proposition 2      ``privacy.allocation``
+appendix C         ``start: {kind: private_propagation}``, see `hushnet.protocols.warm_start`
 =================  ==================================================================================
 
 Where we depart: Lipschitz constants L0 bound the *dual* norm of the gradient, so a claimed L0 is kept beside the
@@ -40,6 +41,7 @@ from .coordinate_descent_step import make_kernel
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
 from .privacy.budget import Privacy, allocation_weights
+from .warm_start import PrivatePropagation, WarmStart
 
 Confidence = Literal["relative", "count"] | list[Annotated[float, Field(ge=0)]]
 
@@ -57,8 +59,9 @@ class CoordinateDescentParameters(ProtocolParameters):
     private runs)."""
     radius: float | None = Field(default=None, gt=0)
     """Rows are clipped to this l2 norm, which then bounds them publicly."""
-    start: Literal["zero", "constant", "local"] = "zero"
-    """First models: zeros, a constant vector, or the purely local models."""
+    start: Literal["zero", "constant", "local"] | PrivatePropagation = "zero"
+    """First models: zeros, a constant vector, the purely local models, or noisy local models propagated over the graph,
+    whose cost is part of the budget."""
     start_value: float | None = None
     """Every coordinate of a constant start."""
     updates: int | None = Field(default=None, ge=1)
@@ -71,7 +74,8 @@ class CoordinateDescentParameters(ProtocolParameters):
         if active(self.privacy) and self.start == "local":
             raise FieldError(
                 "a private run cannot start from local models: the start is sent to the neighbours without noise, and "
-                "theorem 1 holds only for a start that does not depend on the data; use start: zero or constant",
+                "theorem 1 holds only for a start that does not depend on the data; use start: zero, constant or "
+                "{kind: private_propagation}",
                 "start",
             )
         if self.privacy is not None and self.privacy.updates is not None and self.updates is not None:
@@ -91,8 +95,14 @@ class CoordinateDescent(Protocol):
         """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""
         task = self.problem.task
         self.confidence = confidences(self.parameters.confidence, task)
-        self.public = (self.parameters.smoothness or ("public" if active(self.privacy) else "data")) == "public"
+        privacy = self.parameters.privacy
+        self.public = (self.parameters.smoothness or ("public" if active(privacy) else "data")) == "public"
         self.bounds = row_bounds(task, self.parameters.radius)
+        if not task.loss.smooth:
+            raise InputError(
+                f"coordinate descent needs a smooth loss for its step sizes, and {task.loss.name!r} is not smooth",
+                field=("task", "loss"),
+            )
         if self.public and not np.isfinite(self.bounds["l2"]):
             raise InputError(
                 f"smoothness: public needs a bound on the rows, and the task {task.name!r} has none; set radius",
@@ -100,10 +110,15 @@ class CoordinateDescent(Protocol):
             )
         self.limit = self.parameters.updates
         weights = None
-        if self.privacy is not None and self.privacy.updates is not None:
-            self.limit = self.privacy.updates
-            weights = self._weights(self.privacy, self.limit) if active(self.privacy) else None
-        self.noise = GradientNoise(self.privacy, task, weights=weights, radius=self.parameters.radius)
+        if privacy is not None and privacy.updates is not None:
+            self.limit = privacy.updates
+            weights = self._weights(privacy, self.limit) if active(privacy) else None
+        self.warm, asked = None, self.parameters.start
+        if isinstance(asked, PrivatePropagation):
+            pull = self.parameters.mu * self.confidence
+            self.warm = WarmStart(asked, self.problem, pull, self.bounds["l2"])
+            privacy = self.warm.left_of(privacy, weights)
+        self.noise = GradientNoise(privacy, task, weights=weights, radius=self.parameters.radius)
 
     def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:
         """Shares of the budget by update; the k-th wake-up is expected at the global index k n."""
@@ -164,6 +179,10 @@ class CoordinateDescent(Protocol):
         elif self.parameters.start == "local" and len(view.data):
             view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
             release = out.plain("the purely local model")
+        elif self.warm is not None:
+            view.state["model"][:], release = self.warm.models[view.agent], self.warm.release(view)
+            out.reserve(release)
+            out.disclose(release)
         out.send("model", view.state["model"], release)
 
     def wake(self, view: View, out: Out) -> None:
@@ -194,6 +213,14 @@ class CoordinateDescent(Protocol):
     def objective(self) -> Objective:
         """Objective (2) on the task's own data."""
         return GraphRegularised(self.problem.task, self.problem.graph, self.parameters.mu, self.confidence)
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """Noise and budget; a private start is one release more."""
+        given = self.parameters.privacy
+        if self.warm is None or given is None or given.updates is None:
+            return given
+        return given.model_copy(update={"updates": given.updates + 1})
 
     @property
     def assumed_public(self) -> tuple[str, ...]:

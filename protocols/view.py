@@ -71,11 +71,15 @@ class Problem:
     oracle : callable, optional
         ``oracle(updates)`` gives the (n, updates) global indices of every agent's first wake-ups, for protocols
         that pretend to know the schedule in advance; None where absences make this impossible.
+    stream : callable, optional
+        ``stream(purpose, agent)`` gives an agent's random stream before time 0, for what agents prepare together;
+        None where nothing is run.
     """
 
     task: Task
     graph: Graph
     oracle: Callable[[int], NDArray[np.int64]] | None = None
+    stream: Callable[[str, int], np.random.Generator] | None = None
 
 
 class View:
@@ -238,6 +242,7 @@ class Out:
     def __init__(self, view: View, layout: Layout, reserve: Callable[[Release], bool]) -> None:
         self._view, self._layout, self._reserve = view, layout, reserve
         self.sent: list[Sent] = []
+        self.disclosed: list[Release] = []
         self.silent = False
 
     def send(self, kind: str, vector: NDArray[np.float64], release: Release, *, to: int | None = None) -> None:
@@ -279,6 +284,10 @@ class Out:
     def reserve(self, release: Release) -> bool:
         """Set budget aside for a release, before its noise is drawn; False if the agent cannot afford it."""
         return self._reserve(release)
+
+    def disclose(self, release: Release) -> None:
+        """Charge, at the start, a release that leaves the agent by other ways than this run's messages."""
+        self.disclosed.append(release)
 
     def fall_silent(self) -> None:
         """This agent is done: it takes no further steps, though it goes on receiving."""

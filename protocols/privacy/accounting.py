@@ -11,7 +11,11 @@ Bounds, from cheap to exact:
 
 ``multiplier`` is always noise scale over sensitivity, for the adjacency that the sensitivity was computed for. A
 sampled release (``sampling < 1``) is the pair (1 - q) Q + q P against Q, in both orders: Poisson sampling under
-add-or-remove-one.
+add-or-remove-one. Under replace-one it is bounded, whether records are drawn without replacement or by Poisson
+sampling, by the curve of that pair in its worse order at every epsilon, negative ones included (Zhu, Dong, Wang 2022,
+Theorem 11): one order alone has not been proved to bound adaptive compositions. Of a gamma release only its epsilon
+1 / multiplier is used, and it is composed as randomised response of that epsilon, from which every release of that
+epsilon can be simulated (Kairouz, Oh, Viswanath 2015).
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ class Charge(NamedTuple):
     """What a release costs, without saying who made it or when; releases with equal charges are counted together."""
 
     mechanism: str
-    """``public``, ``none``, ``laplace`` or ``gaussian``."""
+    """``public``, ``none``, ``laplace``, ``gaussian`` or ``gamma``."""
     multiplier: float
     """Noise scale over the sensitivity that can be proved, in [0, inf]."""
     sampling: float
@@ -46,6 +50,8 @@ class Charge(NamedTuple):
     """The paper's epsilon of this one release, in [0, inf]."""
     claimed_delta: float
     """The paper's delta of this one release, in [0, 1)."""
+    adjacency: str = "add-or-remove-one"
+    """What a sampled release is accounted for: ``add-or-remove-one`` or ``replace-one``; no matter without sampling."""
 
 
 Histogram = Mapping[Charge, int]
@@ -200,10 +206,12 @@ def tight(histogram: Histogram, delta: float, *, claimed: bool = False) -> float
     -------
     float
         In [0, inf]: exact for Gaussian releases and for one Laplace release, otherwise an upper bound, above the exact
-        value by less than 1e-4 of it, or by 0.5 % if more than 128 different scales occur.
+        value by less than 1e-4 of it, or by 0.5 % if more than 128 different scales occur. Of gamma releases the exact
+        value is that of randomised responses of the same epsilons.
     """
     parts = _parts(histogram, claimed=claimed)
-    return math.inf if parts is None else _tight(parts, delta)
+    replaced = any(charge.sampling < 1 and charge.adjacency == "replace-one" for charge in histogram)
+    return math.inf if parts is None else _tight(parts, delta, replaced)
 
 
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
@@ -271,7 +279,7 @@ def _composed(parts: Parts, delta: float, slack: float) -> float:
 
 def _amplified(mechanism: str, multiplier: float, sampling: float, delta: float) -> float:
     """Epsilon of one release, at ``delta`` if it is Gaussian."""
-    if mechanism == "laplace":
+    if mechanism != "gaussian":
         eps = 1 / multiplier
     else:
         eps = gaussian_epsilon(1 / multiplier, delta / sampling) if delta < sampling else 0.0
@@ -281,7 +289,7 @@ def _amplified(mechanism: str, multiplier: float, sampling: float, delta: float)
 
 
 @lru_cache(maxsize=4096)
-def _tight(parts: Parts, delta: float) -> float:
+def _tight(parts: Parts, delta: float, replaced: bool) -> float:
     if not parts:
         return 0.0
     ((mechanism, multiplier, sampling), count), *rest = parts
@@ -289,12 +297,20 @@ def _tight(parts: Parts, delta: float) -> float:
         return gaussian([part[1] for part, _ in parts], delta, [times for _, times in parts])
     if mechanism == "laplace" and sampling == 1 and count == 1 and not rest:
         return max(0.0, 1 / multiplier + 2 * math.log1p(-delta))
+    if mechanism == "gamma" and sampling == 1 and count == 1 and not rest:
+        return _randomised_response(1 / multiplier, delta)
     bound = _best_composed(parts, delta)
     if all(part[0] == "gaussian" for part, _ in parts):
         bound = min(bound, gaussian([part[1] for part, _ in parts], delta, [times for _, times in parts]))
     if delta < SMALLEST_DELTA:
         return bound
-    return min(bound, composed_epsilon(parts, delta))
+    return min(bound, composed_epsilon(parts, delta, replaced=replaced))
+
+
+def _randomised_response(epsilon: float, delta: float) -> float:
+    """Root of (e^epsilon - e^x) / (e^epsilon + 1) = delta, or 0 where it is negative."""
+    left = 1 - delta * (1 + math.exp(-epsilon))
+    return max(0.0, epsilon + math.log(left)) if left > 0 else 0.0
 
 
 def evaluate(which: str, histogram: Histogram, delta: float, by: Composition) -> float:

@@ -63,8 +63,9 @@ class Target(Terms, frozen=True):
 class Privacy(Terms, frozen=True):
     """Noise on what an agent releases: its mechanism, its amount and the sensitivity that it is scaled for."""
 
-    mechanism: Literal["laplace", "gaussian"]
-    """Kind of noise: laplace for sensitivities in the L1 norm, gaussian for the L2 norm."""
+    mechanism: Literal["laplace", "gaussian", "gamma"]
+    """Kind of noise: laplace for sensitivities in the L1 norm; gaussian, or gamma (spherical, of a pure epsilon), for
+    the L2 norm."""
     budget: Budget | None = None
     """Claimed budget that the noise is calibrated to; exactly one of budget, target and multiplier is given."""
     target: Target | None = None
@@ -126,7 +127,7 @@ class Privacy(Terms, frozen=True):
 
     @property
     def norm(self) -> Norm:
-        """Norm in which sensitivities, ``clip`` and ``radius`` are measured: l1 for laplace, l2 for gaussian."""
+        """Norm in which sensitivities, ``clip`` and ``radius`` are measured: l1 for laplace, l2 for the others."""
         return NORM_OF[self.mechanism]
 
     @property
@@ -215,7 +216,7 @@ def plan(privacy: Privacy, weights: ArrayLike) -> Plan:
     Returns
     -------
     Plan
-        Laplace: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0. Gaussian under basic or
+        Laplace and gamma: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0. Gaussian under basic or
         kairouz: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the releases share the whole (basic) or
         half (kairouz) of delta equally. Gaussian otherwise: multipliers proportional to 1 / weight on the exact curve;
         the claim of a release is its exact epsilon at its share of half of delta.
@@ -229,8 +230,8 @@ def _plan(privacy: Privacy, raw: bytes) -> Plan:
     weights = np.frombuffer(raw, dtype=float)
     if privacy.multiplier is not None:
         return _given(privacy, np.full(weights.shape, privacy.multiplier))
-    if privacy.mechanism == "laplace":
-        eps = _laplace_total(privacy, weights) * weights
+    if privacy.mechanism != "gaussian":
+        eps = _pure_total(privacy, weights) * weights
         return _frozen(eps, np.zeros_like(eps), 1 / eps)
     budget = privacy.budget
     if budget is not None and budget.by in ("basic", "kairouz"):
@@ -255,7 +256,7 @@ def _frozen(*arrays: NDArray[np.float64]) -> Plan:
 
 def _given(privacy: Privacy, multipliers: NDArray[np.float64]) -> Plan:
     """Plan with given multipliers; claims are exact for each release."""
-    if privacy.mechanism == "laplace" or privacy.noiseless:
+    if privacy.mechanism != "gaussian" or privacy.noiseless:
         eps = np.divide(1.0, multipliers, out=np.full_like(multipliers, math.inf), where=multipliers > 0)
         return _frozen(eps, np.zeros_like(eps), multipliers)
     delta = privacy.reported_delta if privacy.multiplier is not None else _amount(privacy)[1]
@@ -273,8 +274,8 @@ def _remark4(budget: Budget, weights: NDArray[np.float64]) -> Plan:
     return _frozen(eps, deltas, np.sqrt(2 * np.log(2 / deltas)) / eps)
 
 
-def _laplace_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
-    """Sum of the epsilons of Laplace releases that spend the amount."""
+def _pure_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
+    """Sum of the epsilons of Laplace or gamma releases that spend the amount."""
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
     total = _kairouz_total(epsilon, 0.0 if budget is not None and budget.by == "basic" else delta, weights)
@@ -284,7 +285,7 @@ def _laplace_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
     def composed(candidate: float) -> float:
         counts: dict[Charge, int] = {}
         for eps in candidate * weights:
-            charge = Charge("laplace", float(1 / eps), 1.0, float(1 / eps), float(eps), 0.0)
+            charge = Charge(privacy.mechanism, float(1 / eps), 1.0, float(1 / eps), float(eps), 0.0)
             counts[charge] = counts.get(charge, 0) + 1
         return tight(counts, delta)
 

@@ -227,6 +227,7 @@ def charge_of(release: Release) -> Charge:
         release.claimed_multiplier,
         release.claimed_epsilon,
         release.claimed_delta,
+        *([release.adjacency] if release.sampling < 1 else []),
     )
 
 

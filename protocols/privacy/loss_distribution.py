@@ -1,4 +1,4 @@
-"""Numerical composition of Laplace and sampled releases with dp-accounting's privacy loss distributions.
+"""Numerical composition of Laplace, gamma and sampled releases with dp-accounting's privacy loss distributions.
 
 All rounding is pessimistic: connect-the-dots discretisation (Doroshenko et al. 2022), tails moved to infinite loss, and
 multipliers rounded down to a geometric grid where more than 128 different ones occur. The grids are nested, so one more
@@ -34,17 +34,20 @@ MOST_POINTS = 2**20
 """Points of the composed distribution: 8 MB each, about a second in all."""
 MOST_SAMPLED_POINTS = 1e5
 """Points of one sampled release, whose distribution is built slowly (8 microseconds a point)."""
+LARGEST_LOSS = 700.0
+"""Beyond it exp overflows; larger losses of a replaced record count as infinite."""
 
 
-def composed_epsilon(parts: Parts, delta: float) -> float:
+def composed_epsilon(parts: Parts, delta: float, *, replaced: bool = False) -> float:
     """Upper bound on the epsilon of all ``parts`` together, at ``delta >= SMALLEST_DELTA``; inf if none is found.
 
     Each part is composed with itself by one FFT, then the two smallest distributions are merged until one is left.
+    ``replaced`` accounts for sampled releases under replace-one instead of add-or-remove-one.
     """
     parts = on_grid(_merge_gaussians(parts))
     interval = discretisation(parts)
     try:
-        heap = [_sized(_distribution(part, interval), serial) for serial, part in enumerate(parts)]
+        heap = [_sized(_distribution(part, interval, replaced), serial) for serial, part in enumerate(parts)]
         heapq.heapify(heap)
         for serial in range(len(parts), 2 * len(parts) - 1):
             first, second = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
@@ -73,7 +76,7 @@ def discretisation(parts: Parts) -> float:
         float(_width(counts, spread, largest).sum()) / MOST_POINTS,
         max(slow, default=0.0) / MOST_SAMPLED_POINTS,
     )
-    if len(parts) == 1 and parts[0][0][0] == "laplace" and interval < largest[0]:
+    if len(parts) == 1 and parts[0][0][0] != "gaussian" and interval < largest[0]:
         interval = float(largest[0]) / math.ceil(largest[0] / interval)  # the atom of the loss falls on the grid
     return interval
 
@@ -82,7 +85,7 @@ def _extent(part: tuple[str, float, float]) -> tuple[float, float]:
     """Standard deviation (roughly) and largest value of one release's privacy loss."""
     mechanism, multiplier, sampling = part
     shift = 1 / multiplier
-    if mechanism == "laplace":
+    if mechanism != "gaussian":
         spread, largest, exponent = min(shift, 2.0), shift, shift
     else:
         spread, largest, exponent = shift, shift * shift / 2 + 10 * shift, shift * shift
@@ -102,13 +105,56 @@ def _width(
     return np.minimum(2 * counts * largest, variance * order / (2 * largest) + 140 * largest / order)
 
 
-def _distribution(part: Part, interval: float) -> PrivacyLossDistribution:
+def _distribution(part: Part, interval: float, replaced: bool) -> PrivacyLossDistribution:
     from dp_accounting.pld import privacy_loss_distribution as library
 
     (mechanism, multiplier, sampling), count = part
+    if mechanism == "gamma":
+        single = _randomised_response(_extent(part[0])[1], interval)
+        return single.self_compose(count) if count > 1 else single
     build = library.from_laplace_mechanism if mechanism == "laplace" else library.from_gaussian_mechanism
     single = build(multiplier, value_discretization_interval=interval, sampling_prob=sampling)
+    single = _worse_order(single, interval) if replaced and sampling < 1 else single
     return single.self_compose(count) if count > 1 else single
+
+
+def _worse_order(single: PrivacyLossDistribution, interval: float) -> PrivacyLossDistribution:
+    """The loss whose curve is, at every epsilon, that of the sampled pair in its worse order (P sampled into Q).
+
+    For epsilon >= 0 that order is removing a record; for epsilon < 0 the curve follows from the same order, as the
+    swapped pair has delta(epsilon) = 1 - e^epsilon + e^epsilon delta'(-epsilon).
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    removed = single._pmf_remove.to_dense_pmf()
+    count = max(min(removed._lower_loss + len(removed._probs), math.floor(LARGEST_LOSS / interval)), 1)
+    positive = np.arange(count + 1) * interval
+    above = np.asarray(removed.get_delta_for_epsilon(positive.tolist()), dtype=np.float64)
+    below = -np.expm1(-positive[:0:-1]) + np.exp(-positive[:0:-1]) * above[:0:-1]
+    return library.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots(
+            interval, np.arange(-count, count + 1), np.concatenate([below, above])
+        )
+    )
+
+
+def _randomised_response(epsilon: float, interval: float) -> PrivacyLossDistribution:
+    """The privacy loss of randomised response: epsilon with probability 1 / (1 + e^-epsilon), else -epsilon.
+
+    Connecting the dots means that both values are split between their neighbours on the grid, so that neither the
+    probability nor that under the other input changes.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    masses: dict[int, float] = {}
+    for loss in (epsilon, -epsilon):
+        below = math.floor(loss / interval)
+        up = math.expm1(below * interval - loss) / math.expm1(-interval)
+        mass = 1 / (1 + math.exp(-epsilon)) * math.exp(min(loss, 0.0))
+        masses[below] = masses.get(below, 0.0) + max(0.0, 1 - up) * mass
+        masses[below + 1] = masses.get(below + 1, 0.0) + up * mass
+    return library.PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, interval)
 
 
 def _sized(distribution: PrivacyLossDistribution, serial: int) -> tuple[int, int, PrivacyLossDistribution]:

@@ -1,8 +1,10 @@
 """What a message reveals about its sender's data: the release, and the noise that it was given.
 
-Additive noise follows Dwork, McSherry, Nissim, Smith (2006) for Laplace and Dwork and Roth (2014), Appendix A, for
-Gaussian noise. The noise is *seeded simulation noise*: floating-point samples of a reproducible generator. It is not a
-sampler for deployment, where discrete noise from a cryptographic source is needed (Mironov 2012).
+Additive noise follows Dwork, McSherry, Nissim, Smith (2006) for Laplace, Dwork and Roth (2014), Appendix A, for
+Gaussian noise, and Chaudhuri, Monteleoni, Sarwate (2011) for gamma noise: a vector of density proportional to
+exp(-norm / scale), the K-norm mechanism of the l2 ball (Hardt, Talwar 2010). The noise is *seeded simulation noise*:
+floating-point samples of a reproducible generator. It is not a sampler for deployment, where discrete noise from a
+cryptographic source is needed (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Mechanism = Literal["public", "none", "laplace", "gaussian"]
+Mechanism = Literal["public", "none", "laplace", "gaussian", "gamma"]
 Norm = Literal["l1", "l2"]
 SensitivitySource = Literal["claimed", "clip", "data_check"]
 
-NORM_OF: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2"}
+NORM_OF: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2", "gamma": "l2"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -34,10 +36,10 @@ class Release:
         The agent whose data are released, ``>= 0``.
     time : float
         Simulation time.
-    mechanism : {"public", "none", "laplace", "gaussian"}
+    mechanism : {"public", "none", "laplace", "gaussian", "gamma"}
         ``public`` carries no private content; ``none`` carries private content without noise.
     norm : {"l1", "l2"} or None
-        Norm of the sensitivity: ``l1`` for Laplace, ``l2`` for Gaussian noise, None without noise.
+        Norm of the sensitivity: ``l1`` for Laplace, ``l2`` for Gaussian and gamma noise, None without noise.
     sensitivity : float
         What the noise was scaled for, ``>= 0``: the largest distance, in that norm, between the values that two
         adjacent data sets give.
@@ -46,7 +48,8 @@ class Release:
     verified_sensitivity : float
         The bound that can be proved, ``>= 0``; ``math.inf`` where nothing can.
     scale : float
-        Standard deviation of Gaussian noise, or b of Laplace noise with density exp(-abs(x)/b)/(2b), ``>= 0``.
+        Standard deviation of Gaussian noise, b of Laplace noise with density exp(-abs(x)/b)/(2b), or b of gamma noise
+        with density proportional to exp(-norm(x)/b), ``>= 0``.
     claimed_epsilon, claimed_delta : float
         What the paper's own analysis says that this release costs; epsilon may be ``math.inf``, delta is in [0, 1).
     recipients : int
@@ -140,16 +143,17 @@ def noise_multiplier(scale: float, sensitivity: float) -> float:
 def draw_noise(
     mechanism: Mechanism, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw independent noise for every coordinate; seeded simulation noise, not a sampler for deployment.
+    """Draw noise; seeded simulation noise, not a sampler for deployment.
 
     Parameters
     ----------
-    mechanism : {"public", "none", "laplace", "gaussian"}
-        The first two, and scale 0, give zeros and draw nothing.
+    mechanism : {"public", "none", "laplace", "gaussian", "gamma"}
+        The first two, and scale 0, give zeros and draw nothing. Laplace and Gaussian coordinates are independent;
+        gamma noise is a vector along the last axis, whose norm is Gamma(p, scale) and whose direction is uniform.
     size : int or tuple of int
         Shape of the result.
     scale : float
-        Standard deviation (Gaussian) or b (Laplace, standard deviation b sqrt(2)), ``>= 0``.
+        Standard deviation (Gaussian) or b (Laplace, standard deviation b sqrt(2); gamma, mean norm p b), ``>= 0``.
     rng : numpy.random.Generator
         The stream to draw from.
     """
@@ -157,4 +161,8 @@ def draw_noise(
         return np.zeros(size)
     if mechanism == "laplace":
         return rng.laplace(0.0, scale, size)
+    if mechanism == "gamma":
+        towards = rng.normal(size=size)
+        lengths = rng.gamma(towards.shape[-1], scale, (*towards.shape[:-1], 1))
+        return towards * (lengths / np.linalg.norm(towards, axis=-1, keepdims=True))
     return rng.normal(0.0, scale, size)

@@ -35,6 +35,10 @@ def gaussian_charge(multiplier: float, sampling: float = 1.0, epsilon: float = 0
     return Charge("gaussian", multiplier, sampling, multiplier, epsilon, delta)
 
 
+def gamma_charge(multiplier: float, sampling: float = 1.0) -> Charge:
+    return Charge("gamma", multiplier, sampling, multiplier, 1 / multiplier, 0.0)
+
+
 PLAIN = Charge("none", 0.0, 1.0, 0.0, math.inf, 0.0)
 PUBLIC = Charge("public", math.inf, 1.0, math.inf, 0.0, 0.0)
 
@@ -120,6 +124,55 @@ def test_heterogeneous_laplace_releases_lie_between_optimistic_and_pessimistic_c
     assert 4.0967 <= tight(histogram, 1e-5) <= 4.14371
 
 
+def randomised_responses(epsilon: float, count: int, level: int) -> float:
+    """Delta at (count - 2 level) epsilon of composed randomised responses: Kairouz, Oh, Viswanath 2015, Theorem 3.3."""
+    total = (1 + math.exp(epsilon)) ** count
+    weights = [math.comb(count, lost) for lost in range(level)]
+    excess = [
+        math.exp((count - lost) * epsilon) - math.exp((count - 2 * level + lost) * epsilon) for lost in range(level)
+    ]
+    return math.fsum(w * e for w, e in zip(weights, excess, strict=True)) / total
+
+
+@pytest.mark.parametrize(("epsilon", "count", "level"), [(0.1, 60, 15), (0.5, 30, 4), (2.0, 12, 1), (0.02, 500, 200)])
+def test_equal_gamma_releases_follow_the_optimal_composition_of_kairouz_oh_viswanath_2015(
+    epsilon: float, count: int, level: int
+) -> None:
+    delta = randomised_responses(epsilon, count, level)
+    value = tight({gamma_charge(1 / epsilon): count}, delta)
+    assert (count - 2 * level) * epsilon * (1 - 1e-9) <= value <= (count - 2 * level) * epsilon * (1 + 1e-4)
+
+
+def test_a_single_gamma_release_has_the_curve_of_randomised_response() -> None:
+    # (e^1 - e^x) / (e^1 + 1) = .1
+    expected = math.log(math.e - 0.1 * (math.e + 1))
+    assert tight({gamma_charge(1.0): 1}, 0.1) == pytest.approx(expected, rel=EXACT)
+    assert tight({gamma_charge(1.0): 1}, 0.9) == 0.0
+    assert tight({gamma_charge(1e-3): 1}, 1e-5) == pytest.approx(1000, rel=1e-7)
+
+
+def test_different_gamma_releases_are_composed_from_above() -> None:
+    # Four releases by enumeration of their 16 outcomes: delta(x) = sum of p (1 - exp(x - loss)) over losses above x.
+    epsilons, delta, x = np.array([0.31, 0.72, 1.137, 0.4437]), 0.0, 0.9
+    for outcome in range(16):
+        signs = np.array([1 if outcome >> k & 1 else -1 for k in range(4)])
+        loss = signs @ epsilons
+        delta += float(np.prod(1 / (1 + np.exp(-signs * epsilons)))) * max(0.0, 1 - math.exp(x - loss))
+    assert x * (1 - 1e-9) <= tight({gamma_charge(1 / eps): 1 for eps in epsilons}, delta) <= x * (1 + 1e-3)
+
+
+def test_a_gamma_release_costs_at_least_a_laplace_one_of_the_same_epsilon() -> None:
+    for count in (1, 10, 200):
+        assert tight({gamma_charge(8.0): count}, 1e-5) >= tight({laplace_charge(8.0): count}, 1e-5)
+    mixed = tight({gamma_charge(8.0): 10, laplace_charge(5.0): 4, gaussian_charge(9.0): 3}, 1e-5)
+    assert mixed > tight({gamma_charge(8.0): 10, laplace_charge(5.0): 4}, 1e-5)
+
+
+def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
+    histogram = {gamma_charge(10.0): 3, gamma_charge(4.0): 2}
+    assert claimed(histogram, 0.0, "basic") == basic_bound(histogram, 0.0) == pytest.approx(0.8, rel=EXACT)
+
+
 def test_poisson_subsampled_gaussian_releases_are_amplified() -> None:
     # q = .01, multiplier 1, 1000 releases: established with two accountants
     assert tight({gaussian_charge(1.0, 0.01): 1000}, 1e-5) == pytest.approx(1.8282, abs=1e-3)
@@ -143,6 +196,8 @@ def test_a_claim_that_divides_the_sensitivity_by_the_sample_size_is_far_from_wha
         {laplace_charge(0.001, 0.001): 1000},
         {laplace_charge(2.0, 0.05): 40, gaussian_charge(3.0): 5, gaussian_charge(1.0, 0.02): 30},
         {gaussian_charge(5.0): 8, laplace_charge(8.0): 12},
+        {gamma_charge(3.0 * 1.02**step): 1 for step in range(100)},
+        {gamma_charge(0.001): 3, gamma_charge(2.0, 0.05): 40, gaussian_charge(3.0): 5},
     ],
 )
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12])

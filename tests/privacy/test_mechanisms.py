@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.mechanisms import Mechanism, Release, draw_noise
+from scipy import stats
 
 
 def noisy(mechanism: Mechanism, scale: float, *, sensitivity: float = 2.0, verified: float = 2.0) -> Release:
@@ -39,7 +40,13 @@ def test_two_releases_with_the_same_fields_are_different_events() -> None:
 
 @pytest.mark.parametrize(
     "release",
-    [noisy("laplace", 0.0), noisy("gaussian", 0.0), Release.plain(0, 0.0), Release.public(0, 0.0, "start")],
+    [
+        noisy("laplace", 0.0),
+        noisy("gaussian", 0.0),
+        noisy("gamma", 0.0),
+        Release.plain(0, 0.0),
+        Release.public(0, 0.0, "start"),
+    ],
 )
 def test_zero_noise_keeps_every_bit_and_draws_nothing(release: Release) -> None:
     rng = np.random.default_rng(7)
@@ -75,6 +82,23 @@ def test_noise_has_the_moments_of_its_distribution(
     assert abs(noise.mean()) < 6 * math.sqrt(variance / count)
     assert abs(np.abs(noise).mean() - absolute) < 6 * math.sqrt((variance - absolute**2) / count)
     assert abs((noise**2).mean() - variance) < 6 * math.sqrt((fourth - variance**2) / count)
+
+
+def test_gamma_noise_has_a_gamma_distributed_norm_and_a_uniform_direction() -> None:
+    # Seed 2011, 40,000 vectors of 7 numbers; two Kolmogorov-Smirnov tests at false alarm 1e-6 each. The cosine of a
+    # uniform direction with a fixed one has (1 + cosine) / 2 ~ Beta((p - 1) / 2, (p - 1) / 2).
+    noise = draw_noise("gamma", (40_000, 7), 0.3, rng=np.random.default_rng(2011))
+    norms = np.linalg.norm(noise, axis=1)
+    assert stats.kstest(norms, stats.gamma(7, scale=0.3).cdf).pvalue > 1e-6
+    towards = np.array([1.0, 2.0, -1.0, 0.5, 0.0, 3.0, -2.0])
+    cosines = noise @ towards / norms / np.linalg.norm(towards)
+    assert stats.kstest((1 + cosines) / 2, stats.beta(3, 3).cdf).pvalue > 1e-6
+
+
+def test_gamma_noise_on_one_number_is_laplace_noise() -> None:
+    # Seed 5, 40,000 draws; Kolmogorov-Smirnov at false alarm 1e-6.
+    noise = draw_noise("gamma", (40_000, 1), 2.0, rng=np.random.default_rng(5))
+    assert stats.kstest(noise[:, 0], stats.laplace(scale=2.0).cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.simulator.contract import AGENTS, Bench, ContractViolation, check_contract, protocol_parameters, run_small
+from hushnet.simulator.contract import (
+    AGENTS,
+    Bench,
+    ContractViolation,
+    check_contract,
+    check_engines,
+    protocol_parameters,
+    run_small,
+)
 
 from .sketches import (
     FAMILIES,
@@ -226,3 +236,54 @@ def test_what_nobody_can_hear_is_neither_sent_nor_charged():
     assert world.activations > 0
     assert world.traffic.messages == 0
     assert world.ledger.epsilon("tight", 1e-5).tolist() == [0.0]
+
+
+SOME_ROUNDS = ("messages of a round may be lost, or agents absent",)
+
+
+@pytest.mark.parametrize(
+    ("family", "declined"),
+    [
+        ("passive broadcast", ()),
+        ("pairwise exchange with edge variables", ()),
+        ("neighbour-barrier rounds", SOME_ROUNDS),
+        ("a star with a centre", ("the protocol reacts to single messages",)),
+        ("parties of different widths", ()),
+    ],
+)
+def test_every_family_runs_alike_on_both_engines_or_the_fast_one_says_why_not(family, declined):
+    assert check_engines(FAMILIES[family], protocol_parameters(FAMILIES[family], {})) == declined
+
+
+@pytest.mark.parametrize(
+    ("schedule", "declined"), [("async", ()), ("rounds", SOME_ROUNDS), (None, ())], ids=["async", "rounds", "default"]
+)
+def test_a_compiled_step_is_compared_with_the_reference_engine_under_every_schedule(schedule, declined):
+    parameters = protocol_parameters(CoordinateDescent, {"mu": 0.5, "schedule": schedule})
+    assert check_engines(CoordinateDescent, parameters) == declined
+
+
+class Counts(PassiveBroadcast):
+    """Remembers the runs before it."""
+
+    steps = itertools.count()
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        view.state["model"] += next(self.steps)
+
+
+class AnotherKernel(CoordinateDescent):
+    """Its compiled step is not the step."""
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        view.state["model"] += 1e-3
+
+
+@pytest.mark.parametrize(
+    ("protocol", "engine"), [(Counts, r"fast \(Python step\)"), (AnotherKernel, r"fast \(compiled step\)")]
+)
+def test_engines_that_disagree_are_caught(protocol, engine):
+    with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the reference engine"):
+        check_engines(protocol, protocol_parameters(protocol, {}))

@@ -1,0 +1,264 @@
+"""Collaborative learning by ADMM, gossip and synchronous (Vanhaesebrouck, Bellet and Tommasi 2017).
+
+Agents minimise a graph-regularised objective, (7) of that paper or (2) of Bellet et al. 2018, without a centre:
+
+    sum_{i<j} W_ij |theta_i - theta_j|^2 + mu sum_i D_ii c_i L_i(theta_i).                                          (7)
+
+Each end of an edge e = (i, j) keeps a copy of the other's model, and both ends agree on the two models by means of
+secondary variables Z and multipliers Lambda, four of either for an edge: at end i, those of its own model and those
+of its neighbour's.
+
+======================================  ===============================================================================
+section 4.2 (and supplement D)          here
+======================================  ===============================================================================
+step 1, primal variables of an agent    ``_minimise``: its own model; ``_offer``: its copy of a neighbour's model
+the message of step 1                   Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j: four vectors each way
+steps 2 and 3, Z and Lambda of an edge  ``_settle``
+gossip (section 4.2)                    a session: step 1 in ``offer`` and ``accept``, steps 2 and 3 at both ends
+synchronous (supplement D)              ``schedule: rounds``: step 1 and the message in a round, steps 2 and 3 in the
+                                        next one, before its own step 1
+======================================  ===============================================================================
+
+Step 1 minimises over an agent's model and all its copies. A copy occurs in a quadratic only, so it is eliminated:
+with edge weights w (W_ij for (7), W_ij / 2 for Bellet's (2)), v = Z^j - Lambda^j / rho and u = Z^i - Lambda^i / rho,
+
+    Theta^j = (w theta + rho v) / (w + rho),   kappa = w rho / (w + rho),   mu' = mu D_ii c_i,
+    theta = argmin mu' L_i(theta) + sum_j kappa_j / 2 |theta - v_j|^2 + rho / 2 |theta - u_j|^2,
+
+which is solved exactly, or by a number of gradient steps of length 1 / (q + mu' L_loc) from the last model, where
+q = sum_j (kappa_j + rho).
+
+Where messages take time, the caller's half of a session is step 1 as it was at the request, and other sessions may
+come in between. Both ends compute Z from the same eight vectors, so it is the same at both, bit for bit, and
+Lambda_ei = -Lambda_ej, whatever is late, lost or repeated.
+
+Where we depart: (7) is stated for sums of losses over an agent's points, which are c_i L_i with c_i = m_i
+(``confidence: count``) and L_i as elsewhere the mean plus lambda_i |theta|^2. An agent without neighbours works alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..agents.errors import FieldError, InputError
+from ..agents.losses import local_gradient, spectral_smoothness
+from ..agents.objectives import GraphRegularised, Objective
+from ..agents.solitary import Solitary, solitary_model
+from ..agents.solvers import minimise_local
+from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .coordinate_descent import Confidence, confidences
+from .privacy.mechanisms import Release
+from .schedule import RoundsSchedule
+
+Array = NDArray[np.float64]
+
+PRECISION = 1e-10
+"""Distance to the exact minimiser at which a local problem counts as solved."""
+
+
+class CollaborativeAdmmParameters(ProtocolParameters):
+    """Gossip or synchronous ADMM on a graph-regularised objective (Vanhaesebrouck et al. 2017, section 4)."""
+
+    kind: Literal["collaborative_admm"]
+    objective: Literal["vanhaesebrouck", "bellet"] = "vanhaesebrouck"
+    """What is minimised: equation (7) of Vanhaesebrouck et al. 2017, or (2) of Bellet et al. 2018, whose graph term has
+    half the weight."""
+    alpha: float | None = Field(default=None, gt=0, lt=1)
+    """Trade-off 1 / (1 + mu) in (0, 1): towards 1, agreement with neighbours counts more."""
+    mu: float | None = Field(default=None, gt=0)
+    """The same trade-off as (1 - alpha) / alpha; 0.04 if neither is given."""
+    confidence: Confidence = "count"
+    """c_i: m_i (``count``, sums of losses), m_i / max m (``relative``), or one value per agent."""
+    rho: float = Field(default=1.0, gt=0)
+    """Penalty on disagreement about an edge's two models; changes the speed, not the optimum."""
+    local_steps: Literal["exact"] | Annotated[int, Field(ge=1)] = "exact"
+    """How an agent solves its own problem at each step: exactly, or by so many gradient steps."""
+    start: Literal["zero", "local"] = "local"
+    """First models: zeros, or the solitary models."""
+    solitary: Solitary = "exact"
+    """Solitary models: ``exact`` minimisers, or ``{steps: 10, step_size: 1.0}`` gradient steps from zero."""
+
+    @model_validator(mode="after")
+    def _one_trade_off(self) -> CollaborativeAdmmParameters:
+        if self.alpha is not None and self.mu is not None:
+            raise FieldError("give one of alpha and mu, for mu = (1 - alpha) / alpha", "mu")
+        return self
+
+    @property
+    def pull(self) -> float:
+        """The trade-off mu."""
+        if self.alpha is not None:
+            return (1 - self.alpha) / self.alpha
+        return 0.04 if self.mu is None else self.mu
+
+
+class CollaborativeAdmm(Protocol):
+    """Partial consensus by ADMM; see the module's docstring."""
+
+    Parameters = CollaborativeAdmmParameters
+    parameters: CollaborativeAdmmParameters
+
+    @classmethod
+    def traits_for(cls, parameters: CollaborativeAdmmParameters) -> Traits:
+        """Sessions in pairs, or rounds where the schedule says so."""
+        if isinstance(parameters.schedule, RoundsSchedule):
+            return Traits(trigger="round", inbox="per_round")
+        return Traits(exchange="pairwise")
+
+    def prepare(self) -> None:
+        """Confidences."""
+        self.confidence = confidences(self.parameters.confidence, self.problem.task)
+        loss, steps = self.problem.task.loss, self.parameters.local_steps
+        if steps != "exact" and not loss.smooth:
+            raise InputError(
+                f"gradient steps need a smooth loss, and the {loss.name} loss has kinks; use local_steps: exact",
+                field=("local_steps",),
+            )
+
+    def layout(self) -> Layout:
+        """Models; Z and Lambda of every edge for either model, and what was last offered over it."""
+        p = self.problem.task.dimension
+        solitary, exchanged = MessageKind(p, mirrors="model"), MessageKind(4 * p, vectors=4)
+        rounds = self.traits_for(self.parameters).trigger == "round"
+        kinds = {"exchange": exchanged} if rounds else {"request": exchanged, "reply": exchanged}
+        return Layout(
+            agent={"model": p, "smoothness": 1},
+            edge={"z_own": p, "z_peer": p, "dual_own": p, "dual_peer": p, "offered": 2 * p, "met": 1},
+            messages={"solitary": solitary, **kinds},
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Start model, told to the neighbours, and Z of the own model; Lambda = 0."""
+        task, model = self.problem.task, view.state["model"]
+        if self.parameters.start == "local" or not len(view.neighbours):
+            model[:] = solitary_model(view.data, task, view.agent, self.parameters.solitary)
+        if not len(view.neighbours):
+            out.fall_silent()
+        if self.parameters.local_steps != "exact":
+            view.state["smoothness"][0] = spectral_smoothness(view.data.features, task.loss, view.regularisation)
+        view.edge["z_own"][:] = model
+        if self.parameters.start == "zero":
+            out.send("solitary", model, out.public("the start does not depend on data"))
+        else:
+            out.send("solitary", model, _release(view, out))
+
+    def offer(self, view: View, partner: int, out: Out) -> None:
+        """Step 1 of the caller, and its message."""
+        self._minimise(view)
+        out.send("request", self._offer(view, partner), _release(view, out), to=int(view.neighbours[partner]))
+
+    def accept(self, view: View, partner: int, vector: Array, out: Out) -> None:
+        """Step 1 of the callee, its message, and steps 2 and 3."""
+        self._minimise(view)
+        out.send("reply", self._offer(view, partner), _release(view, out), to=int(view.neighbours[partner]))
+        self._settle(view, partner, vector)
+
+    def finish(self, view: View, partner: int, vector: Array) -> None:
+        """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
+        self._settle(view, partner, vector)
+
+    def wake(self, view: View, out: Out) -> None:
+        """A round: steps 2 and 3 of the one before on all edges, then step 1 and its messages."""
+        heard = view.heard("exchange")
+        self._settle(view, heard, view.received("exchange")[heard])
+        self._minimise(view)
+        messages, release = self._offer(view, slice(None)), _release(view, out)
+        for neighbour, message in zip(view.neighbours.tolist(), messages, strict=True):
+            out.send("exchange", message, release, to=neighbour)
+
+    def objective(self) -> Objective | None:
+        """Objective (2) of Bellet et al.; for (7), which is twice (2) with half of mu, its half.
+
+        None for a loss with kinks, where the exact minimum is not known.
+        """
+        if not self.problem.task.loss.smooth:
+            return None
+        mu = self.parameters.pull / (1 if self.parameters.objective == "bellet" else 2)
+        return GraphRegularised(self.problem.task, self.problem.graph, mu, self.confidence)
+
+    def _edge_weights(self, view: View) -> Array:
+        """(degree, 1) w: an edge's term of the objective is w |theta_i - theta_j|^2, one half of it at either end."""
+        return view.weights[:, None] * (1.0 if self.parameters.objective == "vanhaesebrouck" else 0.5)
+
+    def _minimise(self, view: View) -> None:
+        """Step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
+        rho, edge = self.parameters.rho, _edges(view)
+        new = edge["met"][:, 0] == 0.0
+        if new.any():
+            edge["z_peer"][new] = view.received("solitary")[new]
+        weights = self._edge_weights(view)
+        kappa = weights * rho / (weights + rho)
+        centres = kappa * (edge["z_peer"] - edge["dual_peer"] / rho) + (rho * edge["z_own"] - edge["dual_own"])
+        curvature, linear = float((kappa + rho).sum()), centres.sum(axis=0)
+        if self.parameters.local_steps == "exact":
+            self._solve(view, curvature, linear)
+        else:
+            self._descend(view, self.parameters.local_steps, curvature, linear)
+
+    def _solve(self, view: View, curvature: float, linear: Array) -> None:
+        """The minimiser of mu' L_i(theta) + (q / 2) |theta|^2 - b . theta."""
+        trust, model = self._trust(view), view.state["model"]
+        curvature += 2.0 * trust * view.regularisation
+        model[:], _ = minimise_local(
+            view.data,
+            self.problem.task.loss,
+            weight=trust,
+            curvature=curvature,
+            linear=linear,
+            start=model,
+            tolerance=PRECISION * curvature,
+        )
+
+    def _descend(self, view: View, steps: int, curvature: float, linear: Array) -> None:
+        """Gradient steps on the same function."""
+        trust, model = self._trust(view), view.state["model"]
+        length = 1.0 / (curvature + trust * view.state["smoothness"][0])
+        for _ in range(steps):
+            gradient = local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
+            model -= length * (trust * gradient + curvature * model - linear)
+
+    def _trust(self, view: View) -> float:
+        """mu' = mu D_ii c_i, the weight of an agent's own loss."""
+        return self.parameters.pull * float(view.weights.sum()) * float(self.confidence[view.agent])
+
+    def _offer(self, view: View, at: Any) -> Array:
+        """The message of step 1 over an edge, or over several; its primal part is kept for steps 2 and 3.
+
+        Returns
+        -------
+        (..., 4 p) float64
+            Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j.
+        """
+        rho, edge, weights = self.parameters.rho, _edges(view), self._edge_weights(view)[at]
+        model = view.state["model"]
+        copies = (weights * model + rho * edge["z_peer"][at] - edge["dual_peer"][at]) / (weights + rho)
+        edge["offered"][at] = np.concatenate([np.broadcast_to(model, copies.shape), copies], axis=-1)
+        return np.concatenate([edge["offered"][at], edge["dual_own"][at], edge["dual_peer"][at]], axis=-1)
+
+    def _settle(self, view: View, at: Any, heard: Array) -> None:
+        """Steps 2 and 3 on an edge, or on several, from what was offered and what the other end said."""
+        rho, edge = self.parameters.rho, _edges(view)
+        own, copy = np.split(edge["offered"][at], 2, axis=-1)
+        theirs, their_copy, their_dual, their_copy_dual = np.split(heard, 4, axis=-1)
+        # Sums of one term from either end, so that both ends round them in the same way.
+        z_own = 0.5 * ((edge["dual_own"][at] + their_copy_dual) / rho + (own + their_copy))
+        z_peer = 0.5 * ((edge["dual_peer"][at] + their_dual) / rho + (copy + theirs))
+        edge["dual_own"][at] += rho * (own - z_own)
+        edge["dual_peer"][at] += rho * (copy - z_peer)
+        edge["z_own"][at], edge["z_peer"][at], edge["met"][at] = z_own, z_peer, 1.0
+
+
+def _edges(view: View) -> dict[str, Array]:
+    """Matrices, for all edges have the same widths."""
+    return cast(dict[str, Array], view.edge)
+
+
+def _release(view: View, out: Out) -> Release:
+    """There is no noise; models of an agent without data depend on others' only."""
+    if len(view.data):
+        return out.plain("models and multipliers without noise")
+    return out.public("the agent has no data")

@@ -1,0 +1,222 @@
+"""Consensus ADMM with private penalties: M-ADMM, and conventional decentralised ADMM (Zhang, Khalili, Liu 2018).
+
+Agents find one model f that minimises problem (1), sum_i (C/B_i) sum_n L(y f'x) + rho R(f) with R(f) = |f|^2 / 2, by
+solving a problem of their own in every round and telling its solution to their V_i neighbours.
+
+=================  ==================================================================================
+equation           here
+=================  ==================================================================================
+(2), O(f, D_i)     ``loss_weight`` C times the agent's mean loss, plus (rho/N) |f|^2 / 2
+(10), primal       `Iteration.solution`: argmin O(f, D_i) + 2 lambda_i'f + eta_i(t) sum_j |f - (f_i + f_j)/2|^2
+(11), dual         `Iteration.move_dual`: lambda_i += (theta/2) sum_j (f_i - f_j)
+(8)-(9)            the same with eta = theta throughout, which is the default
+section 5.1        eta_i(t) = eta_i(1) q_i^(t-1): ``penalty`` and ``penalty_growth``
+=================  ==================================================================================
+
+Round t begins with (11) from the models of round t - 1, then solves (10); all start from 0, where (11) changes nothing.
+(10) is solved by Newton's method to a gradient of at most 1e-10 C. The task's lambda_i has no part: rho stands for it.
+
+Where we depart, and what to expect: theorem 3.1 asks for bounded penalties with eta_i(t+1) >= eta_i(t) >= theta. Those
+that grow geometrically are not bounded: the iterates freeze before they reach the optimum. ``dual_step`` may differ
+between agents, as in the paper's figure 1a, although the duals then no longer sum to 0: what agents agree on is the
+minimiser of another problem, sum_i O(f, D_i) / theta_i.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ..agents.consensus_objective import ConsensusObjective
+from ..agents.errors import InputError
+from ..agents.objectives import Objective
+from ..agents.solvers import minimise_local
+from ..agents.tasks.base import Task
+from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+
+Positive = Annotated[float, Field(gt=0)]
+Growth = Annotated[float, Field(ge=1)]
+
+EXACT = 1e-10
+"""A local problem counts as solved once its gradient is below this times C."""
+
+
+class ProblemParameters(ProtocolParameters):
+    """Problem (1), which all forms of consensus ADMM solve."""
+
+    loss_weight: float = Field(default=1.0, gt=0)
+    """C, what an agent's mean loss counts against the regulariser; the paper wants at most the rows of every agent."""
+    rho: float = Field(default=1.0, gt=0)
+    """Weight of the regulariser |f|^2 / 2, of which every agent takes an equal share."""
+
+
+class ConsensusParameters(ProblemParameters):
+    """What the synchronous forms of consensus ADMM have in common; a list gives one value per agent."""
+
+    penalty: Positive | list[Positive] = 0.5
+    """eta_i(1), how much the first round's model is held to its neighbours'."""
+    penalty_growth: Growth | list[Growth] = 1.0
+    """q_i: the penalty of round t is eta_i(1) q_i^(t-1)."""
+    dual_step: Positive | list[Positive] = 0.5
+    """theta_i(1), step size of the dual variables; the optimum is met only if it is the same for all agents."""
+    dual_step_growth: Growth | list[Growth] = 1.0
+    """The dual step of round t is theta_i(1) times this to the power of t - 1."""
+
+
+class ConsensusAdmmParameters(ConsensusParameters):
+    """Decentralised ADMM for one common model, with a penalty of its own for every agent (Zhang et al. 2018)."""
+
+    kind: Literal["consensus_admm"]
+
+
+class ConsensusAdmm(Protocol):
+    """M-ADMM without noise; see the module's docstring."""
+
+    Parameters = ConsensusAdmmParameters
+    parameters: ConsensusAdmmParameters
+    traits = Traits(trigger="round", inbox="per_round")
+
+    def prepare(self) -> None:
+        """Penalties and dual steps of all agents."""
+        self.iteration = Iteration(self.parameters, self.problem)
+
+    def layout(self) -> Layout:
+        """Model f_i and dual variable lambda_i of each agent; one broadcast kind."""
+        return self.iteration.layout()
+
+    def start(self, view: View, out: Out) -> None:
+        """f_i(0) = 0 and lambda_i(0) = 0."""
+        out.send("model", view.state["model"], out.public("the start is 0"))
+
+    def wake(self, view: View, out: Out) -> None:
+        """(11), (10), and broadcast."""
+        self.iteration.move_dual(view)
+        view.state["model"][:] = self.iteration.solution(view)
+        release = out.plain("a minimiser over the agent's rows") if len(view.data) else out.public("no data")
+        out.send("model", view.state["model"], release)
+
+    def objective(self) -> Objective:
+        """Problem (2), whose minimum under consensus is that of (1)."""
+        return self.iteration.local.objective
+
+
+class LocalProblem:
+    """O(f, D_i) of (2) between a quadratic and a linear term: what an agent solves in every step.
+
+    Parameters
+    ----------
+    parameters : ProblemParameters
+    task : Task
+
+    Attributes
+    ----------
+    weight, share : float
+        C, and the agent's share rho/N of the regulariser.
+    objective : ConsensusObjective
+
+    Raises
+    ------
+    InputError
+        If the loss is not smooth.
+    """
+
+    def __init__(self, parameters: ProblemParameters, task: Task) -> None:
+        if not task.loss.smooth:
+            raise InputError(
+                f"the local problems are solved by Newton's method, and the loss {task.loss.name!r} of the task "
+                f"{task.name!r} has a kink; use a smooth loss",
+                field=("task", "loss"),
+            )
+        self.loss = task.loss
+        self.weight, self.share = parameters.loss_weight, parameters.rho / task.agents
+        self.objective = ConsensusObjective(task, parameters.loss_weight, parameters.rho)
+
+    @property
+    def tolerance(self) -> float:
+        """Norm of a local problem's gradient at what counts as its solution."""
+        return EXACT * self.weight
+
+    def curvature(self, degree: int, penalty: float) -> float:
+        """Strong convexity rho/N + 2 eta_i V_i of the problem (10), apart from the loss."""
+        return self.share + 2 * penalty * degree
+
+    def solution(self, view: View, penalty: float, linear: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(p,) argmin O(f, D_i) + eta V_i |f|^2 - linear'f over an agent's rows, sought from its last model."""
+        model, _ = minimise_local(
+            view.data,
+            self.loss,
+            weight=self.weight,
+            curvature=self.curvature(len(view.neighbours), penalty),
+            linear=linear,
+            start=view.state["model"],
+            tolerance=self.tolerance,
+        )
+        return model
+
+
+class Iteration:
+    """The mathematics of a round, with or without noise.
+
+    Parameters
+    ----------
+    parameters : ConsensusParameters
+    problem : Problem
+
+    Attributes
+    ----------
+    local : LocalProblem
+
+    Raises
+    ------
+    InputError
+        If a list does not have one value per agent, or the loss is not smooth.
+    """
+
+    def __init__(self, parameters: ConsensusParameters, problem: Problem) -> None:
+        task = problem.task
+        self.local, self.dimension = LocalProblem(parameters, task), task.dimension
+        self._first_penalty = per_agent(parameters.penalty, task.agents, "penalty")
+        self._penalty_growth = per_agent(parameters.penalty_growth, task.agents, "penalty_growth")
+        self._first_dual = per_agent(parameters.dual_step, task.agents, "dual_step")
+        self._dual_growth = per_agent(parameters.dual_step_growth, task.agents, "dual_step_growth")
+
+    def layout(self) -> Layout:
+        """Model and dual variable of each agent; one broadcast kind."""
+        p = self.dimension
+        return Layout(agent={"model": p, "dual": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def penalty(self, agent: int, number: int) -> float:
+        """eta_i(t), t = 1, 2, ..."""
+        return float(self._first_penalty[agent] * self._penalty_growth[agent] ** (number - 1))
+
+    def dual_step(self, agent: int, number: int) -> float:
+        """theta_i(t), t = 1, 2, ..."""
+        return float(self._first_dual[agent] * self._dual_growth[agent] ** (number - 1))
+
+    def move_dual(self, view: View) -> None:
+        """(11) with the models of the round before; both ends of every edge have sent theirs."""
+        apart = len(view.neighbours) * view.state["model"] - view.received("model").sum(axis=0)
+        view.state["dual"] += 0.5 * self.dual_step(view.agent, view.round - 1) * apart
+
+    def solution(self, view: View, noise: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
+        """(p,) solution of (10), with 2 eta_i V_i noise added to its gradient (the problem after (25))."""
+        penalty, degree, own = self.penalty(view.agent, view.round), len(view.neighbours), view.state["model"]
+        between = degree * own + view.received("model").sum(axis=0)
+        linear = penalty * between - 2 * view.state["dual"] - 2 * penalty * degree * noise
+        return self.local.solution(view, penalty, linear)
+
+
+def per_agent(given: float | list[float], agents: int, *field: str) -> NDArray[np.float64]:
+    """(n,) one value per agent, from one value or a list; ``field`` is the path of the parameter.
+
+    Raises
+    ------
+    InputError
+        If a list does not have one value per agent.
+    """
+    if isinstance(given, list) and len(given) != agents:
+        raise InputError(f"has {len(given)} values; one for each of the {agents} agents is needed", field=field)
+    return np.array(given if isinstance(given, list) else [given] * agents, dtype=np.float64)

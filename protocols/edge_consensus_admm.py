@@ -1,0 +1,133 @@
+"""Edge-activated consensus ADMM: a variant of `hushnet.protocols.consensus_admm` that needs no rounds.
+
+Two neighbours meet at a time. Both solve their own problem, with all that they know of their other edges as it is, tell
+each other the solutions, and update the variables of their common edge and of no other. An edge e = (i, j) has a model
+z_e, and each end of it a dual variable lambda_ij; at every instant at which no session is open on the edge, both ends
+have the same z_e and lambda_ij = -lambda_ji, bit for bit.
+
+===================  ==================================================================================
+randomised ADMM      here
+===================  ==================================================================================
+local problem        f_i = argmin O(f, D_i) + sum_j (2 lambda_ij'(f - z_e) + eta |f - z_e|^2): ``_solve``
+model of the edge    z_e = (f_i + f_j) / 2: ``_settle``
+dual of the edge     lambda_ij += eta (f_i - z_e) = (eta/2) (f_i - f_j): ``_settle``
+===================  ==================================================================================
+
+O(f, D_i), C, rho and eta are those of Zhang, Khalili and Liu (2018), (2) and (8)-(9): if all edges met at once, this
+would be their round with eta = theta and lambda_i = sum_j lambda_ij.
+
+What is proven: edge by edge, with exact local problems, a constant penalty, and edges that are drawn independently,
+this is the randomised ADMM of Iutzeler, Bianchi, Ciblat and Hachem (2013), whose models almost surely converge to the
+optimum; Wei and Ozdaglar (2013) prove a rate for an asynchronous ADMM of the same kind. Poisson clocks with messages
+that take no time draw edges so, one after the other. Not proven: anything with delays, where sessions overlap and a
+caller's half of one is its solution as it was when it called; nor with absences, which make the draws dependent.
+
+What loss does: nothing in the end, as a session is repeated until both ends have made it. If either end leaves in
+between, the other's half stays, and the sum of the duals is no longer 0; see `EdgeConsensusAdmm.conserved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ..agents.blocks import State
+from ..agents.objectives import Objective
+from .base import Layout, MessageKind, Out, Protocol, Traits, View
+from .consensus_admm import LocalProblem, ProblemParameters
+
+Array = NDArray[np.float64]
+
+
+class EdgeConsensusAdmmParameters(ProblemParameters):
+    """ADMM for one common model, two neighbours at a time; an asynchronous variant of consensus_admm."""
+
+    kind: Literal["edge_consensus_admm"]
+    penalty: float = Field(default=0.5, gt=0)
+    """eta, how much a model is held to those of its edges, and the step size of the dual variables."""
+
+
+class EdgeConsensusAdmm(Protocol):
+    """Consensus ADMM in pairs, without noise; see the module's docstring."""
+
+    Parameters = EdgeConsensusAdmmParameters
+    parameters: EdgeConsensusAdmmParameters
+    traits = Traits(exchange="pairwise")
+
+    def prepare(self) -> None:
+        """The local problem O(f, D_i)."""
+        self.local = LocalProblem(self.parameters, self.problem.task)
+
+    def layout(self) -> Layout:
+        """Model of an agent; z_e, lambda_ij, the last offer and the number of sessions made at each end of an edge."""
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p},
+            edge={"between": p, "dual": p, "offered": p, "met": 1},
+            messages={"request": MessageKind(p), "reply": MessageKind(p)},
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Everything is 0; an agent without neighbours solves its own problem, and is done."""
+        if not len(view.neighbours):
+            self._solve(view)
+            out.fall_silent()
+
+    def offer(self, view: View, partner: int, out: Out) -> None:
+        """The caller's local problem; its solution is kept for `finish`."""
+        self._solve(view)
+        self._tell("request", view, partner, out)
+
+    def accept(self, view: View, partner: int, vector: Array, out: Out) -> None:
+        """The callee's local problem, and its end of the edge."""
+        self._solve(view)
+        self._tell("reply", view, partner, out)
+        self._settle(view, partner, vector)
+
+    def finish(self, view: View, partner: int, vector: Array) -> None:
+        """The caller's end of the edge, with its model as it was when it called."""
+        self._settle(view, partner, vector)
+
+    def _solve(self, view: View) -> None:
+        """The local problem, from z_e and lambda_ij of all edges."""
+        eta, edge = self.parameters.penalty, cast(dict[str, Array], view.edge)
+        linear = 2 * (eta * edge["between"] - edge["dual"]).sum(axis=0)
+        view.state["model"][:] = self.local.solution(view, eta, linear)
+
+    def _tell(self, kind: str, view: View, partner: int, out: Out) -> None:
+        view.edge["offered"][partner][:] = model = view.state["model"]
+        release = out.plain("a minimiser over the agent's rows") if len(view.data) else out.public("no data")
+        out.send(kind, model, release, to=int(view.neighbours[partner]))
+
+    def _settle(self, view: View, partner: int, theirs: Array) -> None:
+        """z_e and lambda_ij from two models: sums and differences of the same two numbers at either end."""
+        own = view.edge["offered"][partner]
+        view.edge["between"][partner][:] = 0.5 * (own + theirs)
+        view.edge["dual"][partner][:] += 0.5 * self.parameters.penalty * (own - theirs)
+        view.edge["met"][partner][0] += 1.0
+
+    def objective(self) -> Objective:
+        """The sum of all O(f_i, D_i), whose minimum under consensus is that of problem (1)."""
+        return self.local.objective
+
+    def conserved(self, state: State) -> Mapping[str, float]:
+        """Largest coordinates, in absolute value, of sums that are 0.
+
+        ``duals of an edge``
+            lambda_ij + lambda_ji, over edges whose ends have made equally many sessions: 0 whatever is late or lost.
+        ``sum of duals``
+            sum_i lambda_i over all edges: apart from 0 by what sessions under way have changed at one end only, and
+            for ever by those whose other end has left.
+        """
+        duals, met = state.edge["dual"].rows, state.edge["met"].rows[:, 0]
+        back = self.problem.graph.reverse
+        settled = met == met[back]
+        apart = np.abs(duals + duals[back])[settled]
+        return {
+            "duals of an edge": float(apart.max(initial=0.0)),
+            "sum of duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
+        }

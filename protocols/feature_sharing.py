@@ -1,0 +1,175 @@
+"""ADMM sharing over features that are split between parties (Hu, Liu, Niu, Zhang 2019).
+
+Party m holds columns D_m of the same N rows and its part x_m of the model; the centre holds labels, z and y:
+
+    min F(x) = sum_k l(sum_m D_m x_m)_k + (lambda / 2) |x|^2.
+
+=================  ==================================================================================
+equation           here
+=================  ==================================================================================
+(6), party         x_m = argmin (lambda/2) |x|^2 + y'D_m x + (rho/2) |D_m x + (sum_k D_k x_k - z) - D_m x_m(old)|^2
+(7), centre        z = argmin l(z) - y'z + (rho/2) |sum_m D_m x_m - z|^2: N scalar problems
+(8), centre        y = y + rho (sum_m D_m x_m - z), which then equals l'(z)
+algorithm 1        parties send D_m x_m, the centre sends sum_m D_m x_m - z and y
+(16)               ``noise``: x_m + xi, xi normal with covariance scale^2 (D_m' D_m)^-1
+lemma 1, (17)      what a release claims; see `hushnet.protocols.feature_noise`
+=================  ==================================================================================
+
+The parties step in odd rounds and the centre in even ones, so an epoch is two rounds, each with the newest of the other
+side. ``order: gauss_seidel`` takes the parties one after the other, as Hong, Luo and Razaviyayn (2016) do: 2 rounds a
+party, in which the centre only passes the new sum on, until the last party has stepped.
+
+Where we depart: nowhere in the printed version. The privacy statement fails (see `hushnet.protocols.feature_noise`), so
+``noise`` keeps it with a verified epsilon of infinity, and ``privacy`` is the version that holds: messages clipped to a
+norm, with noise in every direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from scipy.linalg import cho_factor, cho_solve
+
+from ..agents.blocks import State
+from ..agents.errors import FieldError
+from ..agents.objectives import Objective
+from ..agents.pooled_objective import PooledObjective
+from ..agents.splitting import minimise_rows
+from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .feature_noise import ClippedScores, RangeNoise, check_isotropic, range_root
+from .noise import active
+from .privacy.budget import Privacy
+from .privacy.mechanisms import draw_noise
+from .split_features import CENTRE, assembled, columns_of, roles, widths
+
+RESIDUAL = 1e-8
+"""Largest |y - l'(z)| of a row after an epoch, beside the rounding of large numbers."""
+
+
+class FeatureSharingParameters(ProtocolParameters):
+    """ADMM sharing over vertically split features, plain or private (Hu et al. 2019)."""
+
+    kind: Literal["feature_sharing"]
+    rho: float = Field(default=0.3, gt=0)
+    """Penalty of the augmented Lagrangian."""
+    ridge: float = Field(default=1.0, gt=0)
+    """lambda of the regulariser (lambda/2) |x|^2."""
+    order: Literal["jacobi", "gauss_seidel"] = "jacobi"
+    """Parties step all at once, or one after the other."""
+    parties: int | None = Field(default=None, ge=1)
+    """Only so many parties, in their order, take part; 1 learns from the first party's columns alone."""
+    noise: RangeNoise | None = None
+    """Noise (16) as printed, within the range of a party's columns; its verified epsilon is infinite."""
+    privacy: Privacy | None = None
+    """Gaussian noise in all N directions, on scores clipped to an l2 norm of ``clip``."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FeatureSharingParameters:
+        check_isotropic(self.privacy)
+        if self.noise is not None and active(self.privacy):
+            raise FieldError("give one of noise (as printed) and privacy (isotropic), not both", "noise")
+        return self
+
+
+class FeatureSharing(Protocol):
+    """ADMM sharing in a star; see the module's docstring."""
+
+    Parameters = FeatureSharingParameters
+    parameters: FeatureSharingParameters
+    traits = Traits(trigger="round", inbox="per_round")
+
+    def prepare(self) -> None:
+        """Columns, who takes part, and the rounds of an epoch."""
+        self.columns = columns_of(self.problem)
+        self.parties = min(len(self.columns) - 1, self.parameters.parties or len(self.columns))
+        self.cycle = 2 if self.parameters.order == "jacobi" else 2 * self.parties
+        self.scores = ClippedScores(self.parameters.privacy)
+        self.factors: dict[int, Any] = {}
+        self.roots: dict[int, NDArray[np.float64]] = {}
+
+    def layout(self) -> Layout:
+        """Parties: x_m and what they sent; centre: z and y. A party sends N numbers, the centre twice as many."""
+        task, agents = self.problem.task, len(self.columns)
+        rows = len(task.train.labels)
+        return Layout(
+            agent={
+                "model": [len(held) for held in self.columns],
+                "sent": widths(agents, centre=0, party=rows),
+                "z": widths(agents, centre=rows, party=0),
+                "y": widths(agents, centre=rows, party=0),
+            },
+            messages={
+                "scores": MessageKind(widths(agents, centre=0, party=rows)),
+                "gap_and_dual": MessageKind(widths(agents, centre=2 * rows, party=0), vectors=2),
+            },
+            roles=roles(agents),
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Everything is zero; a party factorises its own quadratic, once."""
+        if view.agent > self.parties:
+            out.fall_silent()
+        elif view.role == "party":
+            columns = view.data.features
+            gram = columns.T @ columns
+            gram[np.diag_indices(len(gram))] += self.parameters.ridge / self.parameters.rho
+            self.factors[view.agent] = cho_factor(gram, lower=True)
+            if self.parameters.noise is not None:
+                self.roots[view.agent] = range_root(columns)
+
+    def wake(self, view: View, out: Out) -> None:
+        """A party's step, the centre's, or nothing, as the round says."""
+        phase = view.updates % self.cycle
+        if view.role == "centre":
+            if phase % 2 == 1:
+                self._centre(view, out, last=phase == self.cycle - 1)
+        elif phase % 2 == 0 and (self.parameters.order == "jacobi" or view.agent == 1 + phase // 2):
+            self._party(view, out)
+
+    def _party(self, view: View, out: Out) -> None:
+        """Equation (6): (D'D + (lambda/rho) I) x = D'(own scores - gap - y / rho), and (16) or clipping and noise."""
+        given, columns, state = self.parameters, view.data.features, view.state
+        release = self.scores.release(view)
+        if given.noise is not None:
+            release = given.noise.release(view, parties=self.parties, rho=given.rho, ridge=given.ridge)
+        if not out.reserve(release):
+            out.fall_silent()
+            return
+        gap, dual = np.split(view.received("gap_and_dual")[0], 2)
+        target = state["sent"] - gap - dual / given.rho
+        model = cho_solve(self.factors[view.agent], columns.T @ target)
+        if given.noise is not None:
+            root = self.roots[view.agent]
+            model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=view.stream("noise"))
+            sent = columns @ model
+        else:
+            sent = release.perturb(self.scores.clipped(columns @ model), rng=view.stream("noise"))
+        state["model"][:], state["sent"][:] = model, sent
+        out.send("scores", sent, release, to=CENTRE)
+
+    def _centre(self, view: View, out: Out, *, last: bool) -> None:
+        """Equations (7) and (8) once all parties have stepped, and the message for the next step."""
+        state, rho, labels = view.state, self.parameters.rho, view.data.labels
+        total = np.sum(view.received("scores"), axis=0)
+        if last:
+            loss, linear = self.problem.task.loss, state["y"] + rho * total
+            state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
+            state["y"] += rho * (total - state["z"])
+            residual = np.abs(state["y"] - loss.slope(state["z"], labels)) / (1 + 1e-6 * np.abs(linear))
+            assert not (residual > RESIDUAL).any(), "y is the slope of the loss at z after every epoch"
+        out.send(
+            "gap_and_dual",
+            np.concatenate([total - state["z"], state["y"]]),
+            out.plain("z and y depend on the labels, which nothing protects"),
+        )
+
+    def models(self, state: State) -> NDArray[np.float64]:
+        """The parties' parts put together, in the centre's row."""
+        return assembled(state, self.columns, self.problem.task.dimension)
+
+    def objective(self) -> Objective:
+        """F at the model that the parties hold together."""
+        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)

@@ -1,0 +1,212 @@
+"""Model propagation: solitary models smoothed over the graph (Vanhaesebrouck, Bellet, Tommasi 2017, section 3).
+
+Every agent has learned a model alone; what is minimised is
+
+    Q(Theta) = 1/2 (sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i |Theta_i - Theta_i^sol|^2).
+
+=============================  ================================================================================
+equation                       here
+=============================  ================================================================================
+(3), objective                 `hushnet.agents.propagation_objective.Propagation`
+(4), closed form               ``closed_form: true``, computed centrally
+(5), synchronous iteration     ``schedule: rounds``
+(6), gossip                    the default: a session tells both ends each other's model, then both update
+Bellet et al. 2018, (16)       ``schedule: async``: an agent wakes, updates and tells all its neighbours
+Bellet et al. 2018, app. C     ``privacy``: the solitary models are released once, with noise; the rest follows
+                               from what was released and costs nothing more
+=============================  ================================================================================
+
+All of them apply one update, Theta_i <- (sum_j P_ij Theta_j + mu c_i Theta_i^sol) / (1 + mu c_i), to what agent i knows
+of its neighbours; alpha = 1 / (1 + mu) in the paper. Where we depart: the indices of (6) as printed mix agents i and l;
+each agent uses its own row. A neighbour's model that was never heard is its solitary model, sent once at the start, or
+what ``network.start`` says. An agent without neighbours keeps its solitary model. The ends of a session update on their
+own knowledge, so that it does no harm if only the callee's half is made: callers give up rather than repeat.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..agents.errors import FieldError
+from ..agents.propagation_objective import Propagation
+from ..agents.solitary import Solitary, solitary_model, solitary_models
+from ..agents.tables import Shard
+from ..agents.tasks.base import Task
+from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .coordinate_descent import Confidence, confidences
+from .kernel import NO_LAW, rank_of
+from .output_perturbation import OutputNoise, output_noise
+from .privacy.budget import Privacy
+from .privacy.mechanisms import Release
+from .schedule import ExchangeSchedule
+
+
+class ModelPropagationParameters(ProtocolParameters):
+    """Model propagation: solitary models, smoothed over the graph by gossip (Vanhaesebrouck et al. 2017)."""
+
+    kind: Literal["model_propagation"]
+    alpha: float | None = Field(default=None, gt=0, lt=1)
+    """Trade-off in (0, 1), 1 / (1 + mu): towards 1, agreement with neighbours counts more; 0.99 if mu is not given."""
+    mu: float | None = Field(default=None, gt=0)
+    """The same trade-off as (1 - alpha) / alpha."""
+    confidence: Literal["uniform"] | Confidence = "relative"
+    """c_i: m_i / max m (``relative``), m_i (``count``), 1/2 for every agent (``uniform``), or one value per agent."""
+    solitary: Solitary = "exact"
+    """Solitary models: ``exact`` minimisers, or ``{steps: 10, step_size: 1.0}`` gradient steps from zero."""
+    partners: Literal["uniform", "weighted"] = "uniform"
+    """Whom a session calls: any neighbour alike, or neighbours in proportion to W_ij."""
+    closed_form: bool = False
+    """Compute the minimiser centrally, without messages, instead of approaching it."""
+    privacy: Privacy | None = None
+    """Noise on the solitary models, and what it may cost; ``clip`` and ``radius`` bound the l2 norm of rows."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelPropagationParameters:
+        if self.alpha is not None and self.mu is not None:
+            raise FieldError("give one of alpha and mu, for mu = (1 - alpha) / alpha", "mu")
+        if self.closed_form and self.schedule is not None:
+            raise FieldError("closed_form exchanges nothing, so it has no schedule", "schedule")
+        if self.partners == "weighted" and not self.gossip:
+            raise FieldError("partners belongs to sessions; use schedule: exchange, or leave it out", "partners")
+        return self
+
+    @property
+    def gossip(self) -> bool:
+        """Whether agents exchange in pairs."""
+        return not self.closed_form and isinstance(self.schedule, ExchangeSchedule | None)
+
+    @property
+    def pull(self) -> float:
+        """The trade-off mu."""
+        if self.mu is not None:
+            return self.mu
+        alpha = 0.99 if self.alpha is None else self.alpha
+        return (1 - alpha) / alpha
+
+
+class ModelPropagation(Protocol):
+    """Model propagation by gossip, by broadcast, in rounds or in closed form; see the module's docstring."""
+
+    Parameters = ModelPropagationParameters
+    parameters: ModelPropagationParameters
+
+    @classmethod
+    def traits_for(cls, parameters: ModelPropagationParameters) -> Traits:
+        """Pairwise exchange, unless the scenario asks for broadcasts, rounds or the closed form."""
+        return Traits(exchange="pairwise", unanswered="give_up") if parameters.gossip else Traits()
+
+    def prepare(self) -> None:
+        """The pull mu c_i of every agent's solitary model."""
+        task = self.problem.task
+        self.pull = self.parameters.pull * _confidences(self.parameters.confidence, task)
+        self.noise: OutputNoise | None = output_noise(self.parameters.privacy, task)
+        self.releases: dict[int, Release] = {}
+
+    def local_data(self, agent: int, shard: Shard) -> Shard:
+        """Rows clipped to the bound that the noise relies on."""
+        return shard if self.noise is None else self.noise.clipped(shard)
+
+    def layout(self) -> Layout:
+        """Own and solitary model; in sessions, the copy of each neighbour's model and whether there is one."""
+        p = self.problem.task.dimension
+        agent = {"model": p, "solitary": p}
+        if self.parameters.closed_form:
+            return Layout(agent=agent)
+        messages = {"model": MessageKind(p, mirrors="model")}
+        if not self.parameters.gossip:
+            return Layout(agent=agent, messages=messages)
+        messages |= {"request": MessageKind(p), "reply": MessageKind(p)}
+        return Layout(agent=agent, edge={"copy": p, "met": 1}, messages=messages)
+
+    def start(self, view: View, out: Out) -> None:
+        """Learn alone, add the noise if there is any, and tell the neighbours."""
+        model, release = self._solitary(view, out)
+        self.releases[view.agent] = release
+        view.state["solitary"][:] = view.state["model"][:] = model
+        if self.parameters.closed_form:
+            view.state["model"][:] = self._closed_form[view.agent]
+            out.disclose(release)
+            out.fall_silent()
+            return
+        out.send("model", model, release)
+
+    def _solitary(self, view: View, out: Out) -> tuple[NDArray[np.float64], Release]:
+        """An agent's solitary model as the others get to know it, and what that reveals."""
+        if len(view.data) == 0:
+            return np.zeros(self.problem.task.dimension), out.public("the agent has no data")
+        if self.noise is None:
+            model = solitary_model(view.data, self.problem.task, view.agent, self.parameters.solitary)
+            return model, out.plain("the solitary model")
+        release = self.noise.release(view.agent, view.now, len(view.neighbours))
+        out.reserve(release)
+        return self.noise.model(self.problem, view.agent, view.data), release
+
+    @cached_property
+    def _closed_form(self) -> NDArray[np.float64]:
+        """(n, p) minimisers (4), from everybody's solitary models, with their noise."""
+        if self.noise is None:
+            return self.objective().minimise()[0]
+        return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
+
+    def wake(self, view: View, out: Out) -> None:
+        """Update on the newest of all neighbours, and tell them: (5) in rounds, Bellet's (16) otherwise."""
+        if self.parameters.closed_form:
+            return
+        self._update(view, view.received("model"))
+        out.send("model", view.state["model"], self.releases[view.agent])
+
+    def partner(self, view: View) -> int:
+        """Any neighbour, or neighbours by their weights."""
+        law = view.weights if self.parameters.partners == "weighted" else NO_LAW
+        return rank_of(view.partner_luck(), len(view.neighbours), law)
+
+    def offer(self, view: View, partner: int, out: Out) -> None:
+        """Show the own model."""
+        out.send("request", view.state["model"], self.releases[view.agent], to=int(view.neighbours[partner]))
+
+    def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
+        """Show the own model as it is before the update, then make the update (6)."""
+        out.send("reply", view.state["model"], self.releases[view.agent], to=int(view.neighbours[partner]))
+        self._meet(view, partner, vector)
+
+    def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
+        """Make the update (6)."""
+        self._meet(view, partner, vector)
+
+    def _meet(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
+        copies, met = (cast("NDArray[np.float64]", view.edge[name]) for name in ("copy", "met"))
+        copies[partner], met[partner] = vector, 1.0
+        self._update(view, np.where(met > 0, copies, view.received("model")))
+
+    def _update(self, view: View, known: NDArray[np.float64]) -> None:
+        """Equation (6) on the (degree, p) models that the agent knows of its neighbours."""
+        if len(view.neighbours):
+            pull = self.pull[view.agent]
+            around = view.weights @ known / view.weights.sum()
+            view.state["model"][:] = (around + pull * view.state["solitary"]) / (1 + pull)
+
+    def objective(self) -> Propagation:
+        """Objective (3) around the exact solitary models, without noise: its cost shows as a gap."""
+        return self._objective
+
+    @cached_property
+    def _objective(self) -> Propagation:
+        solitary = solitary_models(self.problem.task, self.parameters.solitary)
+        return Propagation(self.problem.graph, solitary, self.pull)
+
+    @property
+    def assumed_public(self) -> tuple[str, ...]:
+        """The numbers of rows, where confidences come from them."""
+        return ("numbers of rows (confidences)",) if self.parameters.confidence in ("relative", "count") else ()
+
+
+def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:
+    """(n,) c_i; 0 for an agent without data."""
+    if confidence == "uniform":
+        return np.where(task.train.counts > 0, 0.5, 0.0)
+    return confidences(confidence, task)

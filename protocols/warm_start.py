@@ -1,0 +1,159 @@
+"""A private warm start: noisy local models, propagated over the graph (Bellet et al. 2018, appendix C).
+
+Every agent's local model is released once (`hushnet.protocols.output_perturbation`). Model propagation (16) makes of
+them, without further cost, a start for the general algorithm; its fixed point is computed here, centrally, in place of
+the messages that would approach it before time 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ..agents.errors import FieldError, InputError
+from ..agents.parameters import Parameters
+from ..agents.propagation_objective import Propagation
+from .base import Problem, View
+from .output_perturbation import OutputNoise
+from .privacy.accounting import Charge, evaluate, root
+from .privacy.budget import Budget, Privacy, plan
+from .privacy.mechanisms import Release
+
+
+class PrivatePropagation(Parameters):
+    """A private warm start: local models are released once with noise, then propagated over the graph."""
+
+    kind: Literal["private_propagation"]
+    epsilon: float = Field(gt=0)
+    """What the release of an agent's local model costs."""
+    mechanism: Literal["gamma", "laplace", "gaussian"] = "gamma"
+    """Kind of noise: spherical with a gamma-distributed norm, Laplace, or Gaussian."""
+    delta: float = Field(default=0.0, ge=0, lt=1)
+    """The delta that Gaussian noise needs beside epsilon."""
+    lipschitz: float | None = Field(default=None, gt=0)
+    """Claimed bound on the norm of an example's gradient; by default the bound that public bounds on rows prove."""
+
+    @model_validator(mode="after")
+    def _delta_fits(self) -> PrivatePropagation:
+        if (self.delta > 0) != (self.mechanism == "gaussian"):
+            raise FieldError("Gaussian noise needs a delta above 0, and no other kind of noise has one", "delta")
+        return self
+
+
+class WarmStart:
+    """Propagated noisy local models, for a protocol to start from.
+
+    Parameters
+    ----------
+    asked : PrivatePropagation
+    problem : Problem
+    pull : (n,) float64
+        mu c_i, as of the protocol.
+    radius : float
+        Public bound on the l2 norm of rows, which are clipped to it; may be infinite if a bound is claimed.
+
+    Raises
+    ------
+    InputError
+        If nothing bounds an example's gradient.
+    """
+
+    def __init__(self, asked: PrivatePropagation, problem: Problem, pull: NDArray[np.float64], radius: float) -> None:
+        self.asked, self.problem, self.pull = asked, problem, pull
+        if asked.lipschitz is None and not math.isfinite(radius):
+            raise InputError(
+                f"a private warm start needs a bound on the rows, and the task {problem.task.name!r} has none; "
+                "set radius, or claim a lipschitz",
+                field=("start", "lipschitz"),
+            )
+        bound = {"sensitivity": "clip", "clip": radius}
+        if asked.lipschitz is not None:
+            bound = {"sensitivity": "claimed", "lipschitz": asked.lipschitz}
+        by = "gaussian" if asked.mechanism == "gaussian" else "basic"
+        budget = {"epsilon": asked.epsilon, "delta": asked.delta, "by": by}
+        privacy = Privacy.model_validate({"mechanism": asked.mechanism, "budget": budget, "updates": 1, **bound})
+        self.noise = OutputNoise(privacy, problem.task)
+
+    @cached_property
+    def models(self) -> NDArray[np.float64]:
+        """(n, p) what model propagation makes of the noisy local models: its fixed point, equation (16)."""
+        return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
+
+    def release(self, view: View) -> Release:
+        """What an agent's share in it costs."""
+        return self.noise.release(view.agent, view.now, len(view.neighbours))
+
+    def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
+        """What an amount leaves for later releases, so that all of them together spend it.
+
+        By three-way composition (``by: kairouz``) that is exact for the agent whose releases compose worst, otherwise
+        by basic composition.
+
+        Parameters
+        ----------
+        privacy : Privacy or None
+        weights : (T,) or (n, T) float64, optional
+            How later releases share it; needed where the amount is a budget.
+
+        Raises
+        ------
+        InputError
+            If it leaves nothing, or the two cannot be counted together.
+        """
+        if privacy is None or privacy.multiplier is not None:
+            return privacy
+        self._check_amount(privacy)
+        amount = privacy.budget or privacy.target
+        assert amount is not None
+        name = "epsilon" if privacy.budget is not None else "verified"
+        epsilon = getattr(amount, name) - self.asked.epsilon
+        delta = 1 - (1 - amount.delta) / (1 - self.asked.delta) if self.asked.delta else amount.delta
+        if epsilon <= 0 or delta < 0:
+            raise InputError(
+                f"the start alone spends ({self.asked.epsilon:g}, {self.asked.delta:g}), which leaves nothing of the "
+                f"whole amount of ({getattr(amount, name):g}, {amount.delta:g})",
+                field=("start", "epsilon"),
+            )
+
+        def reduced(value: float) -> Privacy:
+            rest = amount.model_copy(update={name: value, "delta": delta})
+            return privacy.model_copy(update={"budget" if name == "epsilon" else "target": rest})
+
+        if privacy.budget is None or privacy.budget.by != "kairouz":
+            return reduced(epsilon)
+        whole, rows = privacy.budget, np.unique(np.atleast_2d(np.ones(1) if weights is None else weights), axis=0)
+        return reduced(min(self._room(whole, reduced, row) for row in rows))
+
+    def _check_amount(self, privacy: Privacy) -> None:
+        if privacy.target is not None and self.asked.lipschitz is not None:
+            raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
+        if privacy.budget is not None and privacy.budget.by == "gaussian" and self.asked.mechanism != "gaussian":
+            raise InputError(
+                f"a budget by: gaussian has no place for {self.asked.mechanism} noise; use mechanism: gaussian "
+                "here, or by: kairouz there",
+                field=("start", "mechanism"),
+            )
+
+    def _room(self, whole: Budget, reduced: Callable[[float], Privacy], row: NDArray[np.float64]) -> float:
+        """The epsilon of later releases at which they and the start spend the whole budget."""
+        start = plan(self.noise.privacy, np.ones(1))
+
+        def spent(epsilon: float) -> float:
+            later = plan(reduced(epsilon), row)
+            charges = Counter(
+                Charge(mechanism, sigma, 1.0, sigma, eps, delta)
+                for mechanism, each in ((self.asked.mechanism, start), (reduced(epsilon).mechanism, later))
+                for sigma, eps, delta in zip(
+                    each.multipliers.tolist(), each.epsilons.tolist(), each.deltas.tolist(), strict=True
+                )
+            )
+            return evaluate("claimed", charges, whole.delta, whole.by)
+
+        return root(lambda epsilon: spent(epsilon) - whole.epsilon, 1e-6 * whole.epsilon, whole.epsilon)

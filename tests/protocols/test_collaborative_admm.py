@@ -1,0 +1,410 @@
+"""Collaborative learning by ADMM against section 4.2 and supplement D of Vanhaesebrouck et al. 2017."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives import GraphRegularised, local_models
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
+from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from pydantic import ValidationError
+
+GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz"))
+
+
+def parameters(**fields) -> CollaborativeAdmmParameters:
+    return CollaborativeAdmmParameters.model_validate({"kind": "collaborative_admm", **fields})
+
+
+def world_of(
+    spec,
+    *,
+    protocol=CollaborativeAdmm,
+    task=None,
+    graph=None,
+    clock=None,
+    availability=None,
+    stop=None,
+    recorder=None,
+    activations=None,
+    seed=1,
+    **network,
+) -> World:
+    """A world that is ready to run; further arguments are fields of the network."""
+    task = task or small_task(empty=False)
+    setting = Setting(
+        task=task,
+        graph=graph or small_graph(task.agents),
+        clock=clock or Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(network),
+        availability=availability or Always(kind="always"),
+        stop=stop or Stop(time=20.0),
+        draws=Draws(seed),
+    )
+    return World(setting, protocol, spec, recorder=recorder, activations=activations)
+
+
+class Scripted(CollaborativeAdmm):
+    """Partners and start models of an independent implementation."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        out.sent.clear()
+        view.state["model"][:] = view.edge["z_own"][:] = GOLDEN["local"][view.agent]
+        out.send("solitary", view.state["model"], out.plain("a solitary model"))
+
+    def partner(self, view):
+        own = GOLDEN["neighbour"][GOLDEN["order"] == view.agent]
+        return int(np.searchsorted(view.neighbours, own[view.tick]))
+
+
+class Watcher:
+    """An observer that looks away."""
+
+    def woke(self, world, agent):
+        pass
+
+    def sent(self, world, message, delay, lost):
+        pass
+
+    def arrived(self, world, message, up, newest):
+        pass
+
+
+class EveryActivation(Watcher):
+    """The models at the start and after every activation."""
+
+    def __init__(self):
+        self.models = []
+
+    def sample(self, world, *, final):
+        if not final:
+            self.models.append(world.state.agent["model"].rows.copy())
+
+
+def golden_task(loss: str, regularisation: np.ndarray) -> Task:
+    base = small_task(12).__dict__
+    train = Table.from_owners(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12)
+    test = Table.from_owners(GOLDEN["target"], np.ones(12), np.arange(12), 12)
+    fields = {"train": train, "test": test, "loss": LOSSES[loss], "regularisation": regularisation}
+    return Task(**{**base, **fields})
+
+
+def golden_run(task: Task, **fields):
+    recorder = EveryActivation()
+    world = world_of(
+        parameters(**fields),
+        protocol=Scripted,
+        task=task,
+        graph=Graph.from_matrix(GOLDEN["W"]),
+        clock=Recorded(kind="recorded", order=GOLDEN["order"].tolist(), spacing=1.0),
+        stop=Stop(),
+        recorder=recorder,
+        activations=1,
+    )
+    world.run()
+    assert world.activations == 200
+    return world, np.array(recorder.models)
+
+
+def test_gossip_with_gradient_steps_follows_an_independent_implementation_step_by_step():
+    task = golden_task("logistic", GOLDEN["lam"])
+    fields = {"objective": "bellet", "mu": 4.0, "confidence": "relative", "rho": 0.1, "local_steps": 10}
+    world, models = golden_run(task, **fields)
+    np.testing.assert_allclose(models, GOLDEN["admm_logit_mu4_rho0.1_K10"], atol=1e-10)
+    assert world.protocol.objective().value(GOLDEN["opt_mu4"]) == pytest.approx(float(GOLDEN["Qstar_mu4"]), abs=1e-9)
+
+
+def test_gossip_on_the_hinge_follows_an_independent_implementation_step_by_step():
+    """Its local problems are solved to about 1e-5 there."""
+    world, models = golden_run(golden_task("hinge", np.zeros(12)), mu=0.25, rho=0.3, start="zero")
+    np.testing.assert_allclose(models, GOLDEN["cladmm_hinge_mu0.25_rho0.3"], atol=1e-4)
+    assert world.protocol.objective() is None
+
+
+@pytest.mark.slow
+def test_rounds_on_the_hinge_end_at_the_optimum_that_an_independent_implementation_found():
+    spec = parameters(mu=0.25, rho=0.1, start="zero", schedule="rounds")
+    task, graph = golden_task("hinge", np.zeros(12)), Graph.from_matrix(GOLDEN["W"])
+    world = world_of(spec, task=task, graph=graph, stop=Stop(updates=300))
+    world.run()
+    models = world.state.agent["model"].rows
+    np.testing.assert_allclose(models, GOLDEN["clopt_hinge_mu0.25"], atol=1e-6)
+    value = 2 * GraphRegularised(task, graph, 0.25 / 2, world.protocol.confidence).value(models)
+    assert value == pytest.approx(float(GOLDEN["Qcl_mu0.25"]), abs=1e-8)
+
+
+class Naive:
+    """The algorithm as printed, for the squared loss: copies are not eliminated, and every variable has its name.
+
+    ``primal[i, k]`` is Theta_i^k; ``z`` and ``dual`` of (i, j, k) are Z_ei^k and Lambda_ei^k for e = (i, j).
+    """
+
+    def __init__(self, world):
+        protocol, self.task, self.graph = world.protocol, world.setting.task, world.setting.graph
+        self.rho, self.mu, self.confidence = protocol.parameters.rho, protocol.parameters.pull, protocol.confidence
+        self.half = 0.5 if protocol.parameters.objective == "bellet" else 1.0
+        models = local_models(self.task)
+        self.primal = {(i, i): models[i] for i in range(self.task.agents)}
+        self.z, self.dual = {}, {}
+        for i, j in zip(self.graph.tails.tolist(), self.graph.heads.tolist(), strict=True):
+            self.z[i, j, i], self.z[i, j, j] = models[i], models[j]
+            self.dual[i, j, i] = self.dual[i, j, j] = np.zeros(self.task.dimension)
+
+    def minimise(self, i):
+        """Step 1: one linear system for Theta_i^i and all Theta_i^j at once."""
+        around = self.graph.neighbours(i).tolist()
+        weights, p = self.half * self.graph.weights[self.graph.edges_of(i)], self.task.dimension
+        everybody, shard = [i, *around], self.task.train.shard(i)
+        matrix, right = np.zeros((len(everybody), p, len(everybody), p)), np.zeros((len(everybody), p))
+        trust = self.mu * self.graph.strengths[i] * self.confidence[i] if len(shard) else 0.0
+        share = 2 * trust / max(1, len(shard))
+        matrix[0, :, 0, :] += share * shard.features.T @ shard.features
+        matrix[0, :, 0, :] += 2 * trust * self.task.regularisation[i] * np.eye(p)
+        right[0] += share * shard.features.T @ shard.labels
+        for k, (j, weight) in enumerate(zip(around, weights, strict=True), start=1):
+            for a, b, sign in ((0, 0, 1), (k, k, 1), (0, k, -1), (k, 0, -1)):
+                matrix[a, :, b, :] += sign * weight * np.eye(p)
+            for a, who in ((0, i), (k, j)):
+                matrix[a, :, a, :] += self.rho * np.eye(p)
+                right[a] += self.rho * self.z[i, j, who] - self.dual[i, j, who]
+        size = len(everybody) * p
+        solution = np.linalg.solve(matrix.reshape(size, size), right.ravel()).reshape(-1, p)
+        for who, theta in zip(everybody, solution, strict=True):
+            self.primal[i, who] = theta
+
+    def settle(self, i, j):
+        """Steps 2 and 3 on one edge, at both ends."""
+        for who in (i, j):
+            duals = (self.dual[i, j, who] + self.dual[j, i, who]) / self.rho
+            z = (duals + self.primal[i, who] + self.primal[j, who]) / 2
+            for one, other in ((i, j), (j, i)):
+                self.z[one, other, who] = z
+                self.dual[one, other, who] = self.dual[one, other, who] + self.rho * (self.primal[one, who] - z)
+
+    @property
+    def models(self):
+        return np.array([self.primal[i, i] for i in range(self.task.agents)])
+
+
+class Calls(EveryActivation):
+    """Also who called whom."""
+
+    def __init__(self):
+        super().__init__()
+        self.pairs = []
+
+    def sent(self, world, message, delay, lost):
+        if message.kind == "request":
+            self.pairs.append((message.sender, message.receiver))
+
+
+def squared_task() -> Task:
+    return Task(**{**small_task().__dict__, "loss": LOSSES["squared"]})
+
+
+@pytest.mark.parametrize("objective", ["vanhaesebrouck", "bellet"])
+def test_gossip_is_the_printed_algorithm_of_section_4_2(objective):
+    calls = Calls()
+    spec = parameters(objective=objective, mu=0.3, rho=0.4)
+    world = world_of(spec, task=squared_task(), recorder=calls, activations=1, stop=Stop(activations=150))
+    world.observer = calls
+    naive = Naive(world)
+    world.run()
+    np.testing.assert_array_equal(calls.models[0], naive.models)
+    for (caller, callee), models in zip(calls.pairs, calls.models[1:], strict=True):
+        naive.minimise(caller)
+        naive.minimise(callee)
+        naive.settle(caller, callee)
+        np.testing.assert_allclose(models, naive.models, atol=1e-12)
+
+
+LATENCIES = {
+    "zero": 0.0,
+    "constant": 2.5,
+    "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5},
+}
+
+
+class Rounds(Watcher):
+    """The models that every round found."""
+
+    def __init__(self):
+        self.found = {}
+
+    def woke(self, world, agent):
+        self.found[agent.tick, agent.index] = world.state.agent["model"][agent.index].copy()
+
+    def after(self, rounds, agents):
+        return np.array([[self.found[k, i] for i in range(agents)] for k in range(rounds)])
+
+
+def in_rounds(spec, rounds=25, **network) -> np.ndarray:
+    world = world_of(spec, task=squared_task(), stop=Stop(updates=rounds), **network)
+    world.observer = found = Rounds()
+    world.run()
+    return found.after(rounds, 6)
+
+
+def test_rounds_are_the_printed_algorithm_of_supplement_d():
+    spec = parameters(mu=0.3, rho=0.4, schedule="rounds")
+    naive = Naive(world_of(spec, task=squared_task()))
+    graph = naive.graph
+    for models in in_rounds(spec):
+        np.testing.assert_allclose(models, naive.models, atol=1e-12)
+        for i in range(graph.agents):
+            naive.minimise(i)
+        for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
+            if i < j:
+                naive.settle(i, j)
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_rounds_are_bitwise_the_same_under_every_latency_and_under_loss(latency):
+    spec = parameters(mu=0.3, rho=0.4, schedule="rounds", local_steps=3)
+    expected = in_rounds(spec)
+    assert in_rounds(spec, latency=LATENCIES[latency]).tobytes() == expected.tobytes()
+    assert in_rounds(spec, latency=LATENCIES[latency], loss=0.3).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"objective": "vanhaesebrouck"},
+        {"objective": "bellet", "local_steps": 10, "start": "zero"},
+        {"objective": "bellet", "schedule": "rounds"},
+        {"schedule": {"kind": "rounds", "patience": 0.5}, "local_steps": 2},
+    ],
+)
+def test_the_models_converge_to_the_exact_minimiser(loss, fields):
+    task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
+    world = world_of(parameters(mu=0.5, rho=1.0, **fields), task=task, stop=Stop(time=250.0))
+    world.run()
+    expected, _ = world.protocol.objective().minimise()
+    np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
+
+
+AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
+BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
+
+
+class EdgeLog(Watcher):
+    """After every SimPy event, both ends of an edge without an open session agree.
+
+    Also how many sessions of a caller were interrupted by one that it accepted, on another edge or on the same one.
+    """
+
+    def __init__(self, world):
+        self.world, self.checked, self.interleaved, self.crossed = world, 0, 0, 0
+        step = world.env.step
+
+        def checked():
+            step()
+            self.check()
+
+        world.env.step, world.observer = checked, self
+
+    def check(self):
+        edge, graph, sessions = self.world.state.edge, self.world.setting.graph, self.world.schedule.open
+        back = graph.reverse
+        quiet = np.array([e not in sessions and int(back[e]) not in sessions for e in range(len(graph.heads))])
+        met = edge["met"].rows[:, 0] > 0
+        np.testing.assert_array_equal(met[quiet], met[back][quiet])
+        quiet &= met
+        self.checked += int(quiet.sum())
+        np.testing.assert_array_equal(edge["z_own"].rows[quiet], edge["z_peer"].rows[back][quiet])
+        apart = edge["dual_own"].rows + edge["dual_peer"].rows[back]
+        np.testing.assert_allclose(apart[quiet], 0.0, atol=1e-14)
+
+    def arrived(self, world, message, up, newest):
+        if message.kind == "request" and newest:
+            self.crossed += message.edge in world.schedule.open
+            callers = [session.caller.index for session in world.schedule.open.values() if session.edge != message.edge]
+            self.interleaved += message.receiver in callers
+
+
+def test_two_ends_agree_on_every_quiet_edge_whatever_is_late_lost_or_absent():
+    checked = interleaved = crossed = 0
+    for seed in range(4):
+        world = world_of(parameters(mu=0.5, rho=0.5), availability=AWAY, stop=Stop(time=40.0), seed=seed, **BAD)
+        log = EdgeLog(world)
+        world.run()
+        assert world.traffic.conserved
+        checked, interleaved, crossed = checked + log.checked, interleaved + log.interleaved, crossed + log.crossed
+    assert checked > 2000
+    assert interleaved > 50
+    assert crossed > 5
+
+
+@pytest.mark.parametrize("start", ["known", "own", "zero"])
+def test_the_optimum_is_reached_on_a_network_that_delays_and_loses(start):
+    spec = parameters(mu=0.5, rho=1.0, local_steps=10)
+    world = world_of(spec, availability=AWAY, stop=Stop(time=1500.0), start=start, **BAD)
+    world.run()
+    expected, _ = world.protocol.objective().minimise()
+    np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
+
+
+def test_an_activation_moves_eight_vectors_and_the_start_two_for_every_edge():
+    world = world_of(parameters(), stop=Stop(activations=50))
+    world.run()
+    assert world.traffic.vectors == 8 * 50
+    assert world.traffic.start_vectors == len(world.setting.graph.heads)
+    synchronous = world_of(parameters(schedule="rounds"), stop=Stop(updates=1))
+    synchronous.run()
+    degrees = synchronous.setting.graph.degrees
+    assert synchronous.traffic.vectors == 4 * sum(agent.updates * degrees[agent.index] for agent in synchronous.agents)
+
+
+def test_agents_without_neighbours_keep_their_local_models():
+    for schedule in (None, "rounds"):
+        task = small_task(3)
+        graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+        spec = parameters(start="zero", schedule=schedule)
+        world = world_of(spec, task=task, graph=graph, stop=Stop(time=5.0))
+        world.run()
+        np.testing.assert_array_equal(world.state.agent["model"][2], local_models(task)[2])
+        assert world.agents[2].updates == 0
+
+
+def test_models_go_out_without_noise_so_epsilon_is_infinite_but_for_agents_without_data():
+    world = world_of(parameters(), task=small_task(), stop=Stop(time=5.0))
+    world.run()
+    assert world.ledger.epsilon("tight", 1e-3).tolist() == [0.0] + [np.inf] * 5
+
+
+def test_gradient_steps_on_a_loss_with_kinks_are_refused():
+    task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]})
+    with pytest.raises(InputError, match="use local_steps: exact") as caught:
+        world_of(parameters(local_steps=10), task=task)
+    assert caught.value.field == ("local_steps",)
+    with pytest.raises(ValidationError):
+        parameters(local_steps=0)
+
+
+def test_alpha_is_one_over_one_plus_mu_and_only_one_of_them_is_given():
+    assert parameters(alpha=0.8).pull == pytest.approx(0.25)
+    assert parameters(mu=0.25).pull == 0.25
+    with pytest.raises(ValidationError, match="give one of alpha and mu"):
+        parameters(alpha=0.5, mu=1.0)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"schedule": "rounds", "local_steps": 2}, {"start": "zero", "objective": "bellet"}]
+)
+def test_the_protocol_keeps_the_contract(fields):
+    check_contract(CollaborativeAdmm, {"mu": 0.5, **fields})

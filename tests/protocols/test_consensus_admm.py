@@ -1,0 +1,211 @@
+"""Consensus ADMM without noise, against the equations of Zhang, Khalili and Liu 2018 and an independent implementation.
+
+Golden values: a hand-checkable path of three agents (two implementations agree to 1e-12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.consensus_objective import ConsensusObjective
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES, local_gradient
+from hushnet.agents.objectives import local_losses
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
+from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.contract import check_contract, small_task
+from hushnet.simulator.latency import Exponential
+from hushnet.simulator.network import Bernoulli, NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+ROWS = [
+    [[0.6, 0.8], [1, 0], [0, -1]],
+    [[-0.6, 0.8], [0.8, 0.6], [0.28, 0.96]],
+    [[0, 1], [-1, 0], [0.96, -0.28]],
+]
+LABELS = [[1, -1, 1], [-1, 1, 1], [1, 1, -1]]
+GOLDEN = {"loss_weight": 2.0, "rho": 0.5}
+PRIVATE_PENALTIES = {"penalty": [0.55, 0.65, 0.6], "penalty_growth": [1.01, 1.03, 1.1]}
+PATH = Graph.from_edges(3, np.array([0, 1]), np.array([1, 2]), np.ones(2))
+OPTIMUM = np.array([-0.218729635593, 0.50042845378])
+
+
+def golden_task() -> Task:
+    owners = np.repeat(np.arange(3), 3)
+    train = Table.from_owners(np.array(ROWS, dtype=float).reshape(9, 2), np.ravel(LABELS).astype(float), owners, 3)
+    return Task(
+        name="path of three",
+        ids=[0, 1, 2],
+        train=train,
+        test=train,
+        loss=LOSSES["logistic"],
+        regularisation=np.zeros(3),
+        metric="accuracy",
+        bounds={"l2": 1.0},
+    )
+
+
+def parameters(**fields) -> ConsensusAdmmParameters:
+    return ConsensusAdmmParameters.model_validate({"kind": "consensus_admm", **fields})
+
+
+def world_of(
+    task: Task,
+    graph: Graph,
+    spec: ConsensusAdmmParameters,
+    *,
+    rounds: int,
+    clock: Periodic | Poisson | None = None,
+    network: NetworkParameters | None = None,
+) -> World:
+    """A world that has run; with periodic clocks, every agent has made so many rounds."""
+    setting = Setting(
+        task=task,
+        graph=graph,
+        clock=clock or Periodic(kind="periodic"),
+        network=network or NetworkParameters(),
+        availability=Always(kind="always"),
+        stop=Stop(time=float(rounds)) if clock is None else Stop(updates=rounds),
+        draws=Draws(3),
+    )
+    world = World(setting, ConsensusAdmm, spec)
+    world.run()
+    return world
+
+
+def models_of(world: World) -> np.ndarray:
+    return world.protocol.models(world.state)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "models", "loss"),
+    [
+        (
+            1,
+            [[-0.0872184703, -0.0387639127], [0.1888885189, 0.07935497393], [-0.3813588333, 0.26523858]],
+            0.616101234716,
+        ),
+        (
+            2,
+            [[0.04028000074, 0.007555785617], [0.02260033515, 0.1719427093], [-0.2663480285, 0.329980759]],
+            0.637312722579,
+        ),
+    ],
+)
+def test_two_rounds_on_a_path_of_three_give_the_golden_models_and_losses(rounds, models, loss):
+    task = golden_task()
+    world = world_of(task, PATH, parameters(**GOLDEN, **PRIVATE_PENALTIES), rounds=rounds)
+    assert [agent.updates for agent in world.agents] == [rounds] * 3
+    np.testing.assert_allclose(models_of(world), models, atol=1e-8)
+    assert local_losses(task, models_of(world)).mean() == pytest.approx(loss, abs=1e-8)
+
+
+def test_the_objective_under_consensus_is_minimal_where_the_golden_optimum_is():
+    objective = ConsensusObjective(golden_task(), 2.0, 0.5)
+    models, value = objective.minimise()
+    np.testing.assert_allclose(models, np.tile(OPTIMUM, (3, 1)), atol=1e-8)
+    assert value == pytest.approx(3.98150825078, abs=1e-8)
+    assert objective.value(models) == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(objective.gradient(models).sum(axis=0), 0.0, atol=1e-9)
+
+
+def test_the_objective_is_the_sum_of_the_agents_own_and_its_gradient_that_of_its_value():
+    task = small_task()
+    objective = ConsensusObjective(task, 3.0, 0.7)
+    rng = np.random.default_rng(0)
+    models, direction = rng.normal(size=(2, task.agents, task.dimension))
+    expected = 3.0 * local_losses(replace(task, regularisation=np.zeros(6)), models).sum()
+    expected += 0.7 / 6 * 0.5 * (models**2).sum()
+    assert objective.value(models) == pytest.approx(expected, rel=1e-13)
+    ends = [objective.value(models + sign * 1e-5 * direction) for sign in (1, -1)]
+    assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(np.vdot(objective.gradient(models), direction), rel=1e-7)
+    assert objective.fingerprint != ConsensusObjective(task, 3.0, 0.8).fingerprint
+
+
+def test_conventional_admm_reaches_the_optimum_of_the_pooled_problem():
+    """eta = theta = .5: relative distance below 1e-9 after 200 rounds."""
+    models = models_of(world_of(golden_task(), PATH, parameters(**GOLDEN), rounds=200))
+    assert np.abs(models - OPTIMUM).max() / np.linalg.norm(OPTIMUM) < 1e-9
+
+
+def test_a_round_meets_the_optimality_condition_12_and_the_dual_variables_add_up_to_0():
+    """0 = O' + 2 lambda_i(t) + eta_i(t+1) sum_j (2 f_i(t+1) - f_i(t) - f_j(t)), with penalties of every agent's own."""
+    task, graph = small_task(), Graph.from_edges(6, np.arange(6), (np.arange(6) + 1) % 6, np.ones(6))
+    spec = parameters(
+        loss_weight=2.0, penalty=[0.5, 0.6, 0.7, 0.8, 0.9, 1.0], penalty_growth=1.1, dual_step=0.3, dual_step_growth=1.2
+    )
+    before, after = (world_of(task, graph, spec, rounds=rounds) for rounds in (4, 5))
+    old, new = models_of(before), models_of(after)
+    duals = np.array([after.state.agent["dual"][i] for i in range(6)])
+    for i in range(6):
+        neighbours = [(i - 1) % 6, (i + 1) % 6]
+        earlier = before.state.agent["dual"][i] + 0.5 * 0.3 * 1.2**3 * sum(old[i] - old[j] for j in neighbours)
+        np.testing.assert_allclose(duals[i], earlier, atol=1e-14)
+        residual = 2.0 * local_gradient(new[i], task.train.shard(i), task.loss, 0.0) + new[i] / 6 + 2 * earlier
+        residual += (0.5 + 0.1 * i) * 1.1**4 * sum(2 * new[i] - old[i] - old[j] for j in neighbours)
+        assert np.linalg.norm(residual) <= 1e-8 * 2.0
+    np.testing.assert_allclose(duals.sum(axis=0), 0.0, atol=1e-13)
+
+
+def test_rounds_are_the_same_to_the_bit_whatever_the_network_does():
+    spec = parameters(**GOLDEN, **PRIVATE_PENALTIES)
+    late = NetworkParameters(
+        latency=Exponential(kind="exponential", mean=2.0), loss=Bernoulli(kind="bernoulli", probability=0.3)
+    )
+    poisson = Poisson(kind="poisson")
+    reference = {
+        rounds: models_of(world_of(golden_task(), PATH, spec, rounds=rounds)).copy() for rounds in range(10, 14)
+    }
+    world = world_of(golden_task(), PATH, spec, rounds=10, clock=poisson, network=late)
+    for agent in world.agents:
+        np.testing.assert_array_equal(models_of(world)[agent.index], reference[agent.updates][agent.index])
+
+
+def test_growing_penalties_slow_the_way_to_the_optimum():
+    """Theorem 3.2 and figure 1b: the distance left after 50 rounds rises strictly with q_1."""
+    left = []
+    for growth in (1.0, 1.01, 1.03, 1.05, 1.1, 1.2):
+        models = models_of(world_of(golden_task(), PATH, parameters(**GOLDEN, penalty_growth=growth), rounds=50))
+        left.append(np.linalg.norm(models - OPTIMUM))
+    assert (np.diff(left) > 0).all()
+
+
+def test_dual_steps_that_differ_between_agents_lead_to_another_minimiser():
+    """With fixed theta_i the lambda_i / theta_i add up to 0: agents agree on the minimiser of sum O_i / theta_i."""
+    steps = [0.2, 0.5, 0.35]
+    models = models_of(world_of(golden_task(), PATH, parameters(**GOLDEN, dual_step=steps), rounds=400))
+    assert np.ptp(models, axis=0).max() < 1e-9
+    assert np.linalg.norm(models[0] - OPTIMUM) > 0.01
+    gradient = sum(
+        (2.0 * local_gradient(models[i], golden_task().train.shard(i), LOSSES["logistic"], 0.0) + models[i] / 6) / step
+        for i, step in enumerate(steps)
+    )
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-7)
+
+
+def test_a_model_of_the_agents_rows_has_no_finite_epsilon_and_one_of_no_rows_costs_nothing():
+    graph = Graph.from_edges(6, np.arange(6), (np.arange(6) + 1) % 6, np.ones(6))
+    world = world_of(small_task(), graph, parameters(), rounds=2)
+    epsilons = world.ledger.epsilon("tight", 1e-5)
+    assert epsilons[0] == 0.0
+    assert np.isinf(epsilons[1:]).all()
+
+
+def test_a_list_of_the_wrong_length_and_a_loss_with_a_kink_are_refused():
+    with pytest.raises(InputError, match="has 2 values; one for each of the 3 agents") as caught:
+        world_of(golden_task(), PATH, parameters(penalty=[0.5, 0.5]), rounds=1)
+    assert caught.value.field == ("penalty",)
+    with pytest.raises(InputError, match="'hinge' of the task 'path of three' has a kink"):
+        world_of(replace(golden_task(), loss=LOSSES["hinge"]), PATH, parameters(), rounds=1)
+
+
+def test_it_keeps_the_contract():
+    check_contract(ConsensusAdmm, {"loss_weight": 2.0, "penalty_growth": 1.05})

@@ -1,0 +1,226 @@
+"""Edge-activated consensus ADMM: against its equations, its synchronous parent, and its optimum on bad networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.consensus_admm import ConsensusAdmm
+from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.contract import Bench, check_contract, protocol_parameters, small_graph, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
+QUICKER = {**FIELDS, "penalty": 0.15}
+AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
+BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
+
+
+def world_of(
+    protocol=EdgeConsensusAdmm,
+    *,
+    task=None,
+    graph=None,
+    clock=None,
+    availability=None,
+    stop=None,
+    recorder=None,
+    seed=1,
+    fields=FIELDS,
+    **network,
+) -> World:
+    """A world that is ready to run; further arguments are fields of the network."""
+    task = task or small_task()
+    setting = Setting(
+        task=task,
+        graph=graph or small_graph(task.agents),
+        clock=clock or Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(network),
+        availability=availability or Always(kind="always"),
+        stop=stop or Stop(time=20.0),
+        draws=Draws(seed),
+    )
+    return World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
+
+
+def models_of(world: World) -> np.ndarray:
+    return world.protocol.models(world.state)
+
+
+class Watcher:
+    """Whose session it is, and the models after every one."""
+
+    def __init__(self, world):
+        self.pairs, self.models, self.world = [], [], world
+        world.observer = self
+        count = world.count
+
+        def counted(agent):
+            self.models.append(models_of(world).copy())
+            count(agent)
+
+        world.count = counted
+
+    def woke(self, world, agent):
+        pass
+
+    def sent(self, world, message, delay, lost):
+        if message.kind == "request":
+            self.pairs.append((message.sender, message.receiver))
+
+    def arrived(self, world, message, up, newest):
+        pass
+
+
+def test_sessions_that_take_no_time_are_the_randomised_admm_of_the_docstring():
+    """Independent: dictionaries by name, and a linear system, as the loss is squared."""
+    task = Task(**{**small_task().__dict__, "loss": LOSSES["squared"]})
+    world = world_of(task=task, stop=Stop(activations=80))
+    watcher, graph, p = Watcher(world), world.setting.graph, task.dimension
+    world.run()
+    z, dual, models = {}, {}, np.zeros((6, p))
+    for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
+        z[frozenset((i, j))], dual[i, j] = np.zeros(p), np.zeros(p)
+    for (caller, callee), expected in zip(watcher.pairs, watcher.models, strict=True):
+        for i in (caller, callee):
+            shard, matrix, right = task.train.shard(i), 0.5 / 6 * np.eye(p), np.zeros(p)
+            if len(shard):
+                matrix += 2.0 * 2 / len(shard) * shard.features.T @ shard.features
+                right += 2.0 * 2 / len(shard) * shard.features.T @ shard.labels
+            for j in graph.neighbours(i).tolist():
+                matrix += 2 * 0.4 * np.eye(p)
+                right += 2 * 0.4 * z[frozenset((i, j))] - 2 * dual[i, j]
+            models[i] = np.linalg.solve(matrix, right)
+        z[frozenset((caller, callee))] = middle = (models[caller] + models[callee]) / 2
+        for i, j in ((caller, callee), (callee, caller)):
+            dual[i, j] = dual[i, j] + 0.4 * (models[i] - middle)
+        np.testing.assert_allclose(expected, models, atol=1e-10)
+
+
+def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
+    bench = Bench(EdgeConsensusAdmm, protocol_parameters(EdgeConsensusAdmm, FIELDS))
+    protocol, graph = bench.protocol, bench.graph
+    fields = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4, "dual_step": 0.4}
+    for rounds in range(1, 6):
+        for i, view in enumerate(bench.views):
+            bench.take(lambda view, out: protocol.offer(view, 0, out), i)
+            view.edge["offered"][:] = view.state["model"]
+        offered = bench.state.agent["model"].rows.copy()
+        for i, view in enumerate(bench.views):
+            for rank, j in enumerate(graph.neighbours(i).tolist()):
+                protocol.finish(view, rank, offered[j])
+        parent = world_of(
+            ConsensusAdmm, task=bench.task, fields=fields, stop=Stop(time=rounds), clock=Periodic(kind="periodic")
+        )
+        parent.run()
+        np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+@pytest.mark.parametrize("network", [{}, {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}])
+def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, network):
+    task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
+    variant = world_of(task=task, stop=Stop(time=400.0), **network)
+    variant.run()
+    best, minimum = variant.protocol.objective().minimise()
+    np.testing.assert_allclose(models_of(variant), best, atol=1e-6)
+    assert variant.protocol.objective().value(models_of(variant)) == pytest.approx(minimum, abs=1e-5)
+    fields = {**FIELDS, "dual_step": 0.4}
+    parent = world_of(ConsensusAdmm, task=task, fields=fields, stop=Stop(updates=400))
+    parent.run()
+    np.testing.assert_allclose(models_of(variant), models_of(parent), atol=1e-6)
+
+
+def test_it_reaches_the_optimum_on_a_network_that_delays_and_loses():
+    world = world_of(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
+    world.run()
+    np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-6)
+    assert world.traffic.conserved
+
+
+def conserved(**world) -> dict[str, np.ndarray]:
+    recorder = Recorder(["conserved"])
+    run = world_of(recorder=recorder, **world)
+    run.run()
+    assert run.traffic.conserved
+    trace = recorder.trace()
+    return {name: rows["value"].to_numpy() for name, rows in trace.groupby("statistic")}
+
+
+def test_duals_add_up_to_0_if_messages_take_no_time():
+    found = conserved(stop=Stop(time=100.0))
+    assert set(found) == {"duals of an edge", "sum of duals"}
+    assert found["duals of an edge"].max() == 0.0
+    assert found["sum of duals"].max() < 1e-14
+
+
+def test_late_and_lost_messages_put_off_what_the_sum_of_duals_makes_up_for():
+    """Ends that made equally many sessions agree to the bit; the sum is apart by the sessions under way, then by 0."""
+    for seed in range(3):
+        found = conserved(availability=AWAY, stop=Stop(time=60.0), seed=seed, **BAD)
+        assert found["duals of an edge"].max() == 0.0
+        assert found["sum of duals"].max() > 1e-3
+    settled = conserved(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
+    assert settled["sum of duals"][-1] < 1e-8
+
+
+def test_two_ends_agree_on_the_model_of_every_settled_edge_at_every_event():
+    world, checked = world_of(availability=AWAY, stop=Stop(time=40.0), **BAD), 0
+    step, back, sessions = world.env.step, world.setting.graph.reverse, world.schedule
+    edge = world.state.edge
+
+    def stepped():
+        nonlocal checked
+        step()
+        quiet = np.array([e not in sessions.open and int(back[e]) not in sessions.open for e in range(len(back))])
+        for name, sign in (("between", 1.0), ("dual", -1.0), ("met", 1.0)):
+            np.testing.assert_array_equal(edge[name].rows[quiet], sign * edge[name].rows[back][quiet])
+        checked += int(quiet.sum())
+
+    world.env.step = stepped
+    world.run()
+    assert checked > 1000
+
+
+def test_an_agent_that_leaves_in_the_middle_of_a_session_leaves_its_half_in_the_sum_for_ever():
+    """Half of the agents leave between the times 5 and 8; six seeds, of which some catch a session under way."""
+    availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 8.0]))
+    left = [
+        conserved(availability=availability, stop=Stop(time=120.0), seed=seed, **BAD)["sum of duals"][-1]
+        for seed in range(6)
+    ]
+    assert max(left) > 1e-3
+
+
+def test_an_agent_without_neighbours_solves_its_own_problem():
+    graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    variant = world_of(task=small_task(3), graph=graph)
+    parent = world_of(ConsensusAdmm, task=small_task(3), graph=graph, fields={**FIELDS, "dual_step": 0.4})
+    variant.run()
+    parent.run()
+    np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-9)
+
+
+def test_a_session_moves_two_vectors_and_costs_an_infinite_epsilon_but_for_agents_without_data():
+    world = world_of(stop=Stop(activations=50))
+    world.run()
+    assert (world.traffic.vectors, world.traffic.start_vectors) == (100, 0)
+    assert world.ledger.epsilon("tight", 1e-3).tolist() == [0.0] + [np.inf] * 5
+
+
+def test_a_loss_with_a_kink_is_refused():
+    with pytest.raises(InputError, match="has a kink"):
+        world_of(task=Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]}))
+
+
+def test_it_keeps_the_contract():
+    check_contract(EdgeConsensusAdmm, FIELDS)

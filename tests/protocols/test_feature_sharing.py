@@ -1,0 +1,399 @@
+"""ADMM sharing against equations (6) to (8) and (16) of Hu et al. 2019, and the gradient baseline beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.libsvm_sets import A9a
+from hushnet.agents.tasks.partition import ByColumns, partitioned
+from hushnet.protocols.feature_noise import range_root
+from hushnet.protocols.feature_sgd import FeatureSgd
+from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.privacy.accounting import gaussian
+from hushnet.simulator import contract
+from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.latency import Lognormal
+from hushnet.simulator.network import Bernoulli, NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.topology import Star
+from hushnet.simulator.world import World
+from pydantic import ValidationError
+from scipy.optimize import minimize
+
+DATA = os.environ.get("HUSHNET_DATA")
+needs_a9a = pytest.mark.skipif(
+    not (DATA and (Path(DATA) / "a9a" / "a9a").is_file()), reason="needs HUSHNET_DATA with the folder a9a"
+)
+ISOTROPIC = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
+PARTS = [2, 3, 1]
+
+
+def split_task(parts=PARTS, rows: int = 40, *, loss: str = "logistic", seed: int = 0) -> Task:
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (rows + 10, sum(parts)))
+    labels = np.where(features @ rng.normal(size=sum(parts)) + 0.3 * rng.normal(size=rows + 10) > 0, 1.0, -1.0)
+    return partitioned(
+        (features[:rows], labels[:rows]),
+        (features[rows:], labels[rows:]),
+        ByColumns(by="columns", parts=parts),
+        name="split",
+        loss=loss,
+        bounds={},
+        notes={},
+        rng=rng,
+    )
+
+
+def star(task: Task) -> Graph:
+    return Star(kind="star").build(task, rng=np.random.default_rng(0))
+
+
+class EveryRound:
+    """The centre's model and dual variables whenever time is recorded."""
+
+    def __init__(self) -> None:
+        self.models: list[np.ndarray] = []
+        self.residuals: list[float] = []
+
+    def sample(self, world: World, *, final: bool) -> None:
+        self.models.append(world.protocol.models(world.state)[0].copy())
+        if "y" in world.state.agent:
+            task = world.setting.task
+            slope = task.loss.slope(world.state.agent["z"][0], task.train.labels)
+            self.residuals.append(float(np.abs(world.state.agent["y"][0] - slope).max()))
+
+
+def world_of(task: Task, rounds: int, protocol=FeatureSharing, *, every: float = 2.0, seed: int = 5, **fields) -> World:
+    network, availability = fields.pop("network", NetworkParameters()), fields.pop("availability", None)
+    kind = "feature_sharing" if protocol is FeatureSharing else "feature_sgd"
+    setting = Setting(
+        task=task,
+        graph=fields.pop("graph", None) or star(task),
+        clock=Poisson(kind="poisson") if availability else Periodic(kind="periodic"),
+        network=network,
+        availability=availability or Always(kind="always"),
+        stop=Stop(updates=rounds),
+        draws=Draws(seed),
+    )
+    spec = protocol.Parameters.model_validate({"kind": kind, **fields})
+    return World(setting, protocol, spec, recorder=EveryRound(), every=every)
+
+
+def value(task: Task, model: np.ndarray, ridge: float = 1.0) -> float:
+    scores = task.train.features @ model
+    return float(np.logaddexp(0, -task.train.labels * scores).sum() + ridge / 2 * model @ model)
+
+
+def printed_loop(task: Task, epochs: int, rho: float, order: str) -> list[np.ndarray]:
+    """Updates (6), (7) and (8), each by a general-purpose minimiser or a linear system; models after every epoch."""
+    labels, parts = task.train.labels, [task.train.features[:, held] for held in task.columns[1:]]
+    models = [np.zeros(part.shape[1]) for part in parts]
+    z = y = np.zeros(len(labels))
+    found = []
+    for _ in range(epochs):
+        scores = [part @ model for part, model in zip(parts, models, strict=True)]
+        for m, part in enumerate(parts):
+            others = sum(scores[k] for k in range(len(parts)) if k != m) - z
+            system = np.eye(part.shape[1]) + rho * part.T @ part
+            models[m] = np.linalg.solve(system, -part.T @ (y + rho * others))
+            if order == "gauss_seidel":
+                scores[m] = part @ models[m]
+        total = sum(part @ model for part, model in zip(parts, models, strict=True))
+        z = np.array([_scalar(b, y[k], rho, total[k]) for k, b in enumerate(labels)])
+        y = y + rho * (total - z)
+        found.append(np.concatenate(models))
+    return found
+
+
+def _scalar(label: float, dual: float, rho: float, total: float) -> float:
+    def augmented(z):
+        return np.logaddexp(0, -label * z[0]) - dual * z[0] + rho / 2 * (total - z[0]) ** 2
+
+    return float(minimize(augmented, [total], method="BFGS", options={"gtol": 1e-12}).x[0])
+
+
+@pytest.mark.parametrize(("order", "rounds"), [("jacobi", 2), ("gauss_seidel", 6)])
+def test_rounds_are_the_printed_algorithm(order, rounds):
+    task = split_task()
+    world = world_of(task, 4 * rounds, order=order, rho=0.8, every=float(rounds))
+    world.run()
+    for model, expected in zip(world.recorder.models[1:5], printed_loop(task, 4, 0.8, order), strict=True):
+        np.testing.assert_allclose(model, expected, atol=1e-6)
+
+
+def test_one_party_in_both_orders_is_the_same_algorithm():
+    ends = []
+    for order in ("jacobi", "gauss_seidel"):
+        world = world_of(split_task([4]), 20, order=order)
+        world.run()
+        ends.append(world.protocol.models(world.state))
+    assert np.array_equal(*ends)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
+def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(loss):
+    task = split_task(loss=loss)
+    world = world_of(task, 1600, rho=1.0)
+    world.run()
+    objective = world.protocol.objective()
+    best, minimum = objective.minimise()
+    np.testing.assert_allclose(world.protocol.models(world.state)[0], best[0], atol=1e-6)
+    assert objective.value(world.protocol.models(world.state)) == pytest.approx(minimum, abs=1e-9)
+    assert max(world.recorder.residuals[1:]) < 1e-8
+
+
+def test_a_party_knows_its_columns_and_the_centre_the_labels():
+    world = world_of(split_task(), 2)
+    shards = [view.data for view in world.views]
+    assert [shard.features.shape for shard in shards] == [(40, 0), (40, 2), (40, 3), (40, 1)]
+    assert [len(shard.labels) for shard in shards] == [40, 0, 0, 0]
+    assert [view.role for view in world.views] == ["centre", "party", "party", "party"]
+
+
+@pytest.mark.parametrize(
+    "hard",
+    [
+        {"network": NetworkParameters(latency=Lognormal(kind="lognormal", mean=0.7, sigma=1.0))},
+        {"network": NetworkParameters(loss=Bernoulli(kind="bernoulli", probability=0.3))},
+        {"availability": OnOff(kind="on_off", online=0.6, mean_down=2.0)},
+    ],
+)
+@pytest.mark.parametrize("order", ["jacobi", "gauss_seidel"])
+def test_late_lost_and_absent_change_only_when_things_happen(hard, order):
+    """Parties fall silent after 7 releases, so that both runs end at the same epoch; noise included."""
+    task, ends = split_task(), []
+    for network in ({}, hard):
+        world = world_of(task, 200, order=order, privacy={**ISOTROPIC, "updates": 7}, **network)
+        world.run()
+        assert world.ledger.releases(1) == 7
+        ends.append(world.protocol.models(world.state))
+    assert np.array_equal(*ends)
+
+
+def test_only_the_parties_that_take_part_are_heard():
+    task = split_task()
+    world = world_of(task, 400, parties=1)
+    world.run()
+    model = world.protocol.models(world.state)[0]
+    assert not model[2:].any()
+    best = minimize(lambda x: value(task, np.concatenate([x, np.zeros(4)])), np.zeros(2), options={"gtol": 1e-9}).x
+    np.testing.assert_allclose(model[:2], best, atol=1e-5)
+
+
+def test_the_printed_noise_lies_in_the_range_of_the_columns_with_its_covariance():
+    """D xi is scale times a projection: 4000 draws, entries of the covariance within 6 standard errors, seed 5."""
+    rng = np.random.default_rng(5)
+    columns = rng.normal(size=(9, 4))
+    columns[:, 3] = columns[:, 0] + columns[:, 1]
+    root = range_root(columns)
+    assert root.shape == (4, 3)
+    np.testing.assert_allclose(root @ root.T, np.linalg.pinv(columns.T @ columns), atol=1e-10)
+    noise = columns @ root @ rng.normal(size=(3, 4000))
+    outside = np.eye(9) - columns @ np.linalg.pinv(columns)
+    assert np.abs(outside @ noise).max() < 1e-10
+    projection = np.eye(9) - outside
+    assert np.abs(noise @ noise.T / 4000 - projection).max() < 6 * math.sqrt(2 / 4000)
+
+
+def test_the_printed_noise_is_claimed_and_proves_nothing():
+    """Lemma 1 with d = 2, M = 3, rho = .5, lambda = c1 = b1 = 1: C = 3 (1 + 2.5) / 1 = 10.5."""
+    noise = {"scale": 200.0, "delta": 1e-8}
+    world = world_of(split_task(), 20, rho=0.5, noise=noise)
+    world.run()
+    release = world.protocol.parameters.noise.release(world.views[1], parties=3, rho=0.5, ridge=1.0)
+    assert release.sensitivity == pytest.approx(10.5)
+    epsilon = math.sqrt(2 * math.log(1.25e8)) * 10.5 / 200
+    assert release.claimed_epsilon == pytest.approx(epsilon)
+    claimed = world.ledger.epsilon("claimed", 1e-5)
+    assert 0 < claimed[1] <= 10 * epsilon
+    assert np.isinf(world.ledger.verified(1e-5)).all()
+    loud = type(world.protocol.parameters.noise)(scale=1.0).release(world.views[1], parties=3, rho=0.5, ridge=1.0)
+    assert math.isinf(loud.claimed_epsilon)
+
+
+def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivity_2_clip():
+    world = world_of(split_task(), 20, privacy=ISOTROPIC)
+    world.run()
+    verified = world.ledger.verified(1e-5)
+    assert verified[1:] == pytest.approx(gaussian([3.0], 1e-5, [10]))
+    assert math.isinf(verified[0])
+    scores = world.protocol.scores.clipped(np.full(40, 1.0))
+    assert np.linalg.norm(scores) == pytest.approx(2.0)
+    assert world.protocol.scores.release(world.views[2]).scale == 12.0
+
+
+def test_calibrated_parties_stop_at_their_target():
+    privacy = {
+        "mechanism": "gaussian",
+        "target": {"verified": 1.0, "delta": 1e-5},
+        "updates": 5,
+        "sensitivity": "clip",
+        "clip": 2.0,
+    }
+    world = world_of(split_task(), 40, privacy=privacy)
+    world.run()
+    assert [world.ledger.releases(party) for party in (1, 2, 3)] == [5, 5, 5]
+    assert world.ledger.verified(1e-5)[1:] == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"privacy": {**ISOTROPIC, "mechanism": "laplace"}}, "Gaussian noise"),
+        ({"privacy": {**ISOTROPIC, "sensitivity": "claimed", "clip": None}}, "use clip"),
+        ({"privacy": ISOTROPIC, "noise": {"scale": 1.0}}, "one of noise"),
+        ({"noise": {"scale": 0.0}}, "greater than 0"),
+    ],
+)
+def test_noise_that_is_neither_of_the_two_is_refused(fields, said):
+    with pytest.raises(ValidationError, match=said):
+        FeatureSharing.Parameters.model_validate({"kind": "feature_sharing", **fields})
+
+
+def test_rows_other_graphs_and_other_losses_are_refused_in_a_sentence():
+    with pytest.raises(InputError, match=r"splits rows; set task\.split"):
+        world_of(contract.small_task(4), 2, graph=contract.small_graph(4))
+    with pytest.raises(InputError, match=r"use topology: \{kind: star\}"):
+        world_of(split_task(), 2, graph=contract.small_graph(4))
+    with pytest.raises(InputError, match="'hinge' is not"):
+        world_of(split_task(loss="hinge"), 2)
+
+
+@pytest.fixture
+def on_split_features(monkeypatch):
+    """The contract's small task and graph, with features split among five parties in a star."""
+
+    def task(agents=6, *, seed=20, empty=True):
+        return split_task([1] * max(agents - 1, 1), 6, seed=seed)
+
+    monkeypatch.setattr(contract, "small_task", task)
+    monkeypatch.setattr(contract, "small_graph", lambda agents=6: star(task(agents)))
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("protocol", "fields"),
+    [
+        (FeatureSharing, {}),
+        (FeatureSharing, {"order": "gauss_seidel"}),
+        (FeatureSharing, {"noise": {"scale": 1.0}}),
+        (FeatureSharing, {"privacy": ISOTROPIC}),
+        (FeatureSgd, {"batch": 4}),
+    ],
+)
+def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, fields, step):
+    """`step` is the number of rounds before the one that is looked at: even ones are the parties'."""
+    hear = contract.Bench.hear
+
+    def hear_late(bench, rng):
+        hear(bench, rng)
+        for view in bench.views:
+            view.updates = step
+
+    monkeypatch.setattr(contract.Bench, "hear", hear_late)
+    parameters = contract.protocol_parameters(protocol, fields)
+    contract.check_locality(protocol, parameters)
+    contract.check_public_messages(protocol, parameters)
+    contract.check_sent_vectors(protocol, parameters)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fields"), [(FeatureSharing, {"order": "gauss_seidel"}), (FeatureSgd, {"batch": 4})]
+)
+def test_runs_keep_the_contract(on_split_features, protocol, fields):
+    parameters = contract.protocol_parameters(protocol, fields)
+    contract.check_zero_noise(protocol, parameters)
+    contract.check_networks(protocol, parameters)
+
+
+def test_gradient_steps_over_all_rows_are_gradient_descent():
+    task = split_task()
+    world = world_of(task, 21, FeatureSgd, batch=40, step_size=0.5, ridge=2.0)
+    world.run()
+    model = np.zeros(6)
+    for _ in range(10):
+        slopes = LOSSES["logistic"].slope(task.train.features @ model, task.train.labels)
+        model -= 0.5 / 40 * (slopes @ task.train.features + 2.0 * model)
+    np.testing.assert_allclose(world.protocol.models(world.state)[0], model, atol=1e-14)
+
+
+def test_batches_go_through_all_rows_in_a_common_order():
+    world = world_of(split_task(), 2, FeatureSgd, batch=15)
+    rows = np.concatenate([world.protocol._rows_of(number) for number in range(8)])
+    assert len(rows) == 120
+    assert (np.bincount(rows, minlength=40) == 3).all()
+
+
+def test_minibatch_steps_come_near_the_optimum():
+    task = split_task()
+    world = world_of(task, 3000, FeatureSgd, batch=10, step_size=1.0, decay=0.02)
+    world.run()
+    objective = world.protocol.objective()
+    assert objective.value(world.protocol.models(world.state)) - objective.minimise()[1] < 1e-2
+
+
+@pytest.fixture(scope="module")
+def a9a() -> Task:
+    spec = A9a.model_validate({"kind": "a9a", "split": {"by": "columns", "parts": [66, 57]}})
+    return spec.build(rng=np.random.default_rng(0), data_dir=Path(str(DATA)))
+
+
+def mean_test_loss(task: Task, model: np.ndarray) -> float:
+    return float(np.logaddexp(0, -task.test.labels * (task.test.features @ model)).mean())
+
+
+@needs_a9a
+def test_a9a_reaches_its_optimum_and_its_numbers(a9a):
+    """Jacobi, rho = .3: objective / N at epochs 10 and 50; optimum, test loss."""
+    world = world_of(a9a, 100, rho=0.3)
+    world.run()
+    objective, count = world.protocol.objective(), len(a9a.train.labels)
+    assert value(a9a, world.recorder.models[10]) / count == pytest.approx(0.329101, abs=2e-6)
+    assert value(a9a, world.recorder.models[50]) / count == pytest.approx(0.323515, abs=2e-6)
+    assert max(world.recorder.residuals[1:]) < 1e-8
+    best, minimum = objective.minimise()
+    assert minimum / count == pytest.approx(0.3233796, abs=1e-7)
+    assert mean_test_loss(a9a, best[0]) == pytest.approx(0.32406, abs=1e-5)
+
+
+@pytest.mark.slow
+@needs_a9a
+def test_a9a_diverges_in_parallel_at_a_small_penalty_and_converges_in_turn(a9a):
+    gaps = {}
+    for order, rounds in (("jacobi", 2), ("gauss_seidel", 4)):
+        world = world_of(a9a, 20 * rounds, rho=0.01, order=order)
+        world.run()
+        objective = world.protocol.objective()
+        gap = objective.value(world.protocol.models(world.state)) - 0.3233795824648475 * 32561
+        gaps[order] = gap / 32561
+    assert gaps["jacobi"] > 1
+    assert 0 < gaps["gauss_seidel"] < 2e-3
+
+
+@pytest.mark.slow
+@needs_a9a
+def test_a9a_learns_less_from_the_first_party_alone(a9a):
+    world = world_of(a9a, 200, parties=1)
+    world.run()
+    assert mean_test_loss(a9a, world.protocol.models(world.state)[0]) == pytest.approx(0.3494, abs=1e-4)
+
+
+def test_the_test_loss_is_recorded_for_the_assembled_model():
+    task = split_task()
+    world = world_of(task, 20)
+    world.recorder = Recorder(("test_loss", "accuracy"))
+    world.run()
+    trace = world.recorder.trace()
+    last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
+    assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)

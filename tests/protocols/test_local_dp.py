@@ -1,0 +1,122 @@
+"""Local models from perturbed examples, against Bellet et al. 2018, appendix D.1."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.losses import clip_rows
+from hushnet.agents.objectives import local_models
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.base import Problem
+from hushnet.protocols.local_dp import LocalDP, LocalDPParameters
+from hushnet.simulator.contract import check_contract, run_small, small_graph, small_task
+
+PURE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
+CLAIMED, CLIP = {**PURE, "sensitivity": "claimed"}, {**PURE, "sensitivity": "clip", "clip": 1.0}
+
+
+def parameters(**fields) -> LocalDPParameters:
+    return LocalDPParameters.model_validate({"kind": "local_dp", **fields})
+
+
+def protocol_of(task: Task, **fields) -> LocalDP:
+    return LocalDP(parameters(**fields), Problem(task, small_graph(task.agents)))
+
+
+def test_an_agent_is_charged_once_whatever_its_number_of_examples():
+    world = run_small(LocalDP, parameters(privacy=CLAIMED))
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
+    np.testing.assert_allclose(world.ledger.epsilon("tight", 1e-9), np.where(inhabited, 2.0, 0.0), atol=1e-3)
+    assert [world.ledger.releases(agent) for agent in range(6)] == inhabited.astype(int).tolist()
+    assert world.traffic.messages == world.traffic.start_vectors == 0
+
+
+@pytest.mark.parametrize(
+    ("privacy", "scale"),
+    [
+        (CLAIMED, 2 * 3 / 2.0),
+        (CLIP, 2 * 1 / 2.0),
+        ({**PURE, "sensitivity": "data_check", "radius": 4.0}, 2 * 4 / 2.0),
+        ({**CLIP, "mechanism": "gamma"}, 2 * 1 / 2.0),
+    ],
+)
+def test_noise_is_scaled_to_the_diameter_of_the_domain_over_epsilon(privacy, scale):
+    """The cube of dimension 3 has l1 radius 3."""
+    seen = []
+    world_parameters = parameters(privacy=privacy)
+
+    class Watched(LocalDP):
+        def _release(self, view):
+            seen.append(super()._release(view))
+            return seen[-1]
+
+    run_small(Watched, world_parameters)
+    assert {release.scale for release in seen} == {scale}
+    assert all(release.verified_sensitivity == release.sensitivity for release in seen)
+
+
+def test_features_are_clipped_and_perturbed_and_labels_kept():
+    """What is learned is the exact minimiser on such rows."""
+    task, noisy, lengths = small_task(), {}, []
+
+    class Watched(LocalDP):
+        def _within_bound(self, features, agent):
+            clipped = super()._within_bound(features, agent)
+            lengths.extend(np.abs(clipped).sum(axis=1))
+            return clipped
+
+        def start(self, view, out):
+            rows = clip_rows(view.data.features, 1.0, norm="l1")
+            if len(rows):
+                noisy[view.agent] = self._release(view).perturb(
+                    rows, rng=view._make_stream("noise", view.agent, view.tick)
+                )
+            super().start(view, out)
+
+    world = run_small(Watched, parameters(privacy=CLIP))
+    assert max(lengths) <= 1 + 1e-12
+    features = np.concatenate([noisy[agent] for agent in sorted(noisy)])
+    learned = dataclasses.replace(task, train=Table(features, task.train.labels, task.train.offsets))
+    np.testing.assert_allclose(world.protocol.models(world.state), local_models(learned), atol=1e-8)
+
+
+@pytest.mark.parametrize("privacy", [None, {**PURE, "budget": None, "multiplier": 0.0, "sensitivity": "claimed"}])
+def test_without_noise_it_is_the_purely_local_model_and_gives_the_rows_away(privacy):
+    world = run_small(LocalDP, parameters(privacy=privacy))
+    np.testing.assert_allclose(world.protocol.models(world.state), local_models(small_task()), atol=1e-9)
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
+
+
+def test_labels_are_listed_as_assumed_public_and_strict_counts_them():
+    world = run_small(LocalDP, parameters(privacy={**CLIP, "strict": True}))
+    assert "labels of the perturbed examples" in world.assumed_public
+    assert np.all(np.isinf(world.ledger.epsilon("tight", 1e-5)))
+
+
+@pytest.mark.parametrize("privacy", [CLIP, CLAIMED, {**CLIP, "mechanism": "gamma"}])
+def test_local_dp_fits_the_contract(privacy):
+    check_contract(LocalDP, {"privacy": privacy})
+
+
+@pytest.mark.parametrize(
+    ("task", "privacy", "words"),
+    [
+        (dataclasses.replace(small_task(), bounds={}), CLAIMED, "needs a bound on the rows"),
+        (dataclasses.replace(small_task(), regularisation=np.zeros(6)), CLIP, "needs a regularised loss"),
+        (small_task(), {**CLIP, "updates": 3}, "must be 1"),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused(task, privacy, words):
+    with pytest.raises(InputError, match=words):
+        protocol_of(task, privacy=privacy)
+
+
+def test_rows_outside_the_declared_radius_are_refused():
+    with pytest.raises(InputError, match=r"above 0\.1"):
+        run_small(LocalDP, parameters(privacy={**PURE, "sensitivity": "data_check", "radius": 0.1}))

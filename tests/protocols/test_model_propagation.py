@@ -1,0 +1,345 @@
+"""Model propagation against the equations of Vanhaesebrouck et al. 2017 and independent golden values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives import local_models
+from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.solitary import GradientSteps, solitary_models
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
+from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.latency import Lognormal
+from hushnet.simulator.network import Bernoulli, NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from pydantic import ValidationError
+
+FOLDER = Path(__file__).parents[1] / "golden"
+GOLDEN = np.load(FOLDER / "linear_12_agents.npz")
+PATH = json.loads((FOLDER / "tiny.json").read_text())["vanhaesebrouck2017_path"]
+PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1, "sensitivity": "claimed"}
+
+
+def parameters(**fields) -> ModelPropagationParameters:
+    return ModelPropagationParameters.model_validate({"kind": "model_propagation", **fields})
+
+
+def golden_task() -> Task:
+    train = Table.from_owners(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12)
+    return Task("golden", list(range(12)), train, train, LOSSES["logistic"], GOLDEN["lam"], "accuracy")
+
+
+def mean_task(values: list[list[float]]) -> Task:
+    """Agents whose solitary models are the means of these values."""
+    owners = np.repeat(np.arange(len(values)), [len(own) for own in values])
+    labels = np.concatenate(values)
+    table = Table.from_owners(np.ones((len(labels), 1)), labels, owners, len(values))
+    return Task("means", list(range(len(values))), table, table, LOSSES["squared"], np.zeros(len(values)), "mse")
+
+
+def world_of(task, graph, spec, *, protocol=ModelPropagation, clock=None, network=None, recorder=None, seed=7, **stop):
+    setting = Setting(
+        task=task,
+        graph=graph,
+        clock=clock or Poisson(kind="poisson"),
+        network=network or NetworkParameters(),
+        availability=Always(kind="always"),
+        stop=Stop(**stop),
+        draws=Draws(seed),
+    )
+    return World(setting, protocol, spec, recorder=recorder, activations=1 if recorder else None)
+
+
+def models_of(world: World) -> np.ndarray:
+    return world.protocol.models(world.state)
+
+
+class Copies:
+    """Own models after every step, and every copy that an agent holds of a neighbour's model."""
+
+    def __init__(self):
+        self.models, self.errors = [], []
+
+    def sample(self, world, *, final):
+        if final:
+            return
+        optimum = world.protocol.objective().minimise()[0]
+        models, graph = models_of(world).copy(), world.setting.graph
+        self.models.append(models)
+        errors = [np.abs(models - optimum).max()]
+        for kind, block in world.inbox.values.items():
+            known = world.inbox.order[kind] >= 0
+            if kind == "model" and "met" in world.state.edge:
+                known &= world.state.edge["met"].rows[:, 0] == 0
+            if kind == "model" and known.any():
+                errors.append(np.abs(block.rows[known] - optimum[graph.heads[known]]).max())
+        if "copy" in world.state.edge:
+            met = world.state.edge["met"].rows[:, 0] > 0
+            if met.any():
+                errors.append(np.abs(world.state.edge["copy"].rows[met] - optimum[graph.heads[met]]).max())
+        self.errors.append(max(errors))
+
+
+# The objective
+
+
+def path_objective() -> Propagation:
+    graph = Graph.from_edges(3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.0]))
+    return Propagation(graph, np.array([[1.0], [0.0], [-1.0]]), np.array([1.0, 0.5, 0.25]))
+
+
+def test_the_minimiser_on_a_path_is_the_golden_one():
+    """tests/golden/tiny.json, vanhaesebrouck2017_path."""
+    models, value = path_objective().minimise()
+    np.testing.assert_allclose(models[:, 0], PATH["optimum"], atol=PATH["tolerance"])
+    assert value == path_objective().value(models)
+
+
+def test_the_gradient_is_the_derivative_of_the_value_and_vanishes_at_the_minimiser():
+    objective = path_objective()
+    point = np.array([[0.3], [-0.4], [2.0]])
+    gradient = objective.gradient(point)
+    for agent in range(3):
+        step = np.zeros((3, 1))
+        step[agent] = 1e-6
+        slope = (objective.value(point + step) - objective.value(point - step)) / 2e-6
+        assert gradient[agent, 0] == pytest.approx(slope, abs=1e-8)
+    assert np.abs(objective.gradient(objective.minimise()[0])).max() < 1e-15
+
+
+def test_agents_that_the_objective_says_nothing_about_keep_their_solitary_models():
+    graph = Graph.from_edges(5, np.array([0, 3]), np.array([1, 4]), np.ones(2))
+    solitary = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    models, _ = Propagation(graph, solitary, np.array([1.0, 0.0, 1.0, 0.0, 0.0])).minimise()
+    np.testing.assert_allclose(models[:, 0], [1.0, 1.0, 3.0, 4.0, 5.0], atol=1e-15)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.9, 0.99])
+def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
+    """Equation (5) of the paper in its own letters, and (16) of Bellet et al. 2018; to 1e-12."""
+    task, graph = golden_task(), Graph.from_matrix(GOLDEN["W"])
+    protocol = world_of(task, graph, parameters(alpha=alpha), time=1.0).protocol
+    optimum, _ = protocol.objective().minimise()
+    c, rows = GOLDEN["c"][:, None], GOLDEN["W"] / GOLDEN["W"].sum(axis=1, keepdims=True)
+    synchronous = (alpha * rows @ optimum + (1 - alpha) * c * GOLDEN["local"]) / (alpha + (1 - alpha) * c)
+    np.testing.assert_allclose(synchronous, optimum, atol=1e-12)
+    mu = (1 - alpha) / alpha
+    np.testing.assert_allclose((rows @ optimum + mu * c * GOLDEN["local"]) / (1 + mu * c), optimum, atol=1e-12)
+
+
+# The golden instance of 12 agents
+
+
+class Called(ModelPropagation):
+    """Calls the neighbours of the golden trace."""
+
+    def partner(self, view):
+        return int(np.searchsorted(view.neighbours, GOLDEN["neighbour"][self.calls]))
+
+    def offer(self, view, partner, out):
+        super().offer(view, partner, out)
+        self.calls += 1
+
+    calls = 0
+
+
+def test_the_closed_form_reproduces_the_golden_models():
+    world = world_of(golden_task(), Graph.from_matrix(GOLDEN["W"]), parameters(alpha=0.9, closed_form=True), time=1.0)
+    world.run()
+    np.testing.assert_allclose(models_of(world), GOLDEN["mp_closed_a0.9"], atol=1e-8)
+    assert world.traffic.messages == world.traffic.start_vectors == 0
+
+
+def test_gossip_reproduces_the_golden_trace():
+    """tests/golden/README.md, mp_async_a0.9: 200 sessions in the recorded order, solitary models known at the start."""
+    clock = Recorded(kind="recorded", order=GOLDEN["order"].tolist())
+    graph, copies = Graph.from_matrix(GOLDEN["W"]), Copies()
+    world = world_of(
+        golden_task(), graph, parameters(alpha=0.9), protocol=Called, clock=clock, recorder=copies, activations=200
+    )
+    world.run()
+    np.testing.assert_allclose(copies.models, GOLDEN["mp_async_a0.9"], atol=1e-8)
+    assert world.traffic.vectors == 2 * 200
+    assert world.traffic.start_vectors == len(graph.heads)
+
+
+def test_broadcasts_on_a_path_reproduce_bellets_update():
+    """tests/golden/tiny.json: (16) applied in the order 1, 2, 3, 2, 1 from the solitary models (1, 0, -1)."""
+    task = mean_task([[1.0, 1.0], [0.0], [-1.0]])
+    graph = Graph.from_edges(3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.0]))
+    clock = Recorded(kind="recorded", order=[0, 1, 2, 1, 0])
+    spec = parameters(alpha=0.5, confidence=[1.0, 0.5, 0.25], schedule="async")
+    world = world_of(task, graph, spec, clock=clock, activations=5)
+    world.run()
+    np.testing.assert_allclose(models_of(world)[:, 0], PATH["after_12321"], atol=PATH["tolerance"])
+
+
+# Properties
+
+
+@pytest.mark.parametrize(
+    ("schedule", "start"), [(None, "known"), (None, "own"), ("async", "known"), ("async", "own"), ("rounds", "known")]
+)
+def test_the_largest_error_of_own_models_and_copies_never_grows(schedule, start):
+    network = NetworkParameters(start=start)
+    copies = Copies()
+    spec = parameters(alpha=0.8, schedule=schedule)
+    world_of(small_task(), small_graph(), spec, network=network, recorder=copies, activations=300).run()
+    assert len(copies.errors) > 250
+    assert np.all(np.diff(copies.errors) <= 1e-12)
+    assert copies.errors[-1] < copies.errors[0] / 2
+
+
+@pytest.mark.parametrize("fields", [{}, {"partners": "weighted"}, {"schedule": "rounds"}, {"schedule": "async"}])
+def test_every_schedule_converges_to_the_closed_form_over_a_bad_network(fields):
+    network = NetworkParameters(
+        latency=Lognormal(kind="lognormal", mean=0.3, sigma=1.0), loss=Bernoulli(kind="bernoulli", probability=0.3)
+    )
+    world = world_of(small_task(), small_graph(), parameters(alpha=0.5, **fields), network=network, time=900.0)
+    world.run()
+    np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-10)
+
+
+def test_rounds_are_the_synchronous_iteration_under_every_latency():
+    task, graph = golden_task(), Graph.from_matrix(GOLDEN["W"])
+    slow = NetworkParameters(latency=Lognormal(kind="lognormal", mean=2.0, sigma=1.5))
+    expected, c = GOLDEN["local"], GOLDEN["c"][:, None]
+    rows = GOLDEN["W"] / GOLDEN["W"].sum(axis=1, keepdims=True)
+    for _ in range(8):
+        expected = (0.9 * rows @ expected + 0.1 * c * GOLDEN["local"]) / (0.9 + 0.1 * c)
+    for network in (NetworkParameters(), slow):
+        world = world_of(
+            task, graph, parameters(alpha=0.9, schedule="rounds", confidence="relative"), network=network, updates=8
+        )
+        world.run()
+        done = np.array([agent.updates for agent in world.agents]) == 8
+        np.testing.assert_allclose(models_of(world)[done], expected[done], atol=1e-9)
+        assert done.sum() >= 1
+
+
+def test_zeros_known_of_the_neighbours_slow_gossip_down():
+    errors = {}
+    for start in ("known", "zero"):
+        copies = Copies()
+        spec = parameters(alpha=0.9)
+        network = NetworkParameters(start=start)
+        world_of(
+            golden_task(), Graph.from_matrix(GOLDEN["W"]), spec, network=network, recorder=copies, activations=60
+        ).run()
+        optimum = GOLDEN["mp_closed_a0.9"]
+        errors[start] = np.mean([np.abs(models - optimum).mean() for models in copies.models[20:]])
+    assert errors["zero"] > 1.2 * errors["known"]
+
+
+def test_alpha_and_mu_are_the_same_trade_off():
+    task, graph = small_task(), small_graph()
+    by_alpha = world_of(task, graph, parameters(alpha=0.75), time=1.0).protocol
+    by_mu = world_of(task, graph, parameters(mu=1 / 3), time=1.0).protocol
+    np.testing.assert_allclose(by_alpha.pull, by_mu.pull, rtol=1e-15)
+
+
+def test_confidence_is_a_share_of_rows_one_half_or_a_list():
+    task, graph = small_task(), small_graph()
+    counts = task.train.counts
+    for confidence, expected in (
+        ("relative", counts / counts.max()),
+        ("count", counts),
+        ("uniform", np.where(counts > 0, 0.5, 0.0)),
+        ([0.3] * 6, np.where(counts > 0, 0.3, 0.0)),
+    ):
+        protocol = world_of(task, graph, parameters(mu=1.0, confidence=confidence), time=1.0).protocol
+        np.testing.assert_allclose(protocol.pull, expected, rtol=1e-15)
+
+
+def test_solitary_models_by_gradient_steps_are_plain_steps_on_the_summed_loss():
+    task, largest = golden_task(), GOLDEN["m"].max()
+    found = solitary_models(task, GradientSteps(steps=3, step_size=0.5))
+    for agent in range(12):
+        mine, model = GOLDEN["own"] == agent, np.zeros(4)
+        rows, labels = GOLDEN["X"][mine], GOLDEN["Y"][mine]
+        for _ in range(3):
+            slopes = -labels / (1 + np.exp(labels * (rows @ model)))
+            model = model - 0.5 * (slopes @ rows + 2 * model) / largest  # m lambda_i = 1
+        np.testing.assert_allclose(found[agent], model, atol=1e-12)
+
+
+# Privacy
+
+
+def test_noise_enters_the_solitary_models_once_and_is_charged_once():
+    task, graph = small_task(), small_graph()
+    world = world_of(task, graph, parameters(alpha=0.8, privacy=PRIVATE), time=6.0)
+    world.run()
+    inhabited = task.train.counts > 0
+    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
+    solitary = world.state.agent["solitary"].rows
+    assert np.all(np.any(solitary != local_models(task), axis=1) == inhabited)
+
+
+def test_private_gossip_approaches_the_private_closed_form():
+    task, graph = small_task(), small_graph()
+    gossip = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE), time=300.0)
+    central = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE, closed_form=True), time=1.0)
+    gossip.run()
+    central.run()
+    np.testing.assert_allclose(models_of(gossip), models_of(central), atol=1e-10)
+    np.testing.assert_array_equal(gossip.ledger.epsilon("claimed", 0.0), central.ledger.epsilon("claimed", 0.0))
+
+
+@pytest.mark.parametrize("extra", [{}, {"closed_form": True}, {"schedule": "rounds"}])
+def test_without_noise_the_cost_is_infinite(extra):
+    world = world_of(small_task(), small_graph(), parameters(**extra), time=3.0)
+    world.run()
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
+
+
+# Contract and mistakes
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"mu": 0.5, "solitary": {"steps": 2}},
+        {"partners": "weighted", "confidence": "uniform"},
+        {"schedule": "rounds", "alpha": 0.5},
+        {"schedule": "async"},
+        {"closed_form": True},
+        {"privacy": {**PRIVATE, "mechanism": "gamma", "sensitivity": "clip", "clip": 1.0}},
+    ],
+)
+def test_model_propagation_fits_the_contract(fields):
+    check_contract(ModelPropagation, fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"alpha": 0.5, "mu": 1.0}, "give one of alpha and mu"),
+        ({"closed_form": True, "schedule": "rounds"}, "has no schedule"),
+        ({"partners": "weighted", "schedule": "async"}, "partners belongs to sessions"),
+    ],
+)
+def test_contradictions_are_refused(fields, words):
+    with pytest.raises(ValidationError, match=words):
+        parameters(**fields)
+
+
+def test_a_loss_without_gradient_or_regularisation_needs_steps():
+    task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"], "regularisation": np.zeros(6)})
+    with pytest.raises(InputError, match="a few gradient steps"):
+        world_of(task, small_graph(), parameters(), time=1.0).run()
+    world_of(task, small_graph(), parameters(solitary={"steps": 2}), time=1.0).run()

@@ -1,0 +1,269 @@
+"""Noise on local models (Chaudhuri et al. 2011), and the private warm start (Bellet et al. 2018, appendix C)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import InputError
+from hushnet.agents.losses import LOSSES, clip_rows
+from hushnet.agents.objectives import local_models
+from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.base import Problem
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.output_perturbation import OutputNoise
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.protocols.warm_start import PrivatePropagation
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from pydantic import ValidationError
+
+START = {"kind": "private_propagation", "epsilon": 0.5}
+GRADIENTS = {
+    "mechanism": "laplace",
+    "budget": {"epsilon": 1.5, "delta": 1e-3},
+    "updates": 3,
+    "sensitivity": "clip",
+    "clip": 1.0,
+}
+
+
+def privacy(**fields) -> Privacy:
+    base = {"mechanism": "gamma", "budget": {"epsilon": 0.5, "delta": 0.0}, "updates": 1}
+    return Privacy.model_validate({**base, "sensitivity": "clip", "clip": 1.0, **fields})
+
+
+def descent(**fields) -> CoordinateDescentParameters:
+    return CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", **fields})
+
+
+def world_of(spec: CoordinateDescentParameters, *, task: Task | None = None, start="known", seed=7, **stop) -> World:
+    task = task or small_task()
+    setting = Setting(
+        task=task,
+        graph=small_graph(task.agents),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(start=start),
+        availability=Always(kind="always"),
+        stop=Stop(**(stop or {"time": 20.0})),
+        draws=Draws(seed),
+    )
+    return World(setting, CoordinateDescent, spec)
+
+
+def noise_problem(task: Task) -> Problem:
+    draws = Draws(3)
+    return Problem(task, small_graph(task.agents), stream=lambda purpose, agent: draws.generator(purpose, agent))
+
+
+# Sensitivity
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge", "hinge"])
+def test_replacing_one_row_moves_the_minimiser_by_at_most_the_sensitivity(loss):
+    """60 replacements of rows clipped to 1, by others at the bound: corollary 8 of Chaudhuri et al. 2011; seed 5."""
+    rng, worst = np.random.default_rng(5), 0.0
+    base = dataclasses.replace(small_task(empty=False), loss=LOSSES[loss])
+    table = base.train
+    clipped = Table(clip_rows(table.features, 1.0), table.labels, table.offsets)
+    task = dataclasses.replace(base, train=clipped)
+    before = local_models(task)
+    noise = OutputNoise(privacy(), task)
+    for _ in range(60):
+        row = int(rng.integers(len(table.labels)))
+        agent, features, labels = int(table.owners[row]), clipped.features.copy(), clipped.labels.copy()
+        direction = rng.standard_normal(3)
+        features[row], labels[row] = direction / np.linalg.norm(direction), -labels[row]
+        after = local_models(dataclasses.replace(task, train=Table(features, labels, table.offsets)), np.array([agent]))
+        moved, (_, proved) = float(np.linalg.norm(after[0] - before[agent])), noise.sensitivities(agent)
+        assert moved <= proved * (1 + 1e-6)
+        worst = max(worst, moved / proved)
+    assert worst > 0.1, "the bound would be far from what happens"
+
+
+def test_with_lambda_of_one_over_m_the_sensitivity_does_not_depend_on_m():
+    task = small_task(empty=False)
+    noise = OutputNoise(privacy(sensitivity="claimed", clip=None), task)
+    assert [noise.sensitivities(agent)[0] for agent in range(6)] == pytest.approx([1.0] * 6)
+    assert [noise.sensitivities(agent)[1] for agent in range(6)] == pytest.approx([math.sqrt(3)] * 6)
+
+
+def test_laplace_noise_is_scaled_for_the_l1_norm():
+    task = small_task(empty=False)
+    spherical = OutputNoise(privacy(), task).sensitivities(1)[1]
+    laplace = OutputNoise(privacy(mechanism="laplace"), task).sensitivities(1)[1]
+    assert laplace == pytest.approx(math.sqrt(3) * spherical)
+
+
+def test_gamma_noise_on_a_local_model_has_the_norm_of_its_law():
+    """Norm Gamma(p, sensitivity / epsilon): mean p s / eps, over 2000 draws; 5 standard errors, false alarm < 1e-6."""
+    task = small_task(empty=False)
+    noise, exact = OutputNoise(privacy(), task), local_models(dataclasses.replace(task, train=clipped_table(task)))
+    scale = noise.sensitivities(2)[1] / 0.5
+    norms = []
+    for seed in range(2000):
+        draws = Draws(seed)
+        problem = Problem(task, small_graph(), stream=lambda purpose, agent, d=draws: d.generator(purpose, agent))
+        norms.append(np.linalg.norm(noise.model(problem, 2, noise.clipped(task.shard(2))) - exact[2]))
+    assert abs(np.mean(norms) - 3 * scale) < 5 * scale * math.sqrt(3 / 2000)
+
+
+def clipped_table(task: Task) -> Table:
+    return Table(clip_rows(task.train.features, 1.0), task.train.labels, task.train.offsets)
+
+
+def test_without_noise_the_models_are_the_exact_minimisers():
+    task = small_task()
+    noise = OutputNoise(privacy(budget=None, multiplier=0.0, clip=100.0), task)
+    np.testing.assert_allclose(noise.models(noise_problem(task)), local_models(task), atol=1e-9)
+
+
+# Warm start
+
+
+def test_the_warm_start_is_the_propagation_of_the_noisy_local_models():
+    """The fixed point of (16), reached by iterating it on the models that were released."""
+    world = world_of(descent(mu=0.5, confidence="relative", start=START), time=1e-6)
+    world.run()
+    released = world.protocol.warm.noise.models(world.protocol.problem)
+    pull, graph = 0.5 * world.protocol.confidence, world.setting.graph
+    models = released
+    weights = np.zeros((6, 6))
+    weights[graph.tails, graph.heads] = graph.weights
+    for _ in range(2000):
+        models = (weights / weights.sum(axis=1, keepdims=True) @ models + pull[:, None] * released) / (
+            1 + pull[:, None]
+        )
+    np.testing.assert_allclose(world.protocol.models(world.state), models, atol=1e-10)
+    np.testing.assert_array_equal(world.protocol.models(world.state), Propagation(graph, released, pull).minimise()[0])
+
+
+@pytest.mark.parametrize("start", ["known", "own", "zero"])
+def test_the_warm_start_is_charged_whatever_the_neighbours_know(start):
+    world = world_of(descent(start=START), start=start, time=1e-6)
+    world.run()
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_allclose(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 0.5, 0.0))
+    np.testing.assert_allclose(world.ledger.epsilon("tight", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"epsilon": 1.5, "delta": 1e-3},
+        {"epsilon": 1.5, "delta": 1e-3, "by": "basic"},
+        {"epsilon": 0.55, "delta": 0.1, "by": "kairouz"},
+    ],
+)
+@pytest.mark.parametrize("updates", [3, 30])
+@pytest.mark.parametrize("allocation", ["uniform", "late"])
+def test_start_and_updates_together_spend_the_budget_and_all_updates_are_made(budget, updates, allocation):
+    fields = {**GRADIENTS, "budget": budget, "updates": updates, "allocation": allocation}
+    world = world_of(descent(start=START, privacy=fields), time=100.0)
+    world.run()
+    inhabited = small_task().train.counts > 0
+    assert [agent.updates for agent in world.agents] == [updates] * 6
+    assert world.ledger.releases(1) == updates + 1
+    spent = world.ledger.epsilon("claimed", budget["delta"])[inhabited]
+    np.testing.assert_allclose(spent, budget["epsilon"], rtol=1e-9)
+
+
+def test_a_gaussian_start_takes_its_delta_from_the_budget():
+    start = {**START, "mechanism": "gaussian", "delta": 4e-4}
+    fields = {**GRADIENTS, "mechanism": "gaussian", "budget": {"epsilon": 1.5, "delta": 1e-3, "by": "gaussian"}}
+    world = world_of(descent(start=start, privacy=fields), time=60.0)
+    world.run()
+    assert [agent.updates for agent in world.agents] == [3] * 6
+    assert np.all(world.ledger.epsilon("tight", 1e-3) <= 1.5 * (1 + 1e-6))
+
+
+def test_the_same_seed_gives_the_same_noise_and_another_one_other_noise():
+    models = []
+    for seed in (7, 7, 8):
+        world = world_of(descent(start=START), time=1e-6, seed=seed)
+        world.run()
+        models.append(world.protocol.models(world.state).copy())
+    np.testing.assert_array_equal(models[0], models[1])
+    assert np.any(models[0] != models[2])
+
+
+# Contract and mistakes
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"start": START},
+        {"start": {**START, "mechanism": "laplace"}, "privacy": GRADIENTS, "mu": 0.5},
+        {"start": {**START, "lipschitz": 1.0}, "radius": 0.5, "privacy": GRADIENTS},
+    ],
+)
+def test_a_private_start_fits_the_contract(fields):
+    check_contract(CoordinateDescent, fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"budget": {"epsilon": 0.5, "delta": 1e-3}}, "the start alone spends"),
+        ({"budget": None, "target": {"verified": 0.4, "delta": 1e-3}}, "the start alone spends"),
+    ],
+)
+def test_a_start_that_leaves_nothing_is_refused(change, words):
+    with pytest.raises(InputError, match=words) as caught:
+        world_of(descent(start=START, privacy={**GRADIENTS, **change}))
+    assert caught.value.field == ("start", "epsilon")
+
+
+def test_a_claimed_start_cannot_reach_a_verified_target():
+    target = {**GRADIENTS, "budget": None, "target": {"verified": 4.0, "delta": 1e-3}}
+    with pytest.raises(InputError, match="cannot reach a verified target"):
+        world_of(descent(start={**START, "lipschitz": 1.0}, privacy=target))
+
+
+def test_a_gaussian_budget_has_no_place_for_other_noise():
+    budget = {"epsilon": 1.5, "delta": 1e-3, "by": "gaussian"}
+    with pytest.raises(InputError, match="has no place for gamma noise"):
+        world_of(descent(start=START, privacy={**GRADIENTS, "mechanism": "gaussian", "budget": budget}))
+
+
+def test_rows_without_bound_need_a_claim_or_a_radius():
+    task = dataclasses.replace(small_task(), bounds={})
+    with pytest.raises(InputError, match="needs a bound on the rows"):
+        world_of(descent(start=START), task=task)
+    world_of(descent(start=START, radius=1.0), task=task)
+    world_of(descent(start={**START, "lipschitz": 1.0}), task=task)
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "words"),
+    [
+        (dataclasses.replace(small_task(), regularisation=np.zeros(6)), {}, "needs a regularised loss"),
+        (dataclasses.replace(small_task(), loss=LOSSES["squared"]), {}, "needs a loss with bounded slope"),
+        (small_task(), {"updates": 2}, "must be 1"),
+    ],
+)
+def test_what_makes_no_private_minimiser_is_refused(task, fields, words):
+    with pytest.raises(InputError, match=words):
+        OutputNoise(privacy(**fields), task)
+
+
+def test_declared_radii_are_checked():
+    noise = OutputNoise(privacy(sensitivity="data_check", clip=None, radius=0.1), small_task())
+    with pytest.raises(InputError, match="above the declared radius"):
+        noise.models(noise_problem(small_task()))
+
+
+@pytest.mark.parametrize("fields", [{"delta": 1e-5}, {"mechanism": "gaussian"}])
+def test_only_gaussian_noise_has_a_delta(fields):
+    with pytest.raises(ValidationError, match="delta above 0"):
+        PrivatePropagation.model_validate({**START, **fields})

@@ -134,7 +134,7 @@ def plot(collection: Collection, spec: dict[str, Any]) -> Plot:
     level = _level(spec.get("interval", "95%"))
     if x in CURVE_AXES:
         metric, statistic = resolve(collection, spec["y"], statistic)
-        kind, x_name, samples = "curve", x, _curves(collection, metric, statistic, x)
+        kind, x_name, samples = "curve", x, curves(collection, metric, statistic, x)
     elif x == "samples":
         kind, x_name, metric, statistic = "samples", x, _agent_column(collection, spec["y"]), ""
         samples = _by_size(collection, metric)
@@ -190,7 +190,8 @@ def _rows(collection: Collection, metric: str, statistic: str) -> Frame:
     return trace[(trace["metric"] == metric) & (trace["statistic"] == statistic)]
 
 
-def _curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:
+def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:
+    """Every recorded value with its place on a curve's axis: columns ``run, protocol, x, value`` and the grid's."""
     rows = _rows(collection, metric, statistic)
     if x != "updates":
         return rows.assign(x=rows[x].astype(np.float64))

@@ -36,11 +36,21 @@ class Broadcasts(Windowed):
     ----------
     kernel : Kernel or None
         The protocol's compiled step, if it is used.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's compiled form is one of an exchange.
     """
 
     def __init__(self, world: World, *, compiled: bool = True) -> None:
-        self.kernel: Kernel | None = world.protocol.kernel(world.state) if compiled else None
-        super().__init__(world, compiled=self.kernel is not None)
+        kernel = world.protocol.kernel(world.state) if compiled else None
+        if kernel is not None and not isinstance(kernel, Kernel):
+            raise ValueError(
+                f"{type(world.protocol).__name__} does not exchange pairwise, so its kernel must be a Kernel"
+            )
+        self.kernel = kernel
+        super().__init__(world, compiled=kernel is not None)
         announce(windows.run_window, "the fast engine")
         if self.kernel is not None:
             self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
@@ -59,12 +69,7 @@ class Broadcasts(Windowed):
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`."""
-        mail = self.post.mail
-        ended = windows.start_clocks(mail)
-        size = mail.counts[lazy.HEAP]
-        order = np.lexsort((mail.heap_agent[:size], mail.heap_time[:size]))
-        mail.heap_time[:size], mail.heap_agent[:size] = mail.heap_time[order], mail.heap_agent[order]
-        return np.flatnonzero(ended).tolist()
+        return windows.wind_up(self.post.mail)
 
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""

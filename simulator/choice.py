@@ -27,15 +27,27 @@ def choose(world: World) -> Schedule:
     rounds = rounds_of(traits, parameters)
     if rounds is not None:
         return Rounds(world, rounds)
+    exchange = exchange_of(traits, parameters)
+    return Asynchronous(world) if exchange is None else Sessions(world, exchange)
+
+
+def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSchedule | None:
+    """How a protocol that does not run in rounds exchanges in pairs; None if it does not.
+
+    Raises
+    ------
+    InputError
+        If the scenario asks a protocol to exchange in pairs that does not.
+    """
     asked = expanded(parameters.schedule)
     if traits.exchange == "pairwise":
-        return Sessions(world, asked if isinstance(asked, ExchangeSchedule) else ExchangeSchedule())
+        return asked if isinstance(asked, ExchangeSchedule) else ExchangeSchedule()
     if isinstance(asked, ExchangeSchedule):
         raise InputError(
             f"the protocol {parameters.kind!r} does not exchange in pairs; use schedule: async, or leave it out",
             field=("schedule",),
         )
-    return Asynchronous(world)
+    return None
 
 
 def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule | None:

@@ -1,4 +1,4 @@
-"""The shell: ``hushnet run``, ``check``, ``list``, ``plot``, ``data``, ``schema``, ``new protocol``.
+"""The shell: ``hushnet run``, ``check``, ``list``, ``plot``, ``reproduce``, ``data``, ``schema``, ``new protocol``.
 
 Only typer and the standard library are imported with this module, so that ``hushnet --help`` is quick.
 """
@@ -98,7 +98,7 @@ def schema() -> None:
 
 @app.command("list")
 def list_() -> None:
-    """List shipped scenarios, protocols, tasks, topologies and models of the network."""
+    """List shipped scenarios, protocols, the papers' systems, tasks, topologies and models of the network."""
     from ..agents.availability import AVAILABILITIES
     from ..agents.tasks import TASKS
     from ..protocols import catalog
@@ -106,10 +106,12 @@ def list_() -> None:
     from .latency import LATENCIES
     from .loading import opening_comment, shipped
     from .network import LOSS_MODELS
+    from .reproduction.systems import present
     from .topology import TOPOLOGIES
 
     _section("scenarios", {name: opening_comment(path) for name, path in shipped().items()})
     _section("protocols", catalog.describe())
+    _section("systems of the papers", {system.number: system.line for system in present()})
     kinds = {
         "tasks": TASKS,
         "topologies": TOPOLOGIES,
@@ -132,6 +134,28 @@ def plot(
     for path in redraw(results):
         if path.suffix == ".png":
             typer.echo(f"figure: {path}")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[PAPER|FIGURE]", help="Such as bellet2018 or bellet2018-fig2a; else all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller, fewer seeds: numbers but no verdict.")] = False,
+    results: Annotated[
+        Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.")
+    ] = Path("results"),
+    data_dir: DataDir = None,
+) -> None:
+    """Run the papers' figures and tables; write a page per paper: claimed, measured, and whether it holds."""
+    from .reproduction.papers import papers
+    from .reproduction.reproduce import reproduce as reproduce_papers
+
+    failures = reproduce_papers(papers(), name, quick=quick, results=results, data_dir=data_dir, say=typer.echo)
+    for failure in failures:
+        typer.echo(str(failure), err=True)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
 
 
 @app.command()

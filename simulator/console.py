@@ -15,9 +15,9 @@ from . import results
 from .estimate import print_estimate
 from .experiment import Experiment, Run, perform
 from .figures import redraw
+from .graphs import graph_line
 from .loading import LoadedScenario, locate
 from .summary import print_summary
-from .topology import graph_line
 from .world import World
 
 

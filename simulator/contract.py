@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, V
 from ..protocols.privacy.mechanisms import Release
 from .choice import rounds_of
 from .clocks import Poisson
+from .engine import declined, fast_world
 from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from .network import Bernoulli, GilbertElliott, NetworkParameters
 from .randomness import Draws, Purpose
@@ -50,7 +52,7 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     ------
     ContractViolation
         If a step reads or writes what is not its own, a message marked public depends on data, sent vectors can be
-        changed afterwards, zero noise differs from no noise, or a run fails on some network.
+        changed afterwards, zero noise differs from no noise, a run fails on some network, or the engines disagree.
     """
     checked = protocol_parameters(protocol, parameters)
     check_locality(protocol, checked)
@@ -59,6 +61,7 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_zero_noise(protocol, checked)
     check_networks(protocol, checked)
     check_alone(protocol, checked)
+    check_engines(protocol, checked)
 
 
 def protocol_parameters(
@@ -108,13 +111,14 @@ class Bench:
 
     def __init__(self, protocol: type[Protocol], parameters: ProtocolParameters, *, seed: int = SEED) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
-        self.protocol = protocol(parameters, Problem(self.task, self.graph))
+        draws = Draws(seed)
+        before = lambda purpose, agent: draws.generator(purpose, 0, agent)  # noqa: E731
+        self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before))
         self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
-        self.data = [_copied(self.protocol.local_data(i, self.task.train.shard(i))) for i in range(AGENTS)]
-        draws = Draws(seed)
+        self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
         self.views = [
             View(
                 i,
@@ -157,7 +161,7 @@ class Bench:
                     block[owner][:] += rng.normal(size=len(block[owner]))
         for other in others:
             disturb(self.data[other], rng)
-            disturb(self.task.train.shard(other), rng)
+            disturb(self.task.shard(other), rng)
 
     def steps(self, agent: int) -> Iterator[tuple[str, Callable[[], list[Sent]]]]:
         """Every kind of step that the protocol has for this agent; each returns what it sent."""
@@ -247,7 +251,7 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
         for rank, name in enumerate(names):
             usual, changed = Bench(protocol, parameters), Bench(protocol, parameters)
             disturb(changed.data[agent], np.random.default_rng(SEED + 2))
-            disturb(changed.task.train.shard(agent), np.random.default_rng(SEED + 2))
+            disturb(changed.task.shard(agent), np.random.default_rng(SEED + 2))
             sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, changed)]
             for one, other in zip(*sent, strict=False):
                 if one.release.mechanism == "public" and not np.array_equal(one.vector, other.vector):
@@ -329,9 +333,54 @@ def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> Non
         run_small(protocol, parameters, agents=1, empty=empty)
 
 
-def run_small(
-    protocol: type[Protocol],
-    parameters: ProtocolParameters,
+def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> tuple[str, ...]:
+    """Where the fast engine takes the protocol, it runs it as the reference engine does.
+
+    With the protocol's own step everything is equal bit for bit; with its compiled form, models are up to rounding.
+
+    Returns
+    -------
+    tuple of str
+        Why the fast engine declined some of the small worlds.
+    """
+    always = Always(kind="always")
+    away = OnOff(kind="on_off", online=0.5, mean_down=1.0)
+    worlds: list[tuple[dict[str, Any], Any]] = [
+        ({}, always),
+        ({"latency": 3.0, "start": "own"}, always),
+        ({"latency": {"kind": "exponential", "mean": 2.0}, "start": "zero"}, always),
+        ({"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5}, "loss": 0.3}, away),
+    ]
+    reasons = []
+    for fields, availability in worlds:
+        network = NetworkParameters.model_validate(fields)
+        setting = small_setting(network=network, availability=availability)
+        why = declined(setting, protocol, parameters)
+        if why is not None:
+            reasons.append(why)
+            continue
+        reference, plain, compiled = (
+            run_small(protocol, parameters, network=network, availability=availability, make=make)
+            for make in (World, partial(fast_world, compiled=False), fast_world)
+        )
+        _compare_engines(reference, plain, 0.0)
+        _compare_engines(reference, compiled, 0.0 if compiled.engine == plain.engine else 1e-9)
+    return tuple(dict.fromkeys(reasons))
+
+
+def _compare_engines(reference: World, fast: World, rounding: float) -> None:
+    where = f"the {fast.engine} engine and the reference engine under {reference.setting.network!r}"
+    for what in ("ended", "activations", "traffic"):
+        if getattr(reference, what) != getattr(fast, what):
+            raise ContractViolation(f"{what} differs between {where}")
+    pairs = [(reference.state.agent, fast.state.agent), (reference.state.edge, fast.state.edge)]
+    for one, other in pairs:
+        for name in one:
+            if not np.allclose(one[name].values, other[name].values, rtol=rounding, atol=rounding, equal_nan=True):
+                raise ContractViolation(f"{name} differs between {where}")
+
+
+def small_setting(
     *,
     agents: int = AGENTS,
     empty: bool = True,
@@ -339,9 +388,9 @@ def run_small(
     availability: Any = None,
     time: float = 8.0,
     seed: int = SEED,
-) -> World:
-    """A short run on a small task."""
-    setting = Setting(
+) -> Setting:
+    """A short run on a small task, yet without a protocol."""
+    return Setting(
         task=small_task(agents, empty=empty),
         graph=small_graph(agents),
         clock=Poisson(kind="poisson"),
@@ -350,7 +399,13 @@ def run_small(
         stop=Stop(time=time),
         draws=Draws(seed),
     )
-    world = World(setting, protocol, parameters)
+
+
+def run_small(
+    protocol: type[Protocol], parameters: ProtocolParameters, *, make: Callable[..., World] = World, **fields: Any
+) -> World:
+    """Run a protocol in a `small_setting` with these fields, in a world of an engine's making."""
+    world = make(small_setting(**fields), protocol, parameters)
     world.run()
     return world
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
-from .choice import rounds_of
+from .choice import exchange_of, rounds_of
 from .latency import Gamma
 from .network import Bernoulli
+from .rounds import repeats
+from .schedules import Schedule
 from .setting import Setting
 from .world import World
 
@@ -19,13 +22,17 @@ Engine = Literal["auto", "fast", "reference"]
 def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
     """Why the fast engine cannot run this; None if it can."""
     traits, network = protocol_class.traits_for(parameters), setting.network
-    if rounds_of(traits, parameters) is not None:
-        return "the protocol runs in rounds"
-    if traits.exchange == "pairwise":
-        return "the protocol exchanges in pairs"
+    rounds = rounds_of(traits, parameters)
+    if rounds is not None:
+        if rounds.patience is not None:
+            return "agents in rounds may lose patience"
+        if not network.lossless or setting.availability.kind != "always":
+            return "messages of a round may be lost, or agents absent"
+        if repeats(setting, rounds):
+            return "messages of a round are acknowledged and repeated"
     if traits.trigger == "message":
         return "the protocol reacts to single messages"
-    if traits.inbox != "latest":
+    if traits.inbox != "latest" and rounds is None:
         return "the protocol reads every message that it is sent"
     if isinstance(network.latency, Gamma):
         return "gamma delays have no compiled form"
@@ -86,5 +93,13 @@ def fast_world(
         Further arguments of `World`.
     """
     from .broadcasts import Broadcasts
+    from .exchanges import Exchanges
+    from .lazy_rounds import LazyRounds
 
-    return World(setting, protocol_class, parameters, drive=partial(Broadcasts, compiled=compiled), **kwargs)
+    traits = protocol_class.traits_for(parameters)
+    drive: Callable[[World], Schedule] = partial(Broadcasts, compiled=compiled)
+    if rounds_of(traits, parameters) is not None:
+        drive = partial(LazyRounds, compiled=compiled)
+    elif (exchange := exchange_of(traits, parameters)) is not None:
+        drive = partial(Exchanges, parameters=exchange, compiled=compiled)
+    return World(setting, protocol_class, parameters, drive=drive, **kwargs)

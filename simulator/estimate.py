@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
-from .topology import describe, graph_line
+from .graphs import describe, graph_line
 from .world import World
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from ..protocols.base import Problem, Protocol
 from ..protocols.noise import active
 from . import results
 from .engine import build_world
+from .graphs import describe
 from .loading import GridPoint, LoadedScenario, load, locate
 from .memory import check_memory
 from .randomness import Draws
@@ -27,7 +28,6 @@ from .recorder import Metric, Recorder
 from .results import Collection, RunResult
 from .scenario import METRICS, Scenario
 from .setting import Setting, Stop
-from .topology import describe
 from .world import World
 
 FAILURES: dict[str, type[Divergence] | type[Stall]] = {"diverged": Divergence, "stalled": Stall}

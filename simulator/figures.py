@@ -37,6 +37,8 @@ AXES = {
     "samples": "samples of the agent",
     "rmse": "RMSE",
     "mse": "mean squared error",
+    "training_loss": "training loss",
+    "test_loss": "test loss",
     "epsilon_claimed": "\u03b5 claimed",
     "epsilon_tight": "\u03b5 verified",
     "age": "age of what is known of neighbours",

@@ -201,6 +201,20 @@ def copy_all(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def arrive(mail, size, up):  # pragma: no cover - compiled
+    """Count an arrival: delivered if the receiver is up, dropped otherwise."""
+    counts = mail.counts
+    counts[IN_FLIGHT] -= 1
+    counts[IN_FLIGHT_BYTES] -= size
+    if up:
+        counts[DELIVERED] += 1
+        counts[DELIVERED_BYTES] += size
+    else:
+        counts[DROPPED] += 1
+        counts[DROPPED_BYTES] += size
+
+
+@compiled(forceinline=True, _nrt=False)
 def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
     """Settle what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
@@ -220,12 +234,9 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
             mail.following[before] = after
         mail.free_nodes[counts[FREE_NODES]] = node
         counts[FREE_NODES] += 1
-        size = mail.size[row]
-        counts[IN_FLIGHT] -= 1
-        counts[IN_FLIGHT_BYTES] -= size
-        if there(mail, receiver, arrival, arrival == mail.sent_at[row]):
-            counts[DELIVERED] += 1
-            counts[DELIVERED_BYTES] += size
+        up = there(mail, receiver, arrival, arrival == mail.sent_at[row])
+        arrive(mail, mail.size[row], up)
+        if up:
             old = mail.order[row] <= mail.heard_order[slot]
             if old or earliest < arrival:
                 counts[OVERTAKEN] += 1
@@ -235,8 +246,6 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
             else:
                 let_go(mail, row)
         else:
-            counts[DROPPED] += 1
-            counts[DROPPED_BYTES] += size
             let_go(mail, row)
         node = after
     if best >= 0:
@@ -265,16 +274,15 @@ def take_row(mail, sent_at, order, tick, size):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
-    """Send a version over one directed edge: draw its fate, and keep it under way unless it is lost."""
+def depart(mail, sender, edge, tick, leg, size):  # pragma: no cover - compiled
+    """Send a copy over a directed edge, with its fate; how long it is under way, infinite if it is lost."""
     counts, rules = mail.counts, mail.rules
-    size = mail.size[row]
     u, v, w = draw_one(
         mail.key[0],
         mail.key[1],
         mail.numbers[sender],
         mail.numbers[mail.heads[edge]],
-        np.uint64(mail.tick[row]) & np.uint64(0xFFFFFFFF),
+        np.uint64(tick) & np.uint64(0xFFFFFFFF),
         MESSAGE,
         leg,
     )
@@ -283,16 +291,25 @@ def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compile
     if w < rules[3]:
         counts[LOST] += 1
         counts[LOST_BYTES] += size
-        return
+        return math.inf
     delay = mail.link_delays[edge] if len(mail.link_delays) else delay_of(int(rules[0]), rules[1], rules[2], u, v)
     delay = delay + size / rules[4]
     counts[IN_FLIGHT] += 1
     counts[IN_FLIGHT_BYTES] += size
+    return np.rint(delay / QUANTUM) * QUANTUM
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
+    """Send a version over one directed edge, and keep it under way unless it is lost."""
+    delay = depart(mail, sender, edge, mail.tick[row], leg, mail.size[row])
+    if delay == math.inf:
+        return
     mail.references[row] += 1
-    counts[FREE_NODES] -= 1
-    node = mail.free_nodes[counts[FREE_NODES]]
+    mail.counts[FREE_NODES] -= 1
+    node = mail.free_nodes[mail.counts[FREE_NODES]]
     slot = kind * len(mail.heads) + mail.reverse[edge]
-    mail.arrival[node] = mail.sent_at[row] + np.rint(delay / QUANTUM) * QUANTUM
+    mail.arrival[node] = mail.sent_at[row] + delay
     mail.version[node] = row
     mail.following[node] = mail.first_node[slot]
     mail.first_node[slot] = node

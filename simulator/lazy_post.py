@@ -89,9 +89,12 @@ class LazyPost(Post):
     ----------
     mail : Mail
         All arrays; replaced when there is need for more room.
+    sessions : bool
+        Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
 
     inbox: LazyInbox
+    sessions = False
 
     def __init__(
         self,
@@ -208,14 +211,14 @@ class LazyPost(Post):
             old = len(mail.pool)
             more = max(rows, old // 2)
             names = ("pool", "sent_at", "order", "tick", "size", "references", "free_rows")
-            mail = mail._replace(**{name: _extended(getattr(mail, name), more) for name in names})
+            mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
             mail.free_rows[counts[lazy.FREE_ROWS] : counts[lazy.FREE_ROWS] + more] = np.arange(old, old + more)
             counts[lazy.FREE_ROWS] += more
         if counts[lazy.FREE_NODES] < nodes:
             old = len(mail.arrival)
             more = max(nodes, old)
             names = ("arrival", "version", "following", "free_nodes")
-            mail = mail._replace(**{name: _extended(getattr(mail, name), more) for name in names})
+            mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
             mail.free_nodes[counts[lazy.FREE_NODES] : counts[lazy.FREE_NODES] + more] = np.arange(old, old + more)
             counts[lazy.FREE_NODES] += more
         self.mail = mail
@@ -240,10 +243,18 @@ class LazyPost(Post):
         leg: int,
     ) -> list[float]:
         self.make_room(1, len(edges))
-        rank, size, now = self._ranks[kind], self.network.size(len(vector)), self.now
+        # Signals have the rank after all kinds of the protocol.
+        rank = self._ranks.get(kind, len(self._ranks))
+        size, now = self.network.size(len(vector)), self.now
         lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, now, vectors, size)
         self.traffic.vectors = int(self.mail.counts[lazy.VECTORS])
         return []
+
+    def keep(self, sent: Sent) -> int:
+        """Charge a message of a session; the version that holds its vector, with one reference."""
+        self.ledger.commit(sent.release, sent.vector)
+        self.make_room(1, 0)
+        return int(lazy.new_row(self.mail, sent.vector, self.now, 0, self.network.size(len(sent.vector))))
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """See `Post.exchange_start`; one broadcast before anything else was sent is told to all neighbours at once."""
@@ -267,33 +278,47 @@ class LazyPost(Post):
             place = self._ranks[kind] * len(self.graph.heads) + slot
             lazy.take_in(self.mail, place, receiver, self.now, lazy.EVER)
             row = int(self.mail.latest[sender])
-            if row < 0:
+            if row < 0 or self.sessions:
                 row = self._row_of(sender, sent, sent_at, tick)
             lazy.tell(self.mail, place, row, self._next_order())
             self.traffic.start_vectors += self.layout.messages[kind].vectors
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
         """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
-        self.ledger.commit(sent.release, sent.vector)
         key = sender, self._ranks[sent.kind]
         before = self._told.get(key)
         if before is not None and before[0] is sent:
             return before[1]
         if before is not None:
             lazy.let_go(self.mail, before[1])
+        self._charge(sender, sent)
         self.make_room(1, 0)
         row = int(lazy.new_row(self.mail, sent.vector, sent_at, tick, self.network.size(len(sent.vector))))
         self._told[key] = sent, row
         if self.mail.rules[5] == 0.0 and sent.release.mechanism != "public":
             # A compiled step compares what it sends with what was charged last.
+            if self.mail.latest[sender] >= 0:
+                lazy.let_go(self.mail, self.mail.latest[sender])
             self.mail.references[row] += 1
             self.mail.latest[sender] = row
         return row
+
+    def _charge(self, sender: int, sent: Sent) -> None:
+        """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
+        mail, vector, latest = self.mail, sent.vector, int(self.mail.latest[sender])
+        if latest < 0:
+            self.ledger.commit(sent.release, vector)
+        elif (
+            mail.size[latest] != self.network.size(len(vector))
+            or mail.pool[latest, : len(vector)].tobytes() != vector.tobytes()
+        ):
+            self.ledger.commit(sent.release)
 
     def _next_order(self) -> int:
         self.mail.counts[lazy.ORDER] += 1
         return int(self.mail.counts[lazy.ORDER])
 
 
-def _extended(array: NDArray[Any], more: int) -> NDArray[Any]:
+def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
+    """An array with room for so many more entries."""
     return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])

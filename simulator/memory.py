@@ -6,6 +6,7 @@ import psutil
 
 from ..agents.errors import OutOfResources
 from ..agents.tasks.linear_classification import LinearClassification
+from ..agents.tasks.stand_ins import EpsilonLike
 from ..agents.tasks.synthetic_ratings import SyntheticRatings
 from .scenario import Scenario
 from .topology import (
@@ -13,6 +14,7 @@ from .topology import (
     BarabasiAlbert,
     Complete,
     ErdosRenyi,
+    GaussianKernel,
     NearestNeighbours,
     RandomRegular,
     Ring,
@@ -30,7 +32,7 @@ RESERVE = 0.9
 def expected_bytes(scenario: Scenario) -> int:
     """Memory of data, graph, states and inboxes, to within a factor of about two; 0 where the data decide it."""
     task = scenario.task
-    if isinstance(task, LinearClassification):
+    if isinstance(task, LinearClassification | EpsilonLike):
         agents, dimension, data = task.agents, task.dimension, task.expected_bytes()
     elif isinstance(task, SyntheticRatings):
         agents, dimension, data = task.users, task.features, 8 * task.users * task.items
@@ -65,6 +67,8 @@ def _edges(scenario: Scenario, agents: int) -> tuple[float, float]:
             return agents**2 / 2, 0.0
         case AngularSimilarity():
             return 0.3 * agents**2 / 2, 3 * 8.0 * agents**2
+        case GaussianKernel():
+            return agents**2 / 2, 3 * 8.0 * agents**2
         case NearestNeighbours():
             return 0.75 * topology.k * agents, 16.0 * min(agents, 1024) * agents
         case Ring():

@@ -68,6 +68,13 @@ class NetworkParameters(Parameters):
     """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably
     beforehand and counted apart), its own model, or zeros."""
 
+    @property
+    def lossless(self) -> bool:
+        """Whether no message is ever lost on its way."""
+        if isinstance(self.loss, Bernoulli):
+            return self.loss.probability == 0
+        return self.loss.loss_good == self.loss.loss_bad == 0
+
 
 class Network:
     """The fate of every message of one run.
@@ -97,12 +104,6 @@ class Network:
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
         self._links: dict[tuple[int, int], _LinkState] = {}
         self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in ids]
-
-    @property
-    def lossless(self) -> bool:
-        """Whether no message is ever lost on its way."""
-        loss = self.parameters.loss
-        return loss.probability == 0 if isinstance(loss, Bernoulli) else loss.loss_good == loss.loss_bad == 0
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""

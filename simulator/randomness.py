@@ -99,6 +99,12 @@ def quantise(duration: float) -> float:
     return round(duration / QUANTUM) * QUANTUM
 
 
+def check_leg(leg: int) -> None:
+    """Raise a `ValueError` if there is no draw for the message of this leg of a tick."""
+    if not 0 <= leg < 2**24:
+        raise ValueError(f"leg {leg} must be at least 0 and below 2^24; an agent sends too often within one tick")
+
+
 def stable_ids(ids: Sequence[int | str]) -> NDArray[np.uint64]:
     """Turn the user's agent ids into 32-bit numbers that never depend on order or neighbours.
 
@@ -170,8 +176,7 @@ class Draws:
         (k, 3) float64
             Uniforms in (0, 1): the delay's, a second one for delays that need two, the loss's.
         """
-        if not 0 <= leg < 2**24:
-            raise ValueError(f"leg {leg} must be at least 0 and below 2^24; an agent sends too often within one tick")
+        check_leg(leg)
         return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
 
     def generator(self, purpose: str, *ids: int) -> np.random.Generator:

@@ -156,6 +156,10 @@ class Recorder:
                 yield from self._objective(world, models)
             elif metric in ("accuracy", "rmse", "mse"):
                 yield from self._quality(world, metric, models)
+            elif metric == "training_loss" and models is not None:
+                yield from _training_loss(world, models)
+            elif metric == "test_loss" and models is not None:
+                yield from _test_loss(world, models)
             elif metric == "epsilon":
                 yield from self._epsilon(world, final=final)
             elif metric == "traffic":
@@ -212,11 +216,10 @@ class Recorder:
         known = np.isfinite(values) & np.array([agent.started for agent in world.agents])
         if not known.any():
             return
-        yield metric, "mean", values[known].mean()
-        worst = np.sort(values[known])[: max(1, round(known.sum() / 10))]
-        if metric != "accuracy":
-            worst = np.sort(values[known])[::-1][: max(1, round(known.sum() / 10))]
-        yield metric, "worst_decile", worst.mean()
+        ranked = np.sort(values[known])
+        tenth = max(1, round(len(ranked) / 10))
+        yield metric, "mean", ranked.mean()
+        yield metric, "worst_decile", (ranked[:tenth] if metric == "accuracy" else ranked[-tenth:]).mean()
         if self._bins is None:
             self._bins = size_bins(task.train.counts)
         for name, inside in self._bins:
@@ -257,7 +260,7 @@ def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
     else:
         per_row = (scores - table.labels) ** 2
     means = np.where(table.counts > 0, table.sums(per_row) / np.maximum(table.counts, 1), np.nan)
-    return means if task.metric == "accuracy" else np.sqrt(means)
+    return np.sqrt(means) if task.metric == "rmse" else means
 
 
 def size_bins(samples: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -287,6 +290,23 @@ def _frozen(state: State) -> State:
             copied.values.flags.writeable = False
             mine[name] = copied
     return frozen
+
+
+def _training_loss(world: World, models: NDArray[np.float64]) -> Rows:
+    """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
+    task = world.setting.task
+    table = task.train
+    sums = table.sums(task.loss.value(row_scores(table, models), table.labels))
+    inhabited = table.counts > 0
+    if inhabited.any():
+        yield "training_loss", "mean", (sums[inhabited] / table.counts[inhabited]).mean()
+
+
+def _test_loss(world: World, models: NDArray[np.float64]) -> Rows:
+    """Loss, without regulariser, of a test row under its owner's model."""
+    task = world.setting.task
+    if len(task.test.labels):
+        yield "test_loss", "mean", task.loss.value(row_scores(task.test, models), task.test.labels).mean()
 
 
 def _traffic(world: World) -> Rows:

@@ -36,12 +36,14 @@ import simpy
 
 from ..agents.agent import TIMER, WAKE, Agent, At
 from ..agents.errors import InputError, Stall
+from ..agents.graph import Graph
 from ..agents.inbox import Message
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import RoundsSchedule
 from .parcels import Line, Parcel
 from .randomness import QUANTUM, quantise
 from .schedules import EventDriven
+from .setting import Setting
 
 if TYPE_CHECKING:
     from .world import World
@@ -77,31 +79,14 @@ class Rounds(EventDriven):
         self._down: dict[int, simpy.Event] = {}
         self._unacknowledged: set[tuple[int, int, str]] = set()
         self._acknowledgements: Counter[tuple[int, int]] = Counter()
-        self._check_setting()
-
-    def _check_setting(self) -> None:
-        clock, availability = self.world.setting.clock, self.world.setting.availability
-        if clock.kind == "recorded":
-            raise InputError(
-                "a recorded order of agents leaves no intervals for rounds to last; use poisson or periodic clocks",
-                field=("clock", "kind"),
-            )
-        for window in ("joins", "leaves"):
-            if getattr(availability, window) is not None:
-                raise InputError(
-                    f"agents of the protocol {self.world.protocol.parameters.kind!r} wait for each other in rounds, "
-                    "so none may join or leave; use on_off, diurnal or trace for absences",
-                    field=("availability", window),
-                )
+        check_setting(world)
 
     def _resend_after(self, parameters: RoundsSchedule) -> float | None:
-        setting, network = self.world.setting, self.world.network
-        if parameters.resend_after == "never" or parameters.patience is not None:
+        if not repeats(self.world.setting, parameters):
             return None
-        if parameters.resend_after is not None:
+        if isinstance(parameters.resend_after, float | int):
             return _duration(parameters.resend_after)
-        if network.lossless and setting.availability.kind == "always":
-            return None
+        network = self.world.network
         widest = max((len(vector) for block in self.post.inbox.values.values() for vector in block), default=0)
         return _duration(1 + 2 * network.mean_delay(network.size(widest)))
 
@@ -174,24 +159,10 @@ class Rounds(EventDriven):
         ValueError
             If a step sends two messages of one kind to one neighbour.
         """
-        per_edge = self._addressed(agent, out.sent)
-        for edge, sents in per_edge.items():
-            kinds = [sent.kind for sent in sents]
-            if len(set(kinds)) < len(kinds):
-                receiver = self.world.setting.graph.heads[edge]
-                raise ValueError(f"agent {agent.index} sent agent {receiver} two messages of one kind in a round")
+        per_edge = addressed(self.world.setting.graph, agent.index, out.sent)
         self.world.post.send(agent, out)
         for edge, sents in per_edge.items():
             self._post(agent, edge, sents)
-
-    def _addressed(self, agent: Agent, sents: Sequence[Sent]) -> dict[int, list[Sent]]:
-        """What goes to each neighbour, by edge."""
-        graph = self.world.setting.graph
-        slots = graph.edges_of(agent.index)
-        return {
-            edge: [sent for sent in sents if sent.to is None or int(graph.heads[edge]) in sent.to]
-            for edge in range(slots.start, slots.stop)
-        }
 
     def _post(self, agent: Agent, edge: int, sents: list[Sent]) -> None:
         """Make a round of what has just been sent over an edge, and see that it gets there."""
@@ -206,7 +177,7 @@ class Rounds(EventDriven):
 
     def _take_leave(self, agent: Agent) -> None:
         """Say, without numbers, that an agent has fallen silent where its step said nothing."""
-        for edge in self._addressed(agent, []):
+        for edge in addressed(self.world.setting.graph, agent.index, []):
             self._post(agent, edge, [])
 
     def _be_last(self, agent: Agent) -> None:
@@ -305,6 +276,48 @@ class Rounds(EventDriven):
             f"agent {ids[agent.index]!r} at time {world.now:.6g}: round {number + 1} can never begin, because {why}; "
             "set resend_after (for agents that come back) or patience in the protocol's schedule"
         )
+
+
+def check_setting(world: World) -> None:
+    """Raise an `InputError` if rounds cannot be run in a scenario: its clock is recorded, or agents join or leave."""
+    clock, availability = world.setting.clock, world.setting.availability
+    if clock.kind == "recorded":
+        raise InputError(
+            "a recorded order of agents leaves no intervals for rounds to last; use poisson or periodic clocks",
+            field=("clock", "kind"),
+        )
+    for window in ("joins", "leaves"):
+        if getattr(availability, window) is not None:
+            raise InputError(
+                f"agents of the protocol {world.protocol.parameters.kind!r} wait for each other in rounds, "
+                "so none may join or leave; use on_off, diurnal or trace for absences",
+                field=("availability", window),
+            )
+
+
+def repeats(setting: Setting, parameters: RoundsSchedule) -> bool:
+    """Whether messages are acknowledged, and repeated until they are."""
+    if parameters.resend_after == "never" or parameters.patience is not None:
+        return False
+    unfailing = setting.network.lossless and setting.availability.kind == "always"
+    return parameters.resend_after is not None or not unfailing
+
+
+def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list[Sent]]:
+    """What of a step's messages goes to each neighbour, by edge.
+
+    Raises
+    ------
+    ValueError
+        If a neighbour gets two messages of one kind.
+    """
+    slots, per_edge = graph.edges_of(agent), {}
+    for edge, receiver in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):
+        per_edge[edge] = [sent for sent in sents if sent.to is None or receiver in sent.to]
+        kinds = [sent.kind for sent in per_edge[edge]]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(f"agent {agent} sent agent {receiver} two messages of one kind in a round")
+    return per_edge
 
 
 def _duration(value: float) -> float:

@@ -22,6 +22,8 @@ METRICS: dict[str, tuple[str, ...]] = {
     "accuracy": ("accuracy",),
     "rmse": ("rmse",),
     "mse": ("mse",),
+    "training_loss": ("training_loss",),
+    "test_loss": ("test_loss",),
     "epsilon": ("epsilon_claimed", "epsilon_tight"),
     "traffic": ("traffic",),
     "age": ("age",),
@@ -101,8 +103,8 @@ class RecordParameters(Parameters):
     activations: Count | None = None
     """Activations between two samples, instead of ``every``."""
     metrics: list[MetricName] | None = Field(default=None, min_length=1)
-    """From objective, accuracy, rmse, epsilon, traffic, age, updates, conserved, or ``./file.py:function``; by default
-    the objective and the task's own measure."""
+    """From objective, accuracy, rmse, mse, training_loss, test_loss, epsilon, traffic, age, updates, conserved, or
+    ``./file.py:function``; by default the objective and the task's own measure."""
     objective_of: str | None = None
     """Key of the protocol whose objective everyone is measured by; by default each by its own."""
 
@@ -159,8 +161,8 @@ class Figure(Parameters):
     """A figure: one metric against time, cost or a swept parameter."""
 
     y: str
-    """A metric of the trace: objective, accuracy, rmse, epsilon_claimed, epsilon_tight, traffic, age, updates,
-    conserved."""
+    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed, epsilon_tight,
+    traffic, age, updates, conserved."""
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, or a path of the sweep."""
     by: Literal["protocol"] = "protocol"

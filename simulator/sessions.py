@@ -34,20 +34,27 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import simpy
 
 from ..agents.agent import TIMER, Agent, At
 from ..agents.inbox import Message
-from ..protocols.base import Out, Sent
+from ..protocols.base import Sent
 from ..protocols.schedule import ExchangeSchedule
-from .randomness import QUANTUM, quantise
+from .halves import (
+    REFUSAL,
+    REPLY,
+    REQUEST,
+    callers_repeat,
+    check_exchange,
+    make_reply,
+    make_request,
+    patience,
+    take_reply,
+)
 from .schedules import EventDriven
 
 if TYPE_CHECKING:
     from .world import World
-
-REQUEST, REPLY, REFUSAL = "request", "reply", "refusal"
 
 
 @dataclass(eq=False)
@@ -118,30 +125,12 @@ class Sessions(EventDriven):
 
     def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
         super().__init__(world)
-        name = type(world.protocol).__name__
-        if world.traits.trigger != "wake" or world.traits.inbox != "latest":
-            raise ValueError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
-        if not {REQUEST, REPLY} <= world.layout.messages.keys() or REFUSAL in world.layout.messages:
-            kinds = ", ".join(world.layout.messages) or "none"
-            raise ValueError(
-                f"{name} exchanges pairwise, so its message kinds must include 'request' and 'reply' and "
-                f"must not include 'refusal'; they are: {kinds}"
-            )
-        unanswered = world.traits.unanswered or ("repeat" if world.layout.edge else "give_up")
-        self.repeats = unanswered == "repeat"
-        self.patience = max(QUANTUM, quantise(self._patience(parameters)))
+        check_exchange(world)
+        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
         self.graph = world.setting.graph
         self.open: dict[int, Session] = {}
         for agent in world.agents:
             agent.step = self.call
-
-    def _patience(self, parameters: ExchangeSchedule) -> float:
-        widths = [np.max(self.world.layout.messages[kind].width) for kind in (REQUEST, REPLY)]
-        network = self.world.network
-        resend_after = 1 + sum(network.mean_delay(network.size(int(width))) for width in widths)
-        if self.repeats:
-            return parameters.resend_after or resend_after
-        return parameters.timeout or 5 * resend_after
 
     @property
     def quiet(self) -> bool:
@@ -169,25 +158,11 @@ class Sessions(EventDriven):
             return
         if all(self.busy(edge) for edge in range(slots.start, slots.stop)):
             return
-        view, out = world.open(agent)
-        partner = world.protocol.partner(view)
-        if not 0 <= partner < slots.stop - slots.start:
-            raise ValueError(
-                f"partner of agent {agent.index} must be the rank of one of its {slots.stop - slots.start} neighbours, "
-                f"got {partner}"
-            )
-        edge = slots.start + partner
-        if self.busy(edge):
-            return
-        if world.observer:
-            world.observer.woke(world, agent)
-        world.protocol.offer(view, partner, out)
-        agent.silent = out.silent
-        world.check_finite(agent)
-        callee = world.agents[int(self.graph.heads[edge])]
-        request = _only(out, REQUEST, agent, callee)
-        if request is not None:
-            self._open(Session(agent, callee, edge, int(self.graph.reverse[edge]), agent.tick, request, self._event()))
+        made = make_request(world, agent, self.busy)
+        if made is not None:
+            edge, request = made
+            callee, back = world.agents[int(self.graph.heads[edge])], int(self.graph.reverse[edge])
+            self._open(Session(agent, callee, edge, back, agent.tick, request, self._event()))
 
     def deliver(self, message: Message) -> bool:
         """See `EventDriven.deliver`: only a request to accept and a reply that finishes a session reach the inbox."""
@@ -252,28 +227,15 @@ class Sessions(EventDriven):
 
     def _accept(self, session: Session, message: Message) -> None:
         """Let the callee update and answer; a session of its own that this one wins against is void before that."""
-        world, callee = self.world, session.callee
         if session.back in self.open:
             self._close(self.open[session.back])
-        callee.reactions += 1
-        view, out = world.open(callee)
-        rank = session.back - self.graph.edges_of(callee.index).start
-        world.protocol.accept(view, rank, message.vector, out)
-        callee.silent = callee.silent or out.silent
-        world.check_finite(callee)
-        session.reply = _only(out, REPLY, callee, session.caller)
+        session.reply = make_reply(self.world, session.callee, session.back, message.vector)
         session.refused = session.reply is None
         self._answer(session)
 
     def _finish(self, session: Session, message: Message) -> None:
-        world, caller = self.world, session.caller
         self._close(session)
-        caller.reactions += 1
-        view, _ = world.open(caller)
-        rank = session.edge - self.graph.edges_of(caller.index).start
-        world.protocol.finish(view, rank, message.vector)
-        world.check_finite(caller)
-        world.count(caller)
+        take_reply(self.world, session.caller, session.edge, message.vector)
 
     def _watch(self, session: Session) -> Generator[simpy.Event, Any, None]:
         """Repeat the request until it is answered, or give up."""
@@ -295,15 +257,3 @@ class Sessions(EventDriven):
         if session.caller.gone:
             return True
         return session.callee.gone and session.reply_due <= self.world.now
-
-
-def _only(out: Out, kind: str, sender: Agent, receiver: Agent) -> Sent | None:
-    """The one message that a half of an exchange sends; None if the sender fell silent instead."""
-    if out.silent and not out.sent:
-        return None
-    if len(out.sent) != 1 or out.sent[0].kind != kind or out.sent[0].to != (receiver.index,):
-        what = ", ".join(f"{sent.kind!r} to {sent.to or 'everybody'}" for sent in out.sent) or "none"
-        raise ValueError(
-            f"agent {sender.index} must send exactly one {kind!r} to its partner, agent {receiver.index}, not {what}"
-        )
-    return out.sent[0]

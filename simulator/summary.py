@@ -151,7 +151,7 @@ def _table(collection: Collection, between: str) -> Table:
         table.add_column(escape(name.replace(" ", between)), justify="right", no_wrap=True)
     for row in frame.to_dict("records"):
         cells = [row["label"], *(str(row[path]) for path in collection.grid)]
-        cells += [_with_half_width(row[name], row[f"{name} half_width"], between) for name in metrics]
+        cells += [with_half_width(row[name], row[f"{name} half_width"], between) for name in metrics]
         if private:
             mark = f" {MARK}" if row["flagged"] else ""
             cells += [_epsilon(row["epsilon_claimed"]), _epsilon(row["epsilon_verified"]) + mark]
@@ -221,7 +221,7 @@ def _epsilon(value: float, digits: int = 3) -> str:
     return "\N{INFINITY}" if math.isinf(value) else f"{value:.{digits}g}"
 
 
-def _with_half_width(mean: float, half: float, between: str) -> str:
+def with_half_width(mean: float, half: float, between: str = " ") -> str:
     """Mean to the accuracy that its half-width deserves: 0.8312 ± 0.0046."""
     if not math.isfinite(mean):
         return _epsilon(mean)

@@ -26,6 +26,7 @@ from .lazy import (
     SHORT,
     UNFINISHED,
     VECTORS,
+    Mail,
     let_go,
     send_copy,
     take_in,
@@ -59,7 +60,7 @@ def next_time(mail, agent, tick, now):  # pragma: no cover - compiled
 
 
 @compiled_callback(STEP)
-def no_step(agent, updates, first, last, known, pool, own, message, reals, wholes):  # noqa: ARG001 - as every step
+def no_step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # noqa: ARG001 - as all
     """Stands for the compiled step of a protocol that has none."""
     return False  # pragma: no cover - compiled
 
@@ -82,8 +83,17 @@ def start_clocks(mail):  # pragma: no cover - compiled
     return ended
 
 
+def wind_up(mail: Mail) -> list[int]:
+    """Set all clocks; the agents that have no wake-up at all."""
+    ended = start_clocks(mail)
+    size = mail.counts[HEAP]
+    order = np.lexsort((mail.heap_agent[:size], mail.heap_time[:size]))
+    mail.heap_time[:size], mail.heap_agent[:size] = mail.heap_time[order], mail.heap_agent[order]
+    return np.flatnonzero(ended).tolist()
+
+
 @compiled(forceinline=True, _nrt=False)
-def _sift_down(mail, time, agent):  # pragma: no cover - compiled
+def sift_down(mail, time, agent):  # pragma: no cover - compiled
     """Put a wake-up into the heap in place of its top."""
     times, agents, size = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
     here = 0
@@ -103,6 +113,15 @@ def _sift_down(mail, time, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def take_top(mail):  # pragma: no cover - compiled
+    """Take the first wake-up from the heap."""
+    mail.counts[HEAP] -= 1
+    last = mail.counts[HEAP]
+    if last > 0:
+        sift_down(mail, mail.heap_time[last], mail.heap_agent[last])
+
+
+@compiled(forceinline=True, _nrt=False)
 def put_back(mail):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
     agent, now = mail.heap_agent[0], mail.heap_time[0]
@@ -110,12 +129,9 @@ def put_back(mail):  # pragma: no cover - compiled
     if not mail.silent[agent] and now < mail.gone_from[agent]:
         time = next_time(mail, agent, mail.ticks[agent] + 1, now)
     if time < math.inf:
-        _sift_down(mail, time, agent)
+        sift_down(mail, time, agent)
         return True
-    mail.counts[HEAP] -= 1
-    last = mail.counts[HEAP]
-    if last > 0:
-        _sift_down(mail, mail.heap_time[last], mail.heap_agent[last])
+    take_top(mail)
     mail.silent[agent] = True
     return False
 
@@ -133,7 +149,7 @@ def end_clock(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def _count(mail, agent):  # pragma: no cover - compiled
+def count_step(mail, agent):  # pragma: no cover - compiled
     """Count a completed step; whether a limit or a record is due."""
     counts = mail.counts
     counts[ACTIVATIONS] += 1
@@ -144,21 +160,24 @@ def _count(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def _send(mail, agent, row, charges, models):  # pragma: no cover - compiled
+def is_news(mail, agent, row, width):  # pragma: no cover - compiled
+    """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
+    old = mail.latest[agent]
+    if old < 0 or mail.size[row] != mail.size[old]:
+        return True
+    for k in range(width):
+        new, before = mail.pool[row, k], mail.pool[old, k]
+        if new != before or math.copysign(1.0, new) != math.copysign(1.0, before):
+            return True
+    return False
+
+
+@compiled(forceinline=True, _nrt=False)
+def broadcast(mail, agent, row, charges, models):  # pragma: no cover - compiled
     """Broadcast the version that a step has written."""
     counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
     if charges[agent]:
-        # The same bytes again are free.
-        old, fresh = mail.latest[agent], True
-        if old >= 0:
-            fresh = False
-            for k in range(mail.pool.shape[1]):
-                if mail.pool[row, k] != mail.pool[old, k] or math.copysign(1.0, mail.pool[row, k]) != math.copysign(
-                    1.0, mail.pool[old, k]
-                ):
-                    fresh = True
-                    break
-        mail.charged[agent] += fresh
+        mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
     counts[ORDER] += 1
     counts[MESSAGES] += 1
     counts[VECTORS] += (last - first) * models
@@ -170,12 +189,35 @@ def _send(mail, agent, row, charges, models):  # pragma: no cover - compiled
     mail.latest[agent] = row
 
 
+@compiled(forceinline=True, _nrt=False)
+def step_and_send(
+    mail, agent, now, step, reals, wholes, singles, models, charges, own, size, vectors
+):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and broadcast what it says; false if its state is not finite then."""
+    first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
+    row = take_row(mail, now, 0, mail.ticks[agent], size)
+    message = mail.pool[row]
+    mail.silent[agent] = step(
+        agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
+    )
+    total = 0.0
+    for k in range(width):
+        total += models[agent, k] * 0.0
+    if total != 0.0:
+        return False
+    if last > first:
+        broadcast(mail, agent, row, charges, vectors)
+    else:
+        let_go(mail, row)
+    return True
+
+
 @compiled(_nrt=False)
 def run_window(
-    mail, limit, forced, compiled_step, step, reals, wholes, models, charges, own, size, vectors
+    mail, limit, forced, compiled_step, step, reals, wholes, singles, models, charges, own, size, vectors
 ):  # pragma: no cover - compiled
     """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
-    counts, width = mail.counts, mail.pool.shape[1]
+    counts = mail.counts
     while True:
         if counts[UNFINISHED]:
             agent, now = mail.heap_agent[0], mail.heap_time[0]
@@ -204,19 +246,7 @@ def run_window(
                     take_in(mail, slot, agent, now, EVER)
         if not compiled_step:
             return AWAKE, agent, now
-        row = take_row(mail, now, 0, mail.ticks[agent], size)
-        message = mail.pool[row]
-        mail.silent[agent] = step(
-            agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes
-        )
-        total = 0.0
-        for k in range(width):
-            total += models[agent, k] * 0.0
-        if total != 0.0:
+        if not step_and_send(mail, agent, now, step, reals, wholes, singles, models, charges, own, size, vectors):
             return DIVERGED, agent, now
-        if last > first:
-            _send(mail, agent, row, charges, vectors)
-        else:
-            let_go(mail, row)
-        if _count(mail, agent):
+        if count_step(mail, agent):
             return COUNTED, agent, now

@@ -1,7 +1,7 @@
 """One run: builds agents, protocol, ledger, network and post, and drives them with SimPy.
 
 How steps are started and messages delivered is up to the world's schedule: with a SimPy event for every wake-up and
-message (`hushnet.simulator.schedules.EventDriven`), or without (`hushnet.simulator.fast.Windowed`). Equal times are
+message (`hushnet.simulator.schedules.EventDriven`), or without (`hushnet.simulator.windowed.Windowed`). Equal times are
 ordered: arrivals, availability, wake-ups by agent, recorder.
 """
 
@@ -99,7 +99,8 @@ class World:
         self.network.check_links(graph.tails, graph.heads)
         self.traits = protocol_class.traits_for(parameters)
         in_rounds = rounds_of(self.traits, parameters) is not None
-        self.protocol = protocol_class(parameters, Problem(task, graph, self._oracle(in_rounds=in_rounds)))
+        problem = Problem(task, graph, self._oracle(in_rounds=in_rounds), self._stream_before)
+        self.protocol = protocol_class(parameters, problem)
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy
@@ -184,7 +185,7 @@ class World:
             self.layout,
             self.state,
             self.inbox,
-            data=self.protocol.local_data(index, self.setting.task.train.shard(index)),
+            data=self.protocol.local_data(index, self.setting.task.shard(index)),
             stream=self._stream,
             partner_luck=self._partner_luck,
             unheard=unheard,
@@ -192,6 +193,9 @@ class World:
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]), self.agents[agent].reactions)
+
+    def _stream_before(self, purpose: str, agent: int) -> np.random.Generator:
+        return self.setting.draws.generator(f"{purpose} before time 0", int(self.numbers[agent]))
 
     def _partner_luck(self, agent: int, tick: int) -> float:
         return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
@@ -254,6 +258,8 @@ class World:
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent
         self.check_finite(agent)
+        for release in out.disclosed:
+            self.ledger.commit(release)
         for sent in out.sent:
             self.post.remember(agent, sent, -1)
         self.schedule.started(agent)
@@ -297,7 +303,9 @@ class World:
         """Raise a `Divergence` if a block that an agent owns is not finite."""
         slots = self.setting.graph.edges_of(agent.index)
         owned = [(name, [block[agent.index]]) for name, block in self.state.agent.items()]
-        owned += [(name, [block[e] for e in range(slots.start, slots.stop)]) for name, block in self.state.edge.items()]
+        for name, block in self.state.edge.items():
+            vectors = block.of(slots)
+            owned.append((name, vectors if isinstance(vectors, list) else [vectors]))
         for name, vectors in owned:
             for vector in vectors:
                 if not np.isfinite(vector).all():

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from hushnet.agents.availability import Always
+from hushnet.agents.blocks import State
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.kernel import PairKernel
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+
+from .gossip_step import make_kernel
 
 Family = Literal["broadcast", "gossip", "rounds"]
 ENGINES = ("fast", "reference", "naive")
@@ -28,8 +29,6 @@ MU = 0.04
 STEP_SIZE = 0.1
 LATENCY = {"kind": "exponential", "mean": 0.2}
 LOSS = 0.05
-FAST_FAMILIES = ("broadcast",)
-"""What the fast engine runs."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,10 @@ class Gossip(Protocol):
         model += (vector - model) / 2
         model -= STEP_SIZE * local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
 
+    def kernel(self, state: State) -> PairKernel:
+        """The same, compiled."""
+        return make_kernel(self.problem.task, state, STEP_SIZE)
+
 
 def protocol_of(family: Family) -> tuple[type[Protocol], ProtocolParameters]:
     """What the agents of a family run."""
@@ -200,12 +203,3 @@ def step_constants(task: Task) -> tuple[np.ndarray, np.ndarray]:
     pull = MU * task.train.counts.astype(np.float64)
     smoothness = task.loss.curvature * task.bounds["l2"] ** 2 + 2.0 * task.regularisation
     return 1 / (1 + pull * smoothness), pull
-
-
-def world_maker(engine: str, case: Case) -> Callable[..., World] | str:
-    """What makes the world of a case, or the reason why there is none."""
-    if engine == "reference":
-        return World
-    if engine == "fast" and case.family not in FAST_FAMILIES:
-        return f"the fast engine does not run {case.family} yet"
-    return fast_world

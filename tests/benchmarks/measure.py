@@ -8,22 +8,25 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hushnet.agents.errors import InputError
 from hushnet.agents.objectives import cached_minimum
+from hushnet.simulator.engine import fast_world
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting
+from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from threadpoolctl import threadpool_limits
 
-from .cases import CASES, Case, make_setting, protocol_of, world_maker
+from .cases import CASES, Case, make_setting, protocol_of
 from .floor import Floor
 from .naive import NaiveWorld
 
 SLOW_WAKE_UPS = 40_000
 """The reference and the naive engine stop about here in large worlds: their time per wake-up does not change."""
 RECORDINGS = 100
+RECORDED_UPDATES = 400.0
+"""Updates an agent of the runs that recordings are measured in."""
 Maker = Callable[..., World]
 """Makes a world from a setting, a protocol and its parameters."""
 METRICS = ("objective", "accuracy", "traffic")
@@ -55,8 +58,10 @@ class Measurement:
     ----------
     floors : list of float
         Microseconds per wake-up of the floor that ran just before each run.
-    recording : list of float
-        Seconds that `RECORDINGS` recordings add to the run before.
+    recorded_updates : float
+        Updates an agent of the runs that recordings are measured in.
+    recording : list of (float, float)
+        Seconds of a run of that length without recordings, and what `RECORDINGS` of them add.
     peak : int
         Bytes of the whole process: interpreter, libraries, data, floor and engine.
     """
@@ -67,7 +72,8 @@ class Measurement:
     updates: float = 0.0
     runs: list[Run] = field(default_factory=list)
     floors: list[float] = field(default_factory=list)
-    recording: list[float] = field(default_factory=list)
+    recorded_updates: float = 0.0
+    recording: list[tuple[float, float]] = field(default_factory=list)
     peak: int = 0
 
     @property
@@ -83,7 +89,7 @@ class Measurement:
     @property
     def recording_shares(self) -> list[float]:
         """What the recordings add, as a share of the time without any."""
-        return [added / run.seconds for added, run in zip(self.recording, self.runs, strict=True)]
+        return [added / seconds for seconds, added in self.recording]
 
     @property
     def message_rate(self) -> float:
@@ -117,7 +123,15 @@ class Stopwatch:
             self.ended = time.process_time()
 
 
-def measure(name: str, engine: str, *, updates: float, repetitions: int, toy: bool = False) -> Measurement:
+def measure(
+    name: str,
+    engine: str,
+    *,
+    updates: float,
+    repetitions: int,
+    recorded_updates: float = RECORDED_UPDATES,
+    toy: bool = False,
+) -> Measurement:
     """Measure a case on an engine, or say why it cannot run there.
 
     Parameters
@@ -127,21 +141,22 @@ def measure(name: str, engine: str, *, updates: float, repetitions: int, toy: bo
     updates : float
         Wake-ups of an agent, on average; fewer in large worlds on the two slow engines.
     repetitions : int
+    recorded_updates : float
+        The same for the runs that recordings are measured in.
     toy : bool
         At toy size, to see that it runs.
     """
     case = CASES[name].toy if toy else CASES[name]
     if engine == "naive" and case.family != "broadcast":
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
-    found = None if engine == "naive" else world_maker(engine, case)
-    if isinstance(found, str):
-        return Measurement(name, engine, skipped=found)
+    maker = {"fast": fast_world, "reference": World, "naive": None}[engine]
     if engine != "fast":
-        updates = min(updates, max(1.0, SLOW_WAKE_UPS / case.agents))
+        most = max(1.0, SLOW_WAKE_UPS / case.agents)
+        updates, recorded_updates = min(updates, most), min(recorded_updates, most)
     try:
         with threadpool_limits(limits=1):
-            _warm_up(found, case)
-            return _measure(found, case, engine, updates, repetitions)
+            _warm_up(maker, case)
+            return _measure(maker, case, engine, updates, repetitions, recorded_updates)
     except InputError as error:
         return Measurement(name, engine, skipped=str(error))
 
@@ -155,10 +170,12 @@ def _warm_up(world: Maker | None, case: Case) -> None:
         run_once(world, setting, case, recorder=_recorder(world, setting, case))
 
 
-def _measure(world: Maker | None, case: Case, engine: str, updates: float, repetitions: int) -> Measurement:
+def _measure(
+    world: Maker | None, case: Case, engine: str, updates: float, repetitions: int, recorded_updates: float
+) -> Measurement:
     setting = make_setting(case, updates)
     floor = Floor(setting, case.family, round(updates * case.agents))
-    result = Measurement(case.name, engine, updates=updates)
+    result = Measurement(case.name, engine, updates=updates, recorded_updates=recorded_updates)
     for _ in range(repetitions):
         with undisturbed():
             seconds, made = floor.run()
@@ -167,13 +184,20 @@ def _measure(world: Maker | None, case: Case, engine: str, updates: float, repet
         result.floors.append(1e6 * seconds / made)
         result.runs.append(run)
         if case.recorded and world:
-            recorder = _recorder(world, setting, case)
-            with undisturbed():
-                recorded = run_once(world, setting, case, recorder=recorder)
-            result.recording.append(recorded.seconds - run.seconds)
+            result.recording.append(_measure_recording(world, case, replace(setting, stop=Stop(time=recorded_updates))))
     # Linux counts in KiB. A new process inherits the peak of the one that started it, which has only imported.
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Measurement(case.name, engine, "", updates, result.runs, result.floors, result.recording, peak)
+    return replace(result, peak=peak)
+
+
+def _measure_recording(world: Maker, case: Case, setting: Setting) -> tuple[float, float]:
+    """Seconds of a run without recordings, and what `RECORDINGS` of them add to it."""
+    recorder = _recorder(world, setting, case)
+    with undisturbed():
+        plain = run_once(world, setting, case)
+    with undisturbed():
+        recorded = run_once(world, setting, case, recorder=recorder)
+    return plain.seconds, recorded.seconds - plain.seconds
 
 
 def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Recorder | None = None) -> Run:

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from .cases import CASES, ENGINES
-from .measure import RECORDINGS, Measurement, measure
+from .measure import RECORDED_UPDATES, RECORDINGS, Measurement, measure
 
 HEADER = (
     "case",
@@ -28,7 +28,7 @@ HEADER = (
     "messages a second",
     "start, s",
     "peak memory, MiB",
-    "100 recordings (each)",
+    "100 recordings at updates an agent (each)",
 )
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 FAILED = "failed"
@@ -59,6 +59,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), metavar="ENGINE")
     parser.add_argument("--repetitions", type=int, default=5, help="the median of so many is given (5)")
     parser.add_argument("--updates", type=float, default=FULL, help="wake-ups an agent, on average (40)")
+    parser.add_argument(
+        "--recorded-updates",
+        type=float,
+        default=RECORDED_UPDATES,
+        help=f"the same for the runs that recordings are measured in ({RECORDED_UPDATES:g})",
+    )
     parser.add_argument("--toy", action="store_true", help="a handful of agents, to see that everything runs")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there, too")
     return parser.parse_args(arguments)
@@ -68,7 +74,13 @@ def _apart(case: str, engine: str, options: argparse.Namespace) -> Measurement:
     """Measure in a fresh process, whose peak of memory is then this measurement's own."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         future = pool.submit(
-            measure, case, engine, updates=options.updates, repetitions=options.repetitions, toy=options.toy
+            measure,
+            case,
+            engine,
+            updates=options.updates,
+            repetitions=options.repetitions,
+            recorded_updates=options.recorded_updates,
+            toy=options.toy,
         )
         try:
             return future.result()
@@ -101,8 +113,9 @@ def cells(result: Measurement) -> tuple[str, ...]:
 def _recording(result: Measurement) -> str:
     if not result.recording:
         return "-"
-    each = 1e3 * statistics.median(result.recording) / RECORDINGS
-    return f"{100 * statistics.median(result.recording_shares):.0f} % ({each:.2f} ms)"
+    each = 1e3 * statistics.median(added for _, added in result.recording) / RECORDINGS
+    share = 100 * statistics.median(result.recording_shares)
+    return f"{share:.0f} % at {result.recorded_updates:g} ({each:.2f} ms)"
 
 
 def table(results: Iterable[Measurement]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hushnet.simulator.engine import fast_world
 from hushnet.simulator.randomness import stable_ids
 from hushnet.simulator.world import World
 
@@ -37,7 +38,7 @@ def wake_ups(setting):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", CASES)
 def test_a_benchmark_runs_and_makes_the_wake_ups_that_the_clocks_ask_for(name, engine):
-    result = measure(name, engine, updates=UPDATES, repetitions=2, toy=True)
+    result = measure(name, engine, updates=UPDATES, repetitions=2, recorded_updates=2 * UPDATES, toy=True)
     if result.skipped:
         pytest.skip(result.skipped)
     case = CASES[name].toy
@@ -48,7 +49,8 @@ def test_a_benchmark_runs_and_makes_the_wake_ups_that_the_clocks_ask_for(name, e
         assert [run.messages for run in result.runs] == [expected * case.degree] * 2
     assert all(run.wake_ups > 0 and run.messages > 0 for run in result.runs)
     assert all(math.isfinite(ratio) and ratio > 0 for ratio in result.ratios)
-    assert len(result.recording) == (2 if case.recorded and engine != "naive" else 0)
+    assert len(result.recording_shares) == (2 if case.recorded and engine != "naive" else 0)
+    assert ("% at 8 (" in cells(result)[-1]) == bool(result.recording)
     assert result.peak > 0
     assert len(cells(result)) == len(HEADER)
     assert CASES[name].title in table([result])
@@ -112,6 +114,18 @@ def test_step_constants_are_the_protocols_own():
     assert protocol_of("broadcast")[1].mu == MU
     assert np.array_equal(world.state.agent["alpha"].values, alpha)
     assert np.array_equal(world.state.agent["pull"].values, pull)
+
+
+def test_the_compiled_exchange_of_gossip_is_the_protocols_own():
+    setting = make_setting(CASES["gossip-1k"].toy, 12.0)
+    models = []
+    for compiled in (True, False):
+        world = fast_world(setting, *protocol_of("gossip"), compiled=compiled)
+        world.run()
+        assert world.activations > 100
+        models.append(world.protocol.models(world.state))
+    assert np.abs(models[0]).max() > 0.01
+    np.testing.assert_allclose(*models, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("agents", "degree"), [(12, 11), (16, 5), (300, 11)])

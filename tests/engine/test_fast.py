@@ -17,6 +17,7 @@ from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
+from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.clocks import Poisson, Recorded
@@ -349,6 +350,23 @@ def test_coordinate_descent_follows_the_golden_trace_on_both_engines(engine, mu)
     models = Models()
     engine(setting, CoordinateDescent, parameters, recorder=models, activations=1).run()
     np.testing.assert_allclose(models.rows[:201], GOLDEN[f"cd_mu{mu}"], atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+def test_data_in_single_precision_give_the_same_models_on_both_engines(loss):
+    fields = {"kind": "linear_classification", "agents": 8, "dimension": 7, "samples": [0, 9], "points": "ball"}
+    task = LinearClassification(**fields, loss=loss, precision="float32").build(
+        rng=np.random.default_rng(4), data_dir=None
+    )
+    assert task.train.features.dtype == np.float32
+    setting = dataclasses.replace(plain_setting(task), graph=random_graph(8, 0.5, np.random.default_rng(2)))
+    models = []
+    for engine in (World, fast_world):
+        world = engine(setting, CoordinateDescent, descent(mu=0.5))
+        world.run()
+        models.append(world.protocol.models(world.state))
+    assert np.abs(models[0]).max() > 0.01
+    np.testing.assert_allclose(models[1], models[0], rtol=1e-12, atol=1e-13)
 
 
 def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():

@@ -10,13 +10,15 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.contract import small_task
-from hushnet.simulator.topology import TOPOLOGIES, TopologyParameters, components, describe
+from hushnet.simulator.graphs import components, describe
+from hushnet.simulator.topology import TOPOLOGIES, TopologyParameters
 from pydantic import TypeAdapter, ValidationError
 from scipy import sparse, stats
 
 PROFILES = np.random.default_rng(51).normal(size=(24, 3))
 KINDS = [
     {"kind": "angular_similarity", "gamma": 0.3},
+    {"kind": "gaussian_kernel", "sigma": 1.0},
     {"kind": "knn", "k": 5},
     {"kind": "complete"},
     {"kind": "ring", "reach": 2},
@@ -25,6 +27,7 @@ KINDS = [
     {"kind": "watts_strogatz", "neighbours": 6, "rewire": 0.2},
     {"kind": "barabasi_albert", "links": 2},
     {"kind": "random_regular", "degree": 3},
+    {"kind": "star"},
 ]
 
 

@@ -203,3 +203,15 @@ def test_what_a_protocol_conserves_is_recorded_by_name():
     assert set(trace.statistic) == {"sum of models"}
     assert trace.value.iloc[0] == 0.0
     assert trace.value.iloc[-1] == np.abs(world.state.agent["model"].rows.sum(axis=0)).max() > 0
+
+
+def test_training_loss_is_the_mean_over_agents_of_the_mean_loss_of_their_own_rows():
+    trace, world, _ = trace_of(["training_loss"], every=4.0)
+    task, models = world.setting.task, world.state.agent["model"].rows
+    means = []
+    for agent in range(1, task.agents):  # the first has no rows
+        shard = task.train.shard(agent)
+        means.append(np.logaddexp(0.0, -shard.labels * (shard.features @ models[agent])).mean())
+    assert trace["statistic"].unique().tolist() == ["mean"]
+    assert trace["value"].iloc[-1] == pytest.approx(np.mean(means), rel=1e-13)
+    assert trace["value"].iloc[0] == pytest.approx(np.log(2), rel=1e-13)

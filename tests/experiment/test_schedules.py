@@ -40,7 +40,7 @@ def scenario(tmp_path):
 
 
 def worlds(scenario, *overrides):
-    experiment = Experiment(load(scenario, overrides=overrides))
+    experiment = Experiment(load(scenario, overrides=("engine=reference", *overrides)))
     return {each.protocol: experiment.world(each) for each in experiment.runs()}
 
 

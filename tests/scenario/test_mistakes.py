@@ -180,7 +180,7 @@ OUT_OF_RANGE = [
     (CLASSIFICATION, "figures[0].interval", "90%"),
     (CLASSIFICATION, "figures[0].protocols", "[]"),
     (REGULAR, "task.points", "cubes"),
-    (REGULAR, "task.loss", "hinge"),
+    (REGULAR, "task.loss", "perceptron"),
     (REGULAR, "topology.degree", "0"),
     (REGULAR, "clock.period", "0"),
     (REGULAR, "clock.jitter", "1"),
@@ -288,7 +288,7 @@ def values_of_another_type():
     for source in (CLASSIFICATION, REGULAR):
         for line in lines_of(source):
             if line.value:
-                wrong = "{wrong: type}"
+                wrong = "[wrong, type]" if line.path == "protocols.cd.start" else "{wrong: type}"
                 text = replaced(source, line.number, line.text.replace(f": {line.value}", f": {wrong}", 1))
                 yield Case(f"mapping as {line.path}", text, line.number, [line.path])
             else:

@@ -1,0 +1,276 @@
+"""The fast engine for pairwise exchange: compiled windows of arrivals, timers and wake-ups.
+
+The rules of sessions are those of `hushnet.simulator.sessions`; the run is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.agent import WAKE
+from ..agents.compiled import announce
+from ..protocols.kernel import ACCEPT, NO_LAW, OFFER, PairKernel
+from ..protocols.schedule import ExchangeSchedule
+from . import desk, exchange_windows, lazy, windows
+from .desk import Desk
+from .halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
+from .lazy_post import extended
+from .presence import AHEAD
+from .randomness import check_leg
+from .windowed import Pause, Windowed
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+@final
+class Exchanges(Windowed):
+    """Every agent calls a neighbour when its own clock wakes it.
+
+    Parameters
+    ----------
+    world : World
+    parameters : ExchangeSchedule
+    compiled : bool
+        Whether to use the protocol's compiled exchange, if it has one.
+
+    Attributes
+    ----------
+    kernel : PairKernel or None
+        The protocol's compiled exchange, if it is used.
+    repeats, patience
+        As of `hushnet.simulator.sessions.Sessions`.
+    desk : Desk
+        Open sessions, copies under way and timers; replaced when there is need for more room.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's traits or message kinds do not fit an exchange.
+    """
+
+    def __init__(self, world: World, parameters: ExchangeSchedule, *, compiled: bool = True) -> None:
+        check_exchange(world)
+        kernel = world.protocol.kernel(world.state) if compiled else None
+        if kernel is not None and not isinstance(kernel, PairKernel):
+            raise ValueError(f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel")
+        self.kernel = kernel
+        super().__init__(world, compiled=kernel is not None)
+        announce(exchange_windows.run_exchanges, "the fast engine")
+        self.post.sessions = True
+        if kernel is not None:
+            self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
+        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
+        self.desk = self._make_desk()
+        self._call = self._arguments()
+
+    def _make_desk(self) -> Desk:
+        world, agents, edges = self.world, len(self.world.agents), len(self.post.mail.heads)
+        kinds = world.layout.messages
+        ranks = {kind: rank for rank, kind in enumerate(kinds)}
+        rules = [self.repeats, world.observer is not None, world.network.size(0)]
+        for kind in (REQUEST, REPLY):
+            rules += [ranks[kind], kinds[kind].vectors]
+        copies, timers = agents + 64, 2 * agents + 64
+        counts = np.zeros(desk.COUNTERS, dtype=np.int64)
+        counts[desk.ENDED], counts[desk.FREE_COPIES] = -1, copies
+        sessions = np.zeros((edges, desk.FIELDS), dtype=np.int32)
+        sessions[:, desk.TICK] = -1
+        return Desk(
+            counts=counts,
+            times=np.array([self.patience, 0.0, -1.0]),
+            rules=np.array(rules, dtype=np.int64),
+            widths=np.array([np.broadcast_to(kinds[kind].width, (agents,)) for kind in (REQUEST, REPLY)], np.int64),
+            sessions=sessions,
+            reply_due=np.zeros(edges),
+            watches=np.zeros(agents, dtype=np.int64),
+            over=np.zeros(agents, dtype=bool),
+            copy_time=np.zeros(copies),
+            copy_order=np.zeros(copies, dtype=np.int64),
+            copy_place=np.zeros(copies, dtype=np.int64),
+            copies=np.zeros((copies, 4), dtype=np.int64),
+            copy_sent_at=np.zeros(copies),
+            free_copies=np.arange(copies),
+            timer_due=np.zeros(timers),
+            timer_edge=np.zeros(timers, dtype=np.int64),
+            timer_tick=np.zeros(timers, dtype=np.int64),
+        )
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What a window is called with besides mail, desk and its limit."""
+        none = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+        kernel = self.kernel or none
+        law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
+        return self.compiled, kernel.step, *kernel.arguments, kernel.model, kernel.charged, law
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no session is open."""
+        return bool(self.desk.counts[desk.OPEN] == 0)
+
+    def busy(self, edge: int) -> bool:
+        """See `hushnet.simulator.sessions.Sessions.busy`."""
+        own, other = self.desk.sessions[edge], self.desk.sessions[self.world.setting.graph.reverse[edge]]
+        return bool(own[desk.TICK] >= 0 or (other[desk.TICK] >= 0 and other[desk.ANSWER] >= 0))
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`."""
+        return windows.wind_up(self.post.mail)
+
+    def next_event(self) -> tuple[float, int] | None:
+        """See `Windowed.next_event`."""
+        time, priority = exchange_windows.upcoming(self.post.mail, self.desk)
+        if np.isinf(time):
+            return None
+        return float(time), int(priority) + (int(self.post.mail.heap_agent[0]) if priority == WAKE else 0)
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`; arrivals are events here."""
+
+    def window(self, limit: float, forced: bool) -> Pause:
+        """See `Windowed.window`; it ends where availability is not known."""
+        assert self.presence is not None
+        finish, mail, now = self.world.finish, self.post.mail, self.now
+        if now > self.presence.drawn - AHEAD / 2:
+            mail = self.presence.draw(now + AHEAD, mail)
+            self.post.mail = mail = self.presence.forget(now, mail)
+        mail.counts[lazy.ACTIVE], mail.counts[lazy.SHORT] = finish.active, finish.short
+        why, index = exchange_windows.run_exchanges(
+            mail, self.desk, min(limit, self.presence.drawn), forced, *self._call
+        )
+        finish.active, finish.short = int(mail.counts[lazy.ACTIVE]), int(mail.counts[lazy.SHORT])
+        self.stopped_at(float(self.desk.times[desk.NOW]))
+        if self.compiled:
+            self.world.activations = int(mail.counts[lazy.ACTIVATIONS])
+        if why != exchange_windows.HALF:
+            self._check()
+        return self._handle(why, int(index))
+
+    def _check(self) -> None:
+        """End the run if the vectors asked for were sent; an event that brings this about is completed first."""
+        counts = self.desk.counts
+        if counts[desk.WORN]:
+            check_leg(2**24)
+        if counts[desk.ENOUGH]:
+            counts[desk.ENOUGH] = 0
+            self.world.traffic.vectors = int(self.post.mail.counts[lazy.VECTORS])
+            self.world.check_vectors()
+
+    def _handle(self, why: int, index: int) -> Pause:
+        """Do what a window stopped for."""
+        world, mail = self.world, self.post.mail
+        if why == exchange_windows.HALF:
+            self._half(index)
+        elif why == windows.FULL:
+            self._make_room()
+        elif why == windows.COUNTED:
+            agent = world.agents[index]
+            agent.updates = int(mail.updates[index])
+            world.traffic.vectors = int(mail.counts[lazy.VECTORS])
+            world.check_limits(agent)
+        elif why == windows.OVER:
+            self.clock_ended(index)
+            return Pause.WAIT
+        elif why == windows.FINISHED:
+            world.finish.check()
+        elif why == windows.DIVERGED:
+            world.agents[index].updates = int(mail.updates[index])
+            world.check_finite(world.agents[index])
+        elif why == windows.IDLE:
+            return Pause.DONE
+        return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
+
+    def _half(self, index: int) -> None:
+        """Make the half of an exchange that a window stopped at; a compiled call is only shown to the observer."""
+        counts = self.desk.counts
+        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        if phase == OFFER and self.compiled:
+            assert self.world.observer is not None
+            self._catch_up(index)
+            self.world.observer.woke(self.world, self.world.agents[index])
+        elif phase == OFFER:
+            self._offer(index)
+        elif phase == ACCEPT:
+            self._accept(edge)
+        else:
+            self._finish(edge)
+
+    def _catch_up(self, index: int) -> None:
+        """Let an agent know of the ticks of its clock."""
+        agent, tick = self.world.agents[index], int(self.post.mail.ticks[index])
+        if agent.tick != tick:
+            agent.tick, agent.reactions = tick, 0
+
+    def _offer(self, index: int) -> None:
+        self._catch_up(index)
+        agent, counts = self.world.agents[index], self.desk.counts
+        made = make_request(self.world, agent, self.busy)
+        self.post.mail.silent[index] = agent.silent
+        if made is None:
+            counts[desk.PHASE] = 0
+        else:
+            counts[desk.EDGE], counts[desk.ROW] = made[0], self.post.keep(made[1])
+
+    def _accept(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        callee, back = int(graph.heads[edge]), int(graph.reverse[edge])
+        self._catch_up(callee)
+        agent = self.world.agents[callee]
+        reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
+        self.post.mail.silent[callee] |= agent.silent
+        self.desk.counts[desk.ROW] = -1 if reply is None else self.post.keep(reply)
+
+    def _finish(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        caller = int(graph.tails[edge])
+        # A step may end the run as well, but its session is closed first.
+        self._check()
+        self._catch_up(caller)
+        agent = self.world.agents[caller]
+        take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
+        self.post.mail.updates[caller] = agent.updates
+
+    def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
+        """A copy of the vector that half of an exchange is made with."""
+        width = self.desk.widths[kind, sender]
+        vector = self.post.mail.pool[self.desk.counts[desk.ROW], :width].copy()
+        vector.flags.writeable = False
+        return vector
+
+    def _make_room(self) -> None:
+        """See to it that the next event's version, copy and timer fit in."""
+        self.post.make_room(1, 0)
+        old, counts = self.desk, self.desk.counts
+        if counts[desk.FREE_COPIES] == 0:
+            size = len(old.copies)
+            names = ("copy_time", "copy_order", "copy_place", "copies", "copy_sent_at", "free_copies")
+            self.desk = self.desk._replace(**{name: extended(getattr(old, name), size) for name in names})
+            self.desk.free_copies[:size] = np.arange(size, 2 * size)
+            counts[desk.FREE_COPIES] = size
+        if counts[desk.TIMERS] == len(old.timer_due):
+            self._sort_out_timers()
+
+    def _sort_out_timers(self) -> None:
+        """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
+        old, counts = self.desk, self.desk.counts
+        size = len(old.timer_due)
+        places = (counts[desk.FIRST_TIMER] + np.arange(size)) % size
+        places = places[old.sessions[old.timer_edge[places], desk.TICK] == old.timer_tick[places]]
+        room = max(size, 2 * len(places))
+        fresh = {}
+        for name in ("timer_due", "timer_edge", "timer_tick"):
+            queue = getattr(old, name)
+            fresh[name] = np.zeros(room, dtype=queue.dtype)
+            fresh[name][: len(places)] = queue[places]
+        self.desk = old._replace(**fresh)
+        counts[desk.FIRST_TIMER], counts[desk.TIMERS] = 0, len(places)
+
+    @property
+    def reason(self) -> str:
+        """See `Windowed.reason`."""
+        assert self.kernel is not None
+        return self.kernel.reason

@@ -1,0 +1,484 @@
+"""Pairwise exchange on the fast engine gives the run of the reference engine: steps, models, tallies and records."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Literal
+
+import numba
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.errors import Divergence
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.kernel import ACCEPT, EXCHANGE, OFFER, Kernel, PairKernel, rank_of
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract import small_graph, small_task
+from hushnet.simulator.engine import build_world, fast_world
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .exchange import Forgetful, Gossip, Scripted, called
+from .helpers import random_graph
+from .test_fast import RECORDS, settings_of_runs
+from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice
+
+
+class Log:
+    """Observer and recorder: who called, what it had heard then, and everything that a recorder may look at."""
+
+    def __init__(self):
+        self.events = []
+
+    def woke(self, world, agent):
+        slots = world.setting.graph.edges_of(agent.index)
+        heard = tuple(tuple(ticks[slots].tolist()) for ticks in world.inbox.tick.values())
+        self.events.append(("woke", world.now, agent.index, agent.tick, agent.reactions, heard))
+
+    def sent(self, world, message, delay, lost):
+        return
+
+    def arrived(self, world, message, up, newest):
+        return
+
+    def sample(self, world, *, final):
+        traffic = copy.deepcopy(world.traffic)
+        assert traffic.conserved
+        inbox = [
+            (world.inbox.sent_at[kind].tolist(), world.inbox.order[kind].tolist(), world.inbox.tick[kind].tolist())
+            for kind in world.layout.messages
+        ]
+        values = [block.values.tolist() for block in world.inbox.values.values()]
+        people = [(agent.updates, agent.started) for agent in world.agents]
+        blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
+        name = "final" if final else "record"
+        quiet = world.schedule.quiet
+        self.events.append((name, world.now, world.activations, quiet, traffic, inbox, people, values, blocks))
+
+
+def outcome(engine, setting, protocol, parameters, *, observed=True, **kwargs):
+    """Everything that a run shows: events and samples, and its end."""
+    log = Log()
+    world = engine(setting, protocol, parameters, observer=log if observed else None, recorder=log, **kwargs)
+    world.run()
+    calls = getattr(world.protocol, "calls", None)
+    return log.events, (world.ended, world.now, calls, world.ledger.to_frame().values.tolist())
+
+
+class MoodyParameters(ProtocolParameters):
+    """Parameters of `Moody`."""
+
+    kind: Literal["moody"] = "moody"
+    privacy: Privacy | None = None
+
+
+class Moody(Protocol):
+    """Uses all there is: streams, the inbox, weights, uneven widths, starts of two kinds, refusals and silence."""
+
+    Parameters = MoodyParameters
+    traits = Traits(exchange="pairwise")
+
+    def layout(self):
+        widths = [1 + agent % 3 for agent in range(self.problem.graph.agents)]
+        messages = {"note": MessageKind(1), "reply": MessageKind(3, vectors=2), "request": MessageKind(widths)}
+        return Layout(agent={"model": 3}, messages=messages)
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+        out.send("request", view.state["model"][: 1 + view.agent % 3], out.plain())
+        out.send("note", [view.agent], out.public("a number"))
+
+    def partner(self, view):
+        return rank_of(view.partner_luck(), len(view.neighbours), view.weights)
+
+    def offer(self, view, partner, out):
+        if self._draw(view) < 0.02:
+            out.fall_silent()
+            return
+        vector = view.state["model"][: 1 + view.agent % 3]
+        out.send("request", vector, out.plain(), to=int(view.neighbours[partner]))
+
+    def accept(self, view, partner, vector, out):
+        if view.stream("mood").random() < 0.1:
+            out.fall_silent()
+            return
+        heard = sum(float(np.sum(values)) for values in view.received("request"))
+        self._draw(view)
+        view.state["model"][0] += np.tanh(heard + vector.sum())
+        out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+
+    def finish(self, view, partner, vector):
+        self._draw(view)
+        view.state["model"][1] += np.tanh(vector.sum() + view.now)
+
+    def _draw(self, view):
+        view.state["model"] += view.stream("noise").normal(size=3)
+        return view.stream("noise").random()
+
+
+class Dogged(Moody):
+    """The same, but it repeats its requests."""
+
+    traits = Traits(exchange="pairwise", unanswered="repeat")
+
+
+class Frugal(Moody):
+    """Every message has noise, and an agent has a budget for so many."""
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+
+    def offer(self, view, partner, out):
+        self._say("request", view, partner, out, 1 + view.agent % 3)
+
+    def accept(self, view, partner, vector, out):
+        self._say("reply", view, partner, out, 3)
+
+    def _say(self, kind, view, partner, out, width):
+        release = Release(view.agent, view.now, "laplace", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
+        if not out.reserve(release):
+            out.fall_silent()
+            return
+        self._draw(view)
+        out.send(kind, view.state["model"][:width], release, to=int(view.neighbours[partner]))
+
+
+BUDGET = {
+    "mechanism": "laplace",
+    "budget": {"epsilon": 0.55, "delta": 0.0, "by": "basic"},
+    "updates": 9,
+    "clip": 1.0,
+}
+PROTOCOLS = st.sampled_from([(Gossip, {}), (Forgetful, {}), (Moody, {}), (Dogged, {}), (Frugal, {"privacy": BUDGET})])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("traces")
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    protocol, fields = data.draw(PROTOCOLS)
+    parameters = protocol.Parameters.model_validate({"schedule": data.draw(SCHEDULES), **fields})
+    record = data.draw(RECORDS)
+    (events, end), (fast, fast_end) = (
+        outcome(engine, setting, protocol, parameters, **record) for engine in (World, fast_world)
+    )
+    for one, other in zip(events, fast, strict=False):
+        assert other == one
+    assert len(fast) == len(events)
+    assert fast_end == end
+
+
+@numba.cfunc(EXCHANGE)
+def gossip(phase, agent, edge, updates, heard, message, reals, wholes, singles):
+    """The exchange of `Gossip`, in its very arithmetic."""
+    models, got = reals[0], reals[1]
+    for k in range(2):
+        if phase == OFFER:
+            message[k] = models[2 * agent + k]
+            continue
+        share = -heard[k]
+        if phase == ACCEPT:
+            share = (heard[k] - models[2 * agent + k]) / 2
+            message[k] = share
+        models[2 * agent + k] += share
+        if len(got) > 0:
+            got[2 * edge + k] += share
+
+
+def gossip_kernel(state, law=()):
+    blocks = state.agent["model"], state.edge.get("got")
+    reals = tuple(np.empty(0) if block is None else block.values for block in blocks)
+    charged = np.ones(len(blocks[0]), dtype=bool)
+    return PairKernel(gossip, reals, (), blocks[0].rows, charged, "", law=np.array(law, dtype=float))
+
+
+class Quick(Gossip):
+    """`Gossip` with a compiled exchange."""
+
+    def kernel(self, state):
+        return gossip_kernel(state)
+
+
+class QuickForgetful(Forgetful):
+    """`Forgetful` with a compiled exchange."""
+
+    def kernel(self, state):
+        return gossip_kernel(state)
+
+
+class QuickChoosy(Gossip):
+    """`Gossip` with a law of its own, and a start message."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        out.send("reply", view.state["model"], out.plain())
+        out.send("request", view.state["model"], out.plain())
+
+    def partner(self, view):
+        return rank_of(view.partner_luck(), len(view.neighbours), view.weights)
+
+    def kernel(self, state):
+        return gossip_kernel(state, self.problem.graph.weights)
+
+
+COMPILED = st.sampled_from([Quick, QuickForgetful, QuickChoosy])
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_compiled_windows_give_the_same_run_bit_for_bit(data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    protocol = data.draw(COMPILED)
+    parameters = protocol.Parameters(schedule=data.draw(SCHEDULES))
+    record, observed = data.draw(RECORDS), data.draw(st.booleans())
+    (events, end), (fast, fast_end) = (
+        outcome(engine, setting, protocol, parameters, observed=observed, **record) for engine in (World, fast_world)
+    )
+    # A compiled exchange keeps no streams, so nobody counts an agent's reactions.
+    cut = [(*event[:4], *event[5:]) if event[0] == "woke" else event for event in events]
+    fast = [(*event[:4], *event[5:]) if event[0] == "woke" else event for event in fast]
+    for one, other in zip(cut, fast, strict=False):
+        assert other == one
+    assert len(fast) == len(cut)
+    assert (fast_end[:2], fast_end[3]) == (end[:2], end[3])
+
+
+def plain_setting(agents=6, **fields):
+    setting = Setting(
+        task=small_task(agents),
+        graph=small_graph(agents),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 1.0}, "loss": 0.3}),
+        availability=OnOff(kind="on_off", online=0.8, mean_down=1.0),
+        stop=Stop(time=40.0),
+        draws=Draws(5),
+    )
+    return dataclasses.replace(setting, **fields)
+
+
+@pytest.mark.parametrize("protocol", [Quick, QuickForgetful, QuickChoosy])
+def test_longer_windows_change_nothing(protocol):
+    parameters = protocol.Parameters(schedule="exchange")
+    setting = plain_setting(stop=Stop(time=200.0))
+    watched = fast_world(setting, protocol, parameters, observer=Log(), recorder=Log(), every=0.5)
+    alone = fast_world(setting, protocol, parameters)
+    for world in (watched, alone):
+        world.run()
+    assert watched.activations > 30
+    assert watched.activations == alone.activations
+    assert watched.traffic == alone.traffic
+    for name in alone.state.agent:
+        assert np.array_equal(watched.state.agent[name].values, alone.state.agent[name].values)
+
+
+class Mean:
+    """A recorder that looks at the mean of all models whenever no session is open."""
+
+    def __init__(self):
+        self.sums = []
+
+    def sample(self, world, *, final):
+        if world.schedule.quiet:
+            self.sums.append(world.state.agent["model"].rows.sum(axis=0))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(compiled):
+    recorder = Mean()
+    parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 0.3})
+    network = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.1}, "loss": 0.3})
+    setting = plain_setting(network=network, availability=Always(kind="always"), stop=Stop(time=100.0))
+    fast_world(setting, Quick, parameters, compiled=compiled, recorder=recorder, every=0.25).run()
+    assert len(recorder.sums) > 10
+    start = np.array([(i, (1 + i) ** 2) for i in range(6)], dtype=float).sum(axis=0)
+    np.testing.assert_allclose(recorder.sums, np.tile(start, (len(recorder.sums), 1)), rtol=1e-12)
+
+
+def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing():
+    rng = np.random.default_rng(3)
+    setting = plain_setting(
+        40,
+        graph=random_graph(40, 0.3, rng),
+        clock=Poisson(kind="poisson", rate=rng.uniform(0.5, 4.0, 40).tolist()),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 30}, "loss": 0.05}),
+        availability=OnOff(
+            kind="on_off",
+            online=0.8,
+            mean_down=1.0,
+            joins=Window(share=0.3, between=[0, 20]),
+            leaves=Window(share=0.2, between=[10, 40]),
+        ),
+        stop=Stop(time=50.0),
+    )
+    parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
+    worlds = [
+        World(setting, Quick, parameters),
+        fast_world(setting, Quick, parameters),
+        fast_world(setting, Quick, parameters, compiled=False),
+    ]
+    for world in worlds:
+        world.run()
+    for fast in worlds[1:]:
+        assert len(fast.schedule.desk.copies) > 104
+        assert len(fast.schedule.desk.timer_due) > 144
+        assert fast.traffic == worlds[0].traffic
+        assert np.array_equal(fast.state.agent["model"].values, worlds[0].state.agent["model"].values)
+
+
+def test_timers_of_closed_sessions_take_no_room_for_ever():
+    parameters = QuickForgetful.Parameters(schedule={"kind": "exchange", "timeout": 1e5})
+    setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=Stop(time=300.0))
+    worlds = [engine(setting, QuickForgetful, parameters) for engine in (World, fast_world)]
+    for world in worlds:
+        world.run()
+    assert worlds[1].activations == worlds[0].activations > 1000
+    assert len(worlds[1].schedule.desk.timer_due) == 2 * 6 + 64
+
+
+@pytest.mark.parametrize(
+    ("stop", "reached"),
+    [
+        (Stop(updates=3), lambda world: min(agent.updates for agent in world.agents) == 3),
+        (Stop(activations=11), lambda world: world.activations == 11),
+        (Stop(vectors=41), lambda world: world.traffic.vectors == 44),
+    ],
+)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached, compiled):
+    setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=stop)
+    world = fast_world(setting, Quick, Quick.Parameters(), compiled=compiled)
+    world.run()
+    assert reached(world)
+    assert world.schedule.quiet
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_event_that_ends_a_run_is_completed(compiled):
+    """Agent 1 calls at 0.25, agent 0 at 0.5; the second request makes the first void at 1, and is answered then."""
+    network = NetworkParameters.model_validate({"latency": {"kind": "constant", "value": 0.5}})
+    clock = called(1, 0, spacing=0.25)
+    setting = plain_setting(
+        2, clock=clock, network=network, availability=Always(kind="always"), stop=Stop(time=9.0, vectors=2)
+    )
+    worlds = [
+        World(setting, Quick, Quick.Parameters()),
+        fast_world(setting, Quick, Quick.Parameters(), compiled=compiled),
+    ]
+    for world in worlds:
+        world.run()
+        assert (world.ended, world.now, world.traffic.vectors) == ("the vectors were sent", 1.0, 2 + 3)
+    assert worlds[0].traffic == worlds[1].traffic
+
+
+def test_silent_callees_refuse_once_their_budget_is_spent():
+    parameters = Frugal.Parameters.model_validate({"privacy": BUDGET})
+    setting = plain_setting(stop=Stop(time=60.0))
+    reference, fast = (outcome(engine, setting, Frugal, parameters, every=5.0) for engine in (World, fast_world))
+    assert fast == reference
+    assert {row[7] for row in fast[1][3]} == {5}, "everybody has released what it could"
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_engines(compiled):
+    network = NetworkParameters.model_validate({"loss": 0.999999})
+    setting = plain_setting(
+        2, clock=called(0), network=network, availability=Always(kind="always"), stop=Stop(time=70_000.0)
+    )
+    parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
+    with pytest.raises(ValueError, match="too often within one tick"):
+        fast_world(setting, Quick, parameters, compiled=compiled).run()
+
+
+class Exploding(Quick):
+    """Models grow until they overflow."""
+
+    def start(self, view, out):
+        view.state["model"][:] = 1e308
+
+    def accept(self, view, partner, vector, out):
+        super().accept(view, partner, vector, out)
+        view.state["model"] *= 3.0
+
+    def kernel(self, state):
+        return dataclasses.replace(gossip_kernel(state), step=exploding)
+
+
+@numba.cfunc(EXCHANGE)
+def exploding(phase, agent, edge, updates, heard, message, reals, wholes, singles):
+    """The exchange of `Exploding`: equal models share nothing."""
+    models = reals[0]
+    for k in range(2):
+        if phase == OFFER:
+            message[k] = models[2 * agent + k]
+        elif phase == ACCEPT:
+            message[k] = (heard[k] - models[2 * agent + k]) / 2
+            models[2 * agent + k] += message[k]
+            models[2 * agent + k] *= 3.0
+
+
+def test_a_run_that_diverges_says_the_same_on_both_engines():
+    said = []
+    for engine, options in ((World, {}), (fast_world, {}), (fast_world, {"compiled": False})):
+        world = engine(plain_setting(), Exploding, Exploding.Parameters(), **options)
+        with pytest.raises(Divergence) as error:
+            world.run()
+        said.append((str(error.value), world.activations, world.traffic))
+    assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "complaint"),
+    [
+        (Twice, "agent 0 must send exactly one 'request' to its partner, agent 1"),
+        (Everybody, "exactly one 'request' to its partner, agent 1, not 'request' to everybody"),
+        (Mute, "agent 1 must send exactly one 'reply' to its partner, agent 0, not none"),
+        (Astray, "partner of agent 0 must be the rank of one of its 1 neighbours, got 1"),
+    ],
+)
+def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        fast_world(
+            plain_setting(2, clock=called(0), network=NetworkParameters()), protocol, protocol.Parameters()
+        ).run()
+
+
+@pytest.mark.parametrize("protocol", [Poor, Bankrupt])
+def test_who_cannot_afford_a_message_falls_silent_on_both_engines(protocol):
+    network = NetworkParameters.model_validate({"latency": SLOWLY})
+    setting = plain_setting(2, clock=called(0, 0, 1), network=network, availability=Always(kind="always"), stop=Stop())
+    reference, fast = (
+        outcome(engine, setting, protocol, protocol.Parameters(), every=1.0) for engine in (World, fast_world)
+    )
+    assert fast == reference
+
+
+class Misfit(Scripted):
+    """Its compiled form is one of a broadcast."""
+
+    def kernel(self, state):
+        return Kernel(gossip, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+
+
+def test_the_compiled_form_of_an_exchange_must_be_one():
+    with pytest.raises(ValueError, match="Misfit exchanges pairwise, so its kernel must be a PairKernel"):
+        fast_world(plain_setting(), Misfit, Misfit.Parameters())
+
+
+def test_the_engine_can_be_chosen():
+    parameters = Quick.Parameters()
+    assert build_world("auto", plain_setting(), Quick, parameters).engine == "fast (compiled step)"
+    assert build_world("fast", plain_setting(), Gossip, parameters).engine == "fast (Python step)"
+    assert build_world("reference", plain_setting(), Quick, parameters).engine == "reference, as asked"
+    assert fast_world(plain_setting(), Quick, parameters, compiled=False).engine == "fast (Python step)"

@@ -1,0 +1,343 @@
+"""Lossless rounds on the fast engine: the events, models, tallies and records of the reference engine."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.protocols.base import Layout, MessageKind, Traits
+from hushnet.protocols.baselines import Local
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.kernel import PairKernel
+from hushnet.simulator.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.contract import small_graph, small_task
+from hushnet.simulator.engine import build_world, declined, fast_world
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .helpers import Chatter, Collect, EventLog, Stamp, random_graph
+from .test_fast import LATENCIES, PRIVATE, RECORDS, STOPS, Mix, MixParameters, outcome, same_models
+from .test_rounds import Averaging, Choosy, Limited, Models, Quiet, Speechless, averaging, in_rounds
+from .test_world_properties import clocks
+
+
+class Diary(Stamp):
+    """Two kinds, in changing order, to everybody or one neighbour or nobody; some agents end without a word.
+
+    The model sums up everything that a message in the inbox says about itself.
+    """
+
+    traits = Traits(trigger="round", inbox="every")
+
+    def layout(self):
+        kinds = {"model": MessageKind(2, mirrors="model"), "note": MessageKind([1 + i % 3 for i in range(self.agents)])}
+        return Layout(agent={"model": 2}, messages=kinds)
+
+    @property
+    def agents(self):
+        return self.problem.graph.agents
+
+    def wake(self, view, out):
+        model = view.state["model"]
+        for rank, message in enumerate(view.messages):
+            told = (message.sender, message.tick, message.sent_at, message.order, message.edge, message.size)
+            model[0] += np.dot(told, 1.0 + np.arange(6) / 7) * (1 + rank)
+            model[1] += message.vector.sum() + len(message.kind)
+        luck = view.stream("noise").random(4)
+        if view.agent == 1 and view.round > 4:
+            out.fall_silent()
+            return
+        free, around = out.public("no data in it"), view.neighbours
+        note = np.full(1 + view.agent % 3, luck[0])
+        for kind, vector in [("note", note), ("model", model)][:: 1 if luck[1] < 0.5 else -1]:
+            if luck[2] < 0.5:
+                out.send(kind, vector, free)
+            elif len(around) and luck[2] < 0.8:
+                out.send(kind, vector, free, to=int(around[int(luck[3] * len(around))]))
+        if view.agent == 2 and view.round == 3:
+            out.fall_silent()
+
+
+@st.composite
+def settings_of_rounds(draw):
+    agents = draw(st.integers(1, 6))
+    return Setting(
+        task=small_task(agents, empty=False),
+        graph=random_graph(agents, draw(st.floats(0.2, 1)), np.random.default_rng(draw(st.integers(0, 99)))),
+        clock=draw(clocks(agents).filter(lambda clock: clock.kind != "recorded")),
+        network=NetworkParameters.model_validate(
+            {
+                "latency": draw(LATENCIES),
+                "bandwidth": draw(st.sampled_from([None, 16.0, 100.0])),
+                "header_bytes": draw(st.sampled_from([0, 16])),
+                "start": draw(st.sampled_from(["known", "own", "zero"])),
+            }
+        ),
+        availability=Always(kind="always"),
+        stop=draw(STOPS),
+        draws=Draws(draw(st.integers(0, 2**64 - 1))),
+    )
+
+
+PROTOCOLS = st.one_of(
+    st.sampled_from([Stamp, Averaging, Collect, Diary, Limited, Quiet, Speechless]).map(lambda p: (p, in_rounds(p))),
+    st.integers(1, 6).map(lambda updates: (Mix, MixParameters(updates=updates, schedule="rounds"))),
+)
+
+
+@given(data=st.data())
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_both_engines_give_the_same_rounds_of_a_protocol_in_plain_numpy(data):
+    setting, record = data.draw(settings_of_rounds()), data.draw(RECORDS)
+    protocol, parameters = data.draw(PROTOCOLS)
+    reference = outcome(World, setting, protocol, parameters, **record)
+    assert outcome(fast_world, setting, protocol, parameters, **record) == reference
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_windows_of_compiled_rounds_give_the_same_run_up_to_rounding(data):
+    setting, record = data.draw(settings_of_rounds()), data.draw(RECORDS)
+    parameters = descent(updates=data.draw(st.sampled_from([None, 1, 4])))
+    (events, end), (fast, fast_end) = (
+        outcome(engine, setting, CoordinateDescent, parameters, **record) for engine in (World, fast_world)
+    )
+    assert len(events) == len(fast)
+    for one, other in zip(events, fast, strict=True):
+        if one[0] == "woke":
+            assert one[:5] == other[:5]
+        elif one[0] == "record" and len(one) > 3:
+            assert one[:4] == other[:4]
+            assert one[5] == other[5]
+            same_models(one[4], other[4])
+        else:
+            assert one == other
+    assert end[:3] == fast_end[:3]
+    same_models(end[3], fast_end[3])
+    # A model that has converged repeats its bytes, which are free, or changes by rounding, which is charged.
+    assert [row[:-2] for row in end[4]] == [row[:-2] for row in fast_end[4]]
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_longer_windows_of_rounds_change_nothing(data):
+    setting = data.draw(settings_of_rounds())
+    watched = fast_world(setting, CoordinateDescent, descent(), observer=EventLog())
+    alone = fast_world(setting, CoordinateDescent, descent())
+    for world in (watched, alone):
+        world.run()
+    assert np.array_equal(watched.state.agent["model"].values, alone.state.agent["model"].values)
+    assert watched.traffic == alone.traffic
+    assert watched.ended == alone.ended
+
+
+def descent(**fields):
+    return in_rounds(CoordinateDescent, mu=0.1, **fields)
+
+
+def plain_setting(task=None, **fields):
+    setting = Setting(
+        task=task or small_task(6, empty=False),
+        graph=small_graph(6),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.5}}),
+        availability=Always(kind="always"),
+        stop=Stop(time=20.0),
+        draws=Draws(5),
+    )
+    return dataclasses.replace(setting, **fields)
+
+
+@pytest.mark.parametrize("latency", [0.0, 2.5, {"kind": "lognormal", "mean": 1.0, "sigma": 1.5}])
+def test_rounds_without_events_are_bitwise_the_synchronous_loop(latency):
+    setting = plain_setting(network=NetworkParameters.model_validate({"latency": latency}), stop=Stop(updates=10))
+    log = Models()
+    fast_world(setting, Averaging, in_rounds(Averaging), observer=log).run()
+    assert log.after(10).tobytes() == averaging(setting.task, setting.graph, 10).tobytes()
+    assert log.ahead <= 1
+
+
+@pytest.mark.parametrize("protocol", [Choosy, Diary, Limited])
+def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing(protocol):
+    rng = np.random.default_rng(3)
+    setting = plain_setting(
+        small_task(40, empty=False),
+        graph=random_graph(40, 0.3, rng),
+        clock=Poisson(kind="poisson", rate=rng.uniform(0.2, 2.0, 40).tolist()),
+        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 10}}),
+        stop=Stop(time=150.0),
+    )
+    reference = outcome(World, setting, protocol, in_rounds(protocol), every=25.0)
+    assert outcome(fast_world, setting, protocol, in_rounds(protocol), every=25.0) == reference
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.5, 3.0])
+def test_an_agent_falls_silent_while_its_neighbour_waits_for_two_others(latency):
+    """Agent 0 ends its last round 2 while the centre of the star still waits for round 1 of two slow agents."""
+    matrix = np.zeros((4, 4))
+    matrix[1, [0, 2, 3]] = matrix[[0, 2, 3], 1] = 1.0
+    setting = plain_setting(
+        small_task(4, empty=False),
+        graph=Graph.from_matrix(matrix),
+        clock=Periodic(kind="periodic", period=[0.25, 0.25, 7.0, 11.0], phase="common"),
+        network=NetworkParameters.model_validate({"latency": latency}),
+        stop=Stop(time=80.0),
+    )
+    (events, end), fast = (
+        outcome(engine, setting, Limited, in_rounds(Limited), every=1.0) for engine in (World, fast_world)
+    )
+    assert fast == (events, end)
+    ended = {event[2:4]: event[1] for event in events if event[0] == "woke"}
+    assert ended[0, 1] < 7.0 < 11.0 < ended[1, 1]
+
+
+def test_agents_without_neighbours_go_through_their_rounds_alone():
+    setting = plain_setting(small_task(1, empty=False), graph=small_graph(1))
+    for protocol, parameters in ((Mix, MixParameters(schedule="rounds")), (CoordinateDescent, descent())):
+        (events, end), (fast, fast_end) = (
+            outcome(engine, setting, protocol, parameters, every=5.0) for engine in (World, fast_world)
+        )
+        assert [event[:5] for event in fast if event[0] == "woke"] == [e[:5] for e in events if e[0] == "woke"]
+        assert end[1] == fast_end[1] > 10
+        same_models(end[3], fast_end[3])
+
+
+def test_agents_that_are_all_silent_from_the_start_end_the_run_at_once():
+    setting = plain_setting(stop=Stop(activations=10))
+    ends = [outcome(engine, setting, Local, in_rounds(Local), every=1.0) for engine in (World, fast_world)]
+    assert ends[0] == ends[1]
+    assert ends[1][1][:3] == ("every agent has finished", 0, 0.0)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
+    """Agent 0 takes one step or none; its neighbours write to it for 2,000 rounds, of which a few are under way."""
+    setting = plain_setting(stop=Stop(time=2500.0))
+    protocol, parameters = (CoordinateDescent, descent()) if compiled else (Quiet, in_rounds(Quiet))
+    world = fast_world(setting, protocol, parameters, compiled=compiled)
+    if compiled:
+        world.agents[0].silent = True
+    nodes, rows = len(world.post.mail.arrival), len(world.post.mail.pool)
+    world.run()
+    assert world.agents[0].updates == 0
+    assert min(agent.updates for agent in world.agents[1:]) > 500
+    assert (len(world.post.mail.arrival), len(world.post.mail.pool)) == (nodes, rows)
+    assert world.traffic.conserved
+    assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
+
+
+def test_private_rounds_are_the_same_bit_for_bit_on_both_engines():
+    parameters = descent(privacy={**PRIVATE, "clip": 1.0})
+    reference, fast = (
+        outcome(engine, plain_setting(), CoordinateDescent, parameters, every=1.0) for engine in (World, fast_world)
+    )
+    assert fast == reference
+    assert any(row[1] == "laplace" for row in fast[1][4])
+
+
+@pytest.mark.parametrize("when", [{"every": 0.7}, {"activations": 5}])
+def test_recorders_see_the_same_rounds(when):
+    traces = []
+    for engine in (World, fast_world):
+        recorder = Recorder(["objective", "accuracy", "epsilon", "traffic", "age", "updates"])
+        world = engine(plain_setting(), CoordinateDescent, descent(), recorder=recorder, **when)
+        world.run()
+        traces.append((recorder.trace(), recorder.agents(world)))
+    for one, other in zip(*traces, strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rounds_that_diverge_say_the_same_on_both_engines(compiled):
+    task = small_task(6, empty=False)
+    task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
+    parameters = descent(radius=1e-300, smoothness="public", start="constant", start_value=1e308)
+    parameters = parameters.model_copy(update={"mu": 1e9})
+    said = []
+    for engine, options in ((World, {}), (fast_world, {"compiled": compiled})):
+        world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
+        world.protocol._smoothness = lambda *_: 0.0
+        with pytest.raises(Divergence) as error:
+            world.run()
+        # What overflows first, a sum or a difference, is up to the order of summation.
+        text = str(error.value).replace("infinite", "not a number")
+        said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
+    assert said[0] == said[1]
+
+
+def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
+    world = fast_world(plain_setting(), Chatter, in_rounds(Chatter))
+    with pytest.raises(ValueError, match=r"agent \d sent agent \d two messages of one kind in a round"):
+        world.run()
+
+
+@pytest.mark.parametrize(
+    ("fields", "schedule", "why"),
+    [
+        ({"network": NetworkParameters.model_validate({"loss": 0.1})}, "rounds", "may be lost, or agents absent"),
+        ({"availability": OnOff(kind="on_off", online=0.7, mean_down=1)}, "rounds", "may be lost, or agents absent"),
+        ({}, {"kind": "rounds", "patience": 2.0}, "agents in rounds may lose patience"),
+        ({}, {"kind": "rounds", "resend_after": 2.0}, "acknowledged and repeated"),
+        ({"network": NetworkParameters.model_validate({"latency": {"kind": "gamma", "mean": 1}})}, "rounds", "gamma"),
+    ],
+)
+def test_rounds_that_need_events_stay_on_the_reference_engine_and_say_why(fields, schedule, why):
+    parameters = in_rounds(Stamp, schedule=schedule)
+    assert why in str(declined(plain_setting(**fields), Stamp, parameters))
+    world = build_world("auto", plain_setting(**fields), Stamp, parameters)
+    assert world.engine.startswith("reference, because ")
+    assert why in world.engine
+
+
+def test_a_compiled_form_of_an_exchange_is_refused_in_rounds(monkeypatch):
+    exchange = PairKernel(None, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+    monkeypatch.setattr(Averaging, "kernel", lambda *_: exchange)
+    with pytest.raises(ValueError, match="Averaging runs in rounds, so its kernel must be a Kernel"):
+        fast_world(plain_setting(), Averaging, in_rounds(Averaging))
+
+
+@pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "resend_after": "never"}])
+def test_lossless_rounds_run_on_the_fast_engine(schedule):
+    world = build_world("auto", plain_setting(), Averaging, in_rounds(Averaging, schedule=schedule))
+    assert world.engine == "fast (Python step)"
+    assert build_world("fast", plain_setting(), CoordinateDescent, descent()).engine == "fast (compiled step)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"clock": Recorded(kind="recorded", order=[0, 1])}, ("clock", "kind")),
+        ({"availability": Always(kind="always", joins=Window(share=0.5, between=[1, 2]))}, ("availability", "joins")),
+        ({"availability": Always(kind="always", leaves=Window(share=0.5, between=[1, 2]))}, ("availability", "leaves")),
+    ],
+)
+def test_what_rounds_cannot_do_is_refused_alike_on_both_engines(fields, field):
+    said = []
+    for engine in ("reference", "fast"):
+        with pytest.raises(InputError) as error:
+            build_world(engine, plain_setting(**fields), Stamp, in_rounds(Stamp))
+        assert error.value.field == field
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_equal_times_are_ordered_by_agent_and_arrivals_come_first():
+    """Intervals of 1 and delays of 0 or 1: every barrier opens at an instant at which others end their rounds."""
+    for latency in (0.0, 1.0):
+        network = NetworkParameters.model_validate({"latency": latency})
+        setting = plain_setting(clock=Periodic(kind="periodic", phase="common"), network=network)
+        reference, fast = (
+            outcome(engine, setting, Diary, in_rounds(Diary), every=1.0) for engine in (World, fast_world)
+        )
+        assert fast == reference

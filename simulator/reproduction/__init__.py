@@ -1,0 +1,1 @@
+"""Every figure and table of the papers: what is claimed, what hushnet measures, and whether the two agree."""

@@ -1,0 +1,202 @@
+"""What a reproduction is made of: papers, their figures, claims about runs, printed statements, and what was found.
+
+A claim is decided by numbers, each with what is asked of it. A number *holds* if its whole 95 % interval lies within
+what is asked, *holds in part* if only its mean does, and *does not hold* otherwise. A claim holds if all of its
+numbers do, does not hold if none does, and holds in part in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from ..aggregate import mean_interval
+from .runs import Runs
+
+Verdict = Literal["holds", "holds in part", "does not hold"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper, and the shipped scenario that stands for it.
+
+    Parameters
+    ----------
+    name : str
+        What ``hushnet reproduce`` calls it, such as ``bellet2018-fig2a``.
+    title : str
+        How the paper calls it, such as ``Figure 2a``.
+    shows : str
+        One sentence about it.
+    scenario : str
+        Name of the scenario.
+    seeds : int
+        Seeds of a full run; 0 keeps the scenario's.
+    quick : tuple of str
+        ``path=value`` each: what makes a quick run of it small.
+    quick_seeds : int
+        Seeds of a quick run; 0 keeps the scenario's.
+    data : str, optional
+        Data set that it needs, a name of `hushnet.agents.tasks.datasets.DATASETS`.
+    pictures : int
+        How many of the scenario's figures the page shows.
+    """
+
+    name: str
+    title: str
+    shows: str
+    scenario: str
+    seeds: int = 0
+    quick: tuple[str, ...] = ()
+    quick_seeds: int = 2
+    data: str | None = None
+    pictures: int = 2
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number that decides about a claim, and what is asked of it: to lie strictly between ``low`` and ``high``.
+
+    Parameters
+    ----------
+    name : str
+        What was measured.
+    value : float
+        Its mean; infinite values are admissible.
+    half_width : float
+        Of its 95 % interval; 0 for what is exact, NaN where one run gives no interval.
+    low, high : float
+    """
+
+    name: str
+    value: float
+    half_width: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the number is where it is asked to be."""
+        if not self.low < self.value < self.high:
+            return "does not hold"
+        inside = self.low < self.value - self.half_width and self.value + self.half_width < self.high
+        return "holds" if inside else "holds in part"
+
+
+def measured(
+    name: str,
+    values: ArrayLike,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    near: tuple[float, float] | None = None,
+) -> Number:
+    """The mean of values over runs with its 95 % t interval, and what is asked of it.
+
+    Parameters
+    ----------
+    name : str
+    values : (n,) array_like
+        One value per run.
+    above, below : float
+        Strict bounds.
+    near : (float, float), optional
+        Target and margin, instead of the bounds.
+    """
+    mean, half, _ = mean_interval(values)
+    low, high = (above, below) if near is None else (near[0] - near[1], near[0] + near[1])
+    return Number(name, float(mean), float(half), low, high)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came out about a claim.
+
+    Parameters
+    ----------
+    numbers : tuple of Number
+        At least one.
+    why : str
+        Explanation; every number in it is computed.
+    """
+
+    numbers: tuple[Number, ...]
+    why: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on all numbers together."""
+        verdicts: set[Verdict] = {number.verdict for number in self.numbers}
+        return verdicts.pop() if len(verdicts) == 1 else "holds in part"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that a paper says about a figure, decided by the figure's runs.
+
+    Parameters
+    ----------
+    figure : str
+        Name of the figure.
+    text : str
+        What the paper says.
+    check : callable
+        From the figure's runs to what was found; an `InputError` says what is missing.
+    """
+
+    figure: str
+    text: str
+    check: Callable[[Runs], Finding]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A printed theorem, lemma or claim of privacy that is decided without a scenario.
+
+    Parameters
+    ----------
+    place : str
+        Where it is printed.
+    text : str
+        What is printed.
+    check : callable
+    """
+
+    place: str
+    text: str
+    check: Callable[[], Finding]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with all that is looked at.
+
+    Parameters
+    ----------
+    name : str
+        What ``hushnet reproduce`` calls it, such as ``bellet2018``.
+    authors : str
+    year : int
+    title, venue : str
+    remarks : tuple of str
+        How the paper was read where it leaves something open.
+    figures, claims, statements : tuple
+    """
+
+    name: str
+    authors: str
+    year: int
+    title: str
+    venue: str
+    remarks: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+    statements: tuple[Statement, ...] = ()
+
+    def claims_about(self, figure: Figure) -> list[Claim]:
+        """The claims about one of the figures."""
+        return [claim for claim in self.claims if claim.figure == figure.name]

@@ -1,0 +1,78 @@
+"""Comparisons that several papers' claims share; each gives numbers with what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .claims import Finding, Number, measured
+from .runs import Point, Runs, Series
+
+
+def ahead(
+    runs: Runs, first: str, second: str, metric: str, *, higher_is_better: bool = True, point: Point | None = None
+) -> Series:
+    """By how much the first protocol ends better than the second, by seed."""
+    gap = runs.final(first, metric, point=point) - runs.final(second, metric, point=point)
+    return gap if higher_is_better else -gap
+
+
+def ahead_along(
+    runs: Runs, first: str, second: str, metrics: dict[str, bool], x: str, *, shares: Iterable[float] = (0.25, 1.0)
+) -> tuple[Number, ...]:
+    """The first protocol's lead over the second at shares of the part of an axis that all their runs cover.
+
+    Parameters
+    ----------
+    runs : Runs
+    first, second : str
+    metrics : dict of bool
+        Whether more is better, by metric.
+    x : str
+        The axis, such as ``activations`` or ``vectors``.
+    shares : iterable of float
+        In (0, 1].
+    """
+    numbers = []
+    for metric, more_is_better in metrics.items():
+        end = runs.common_end([first, second], metric, x)
+        for share in shares:
+            values = [runs.at(share * end, key, metric, x) for key in (first, second)]
+            lead = values[0] - values[1] if more_is_better else values[1] - values[0]
+            name = f"lead of {first} over {second} in {metric} at {share * end:,.0f} {x}"
+            numbers.append(measured(name, lead, above=0))
+    return tuple(numbers)
+
+
+def promises(
+    runs: Runs, protocols: Iterable[str], *, why: str = "", point: Point | None = None, agent: str = "worst"
+) -> Finding:
+    """Whether an agent's verified epsilon stays within the claimed one, at the end of protocols' runs.
+
+    Parameters
+    ----------
+    runs : Runs
+    protocols : iterable of str
+    why : str
+    point : mapping, optional
+    agent : {"worst", "median", "q90"}
+        Which agent's epsilons are compared.
+    """
+    numbers = []
+    for key in protocols:
+        ends = (runs.final(key, f"epsilon_{which}", agent, point=point) for which in ("claimed", "tight"))
+        claimed, verified = (float(values.max()) for values in ends)
+        name = f"verified epsilon of {key}, claimed {claimed:.3g}"
+        numbers.append(Number(name, verified, high=claimed * (1 + 1e-6)))
+    return Finding(tuple(numbers), why)
+
+
+def straight_line(x: Any, y: Any) -> tuple[float, float]:
+    """Slope and coefficient of determination R^2 of the least-squares line; NaN where the values do not vary."""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    slope, intercept = np.polyfit(x, y, 1)
+    rest = y - slope * x - intercept
+    spread = np.sum((y - y.mean()) ** 2)
+    return float(slope), float(1 - np.sum(rest**2) / spread) if spread > 0 else np.nan

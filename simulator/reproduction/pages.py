@@ -1,0 +1,246 @@
+"""The Markdown page of a paper: for every figure what is claimed, what was measured, and whether the two agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from ...agents.errors import InputError
+from ..aggregate import plot
+from ..figures import draw
+from ..look import house_style
+from ..summary import with_half_width
+from .claims import Figure, Finding, Number, Paper, Verdict
+from .runs import Runs
+
+LARGEST_PICTURE = 60_000
+"""Bytes of a picture on a page."""
+
+RESOLUTIONS = (150, 120, 100, 80, 60)
+"""Dots per inch to try, until a picture is small enough."""
+
+RULE = (
+    "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. A "
+    "claim holds if all of its numbers do, does not hold if none does, and holds in part in between."
+)
+NO_VERDICT = "**Quick runs**: smaller problems and fewer seeds than the paper's, so there are numbers but no verdict."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Parameters
+    ----------
+    text : str
+        What the paper says.
+    finding : Finding or None
+        None where it was not measured.
+    note : str
+        Why it was not.
+    """
+
+    text: str
+    finding: Finding | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a page says about one figure.
+
+    Parameters
+    ----------
+    figure : Figure
+    rows : tuple of Row
+    runs : Runs or None
+        None where there are no finished runs.
+    pictures : tuple of str
+        File names beside the page.
+    """
+
+    figure: Figure
+    rows: tuple[Row, ...]
+    runs: Runs | None = None
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known about a paper, ready to be written down.
+
+    Parameters
+    ----------
+    paper : Paper
+    sections : tuple of Section
+    statements : tuple of Row
+    quick : bool
+        Whether the runs were quick ones, which give no verdict.
+    """
+
+    paper: Paper
+    sections: tuple[Section, ...]
+    statements: tuple[Row, ...]
+    quick: bool
+
+    def count(self, verdict: Verdict | None) -> int:
+        """Rows with this verdict; with None, those that were not measured."""
+        rows = [*self.statements, *(row for section in self.sections for row in section.rows)]
+        return sum((row.finding.verdict if row.finding else None) == verdict for row in rows)
+
+
+def judged(text: str, check: Callable[[], Finding]) -> Row:
+    """A row with what came out of a check, or with what is missing."""
+    try:
+        return Row(text, check())
+    except InputError as error:
+        return Row(text, None, f"not measured: {error}")
+
+
+def page(report: Report) -> str:
+    """The page of a paper, in Markdown."""
+    paper, quick = report.paper, report.quick
+    lines = [f"# {paper.authors}: {paper.title}" + (" (quick runs)" if quick else ""), "", f"{paper.venue}.", ""]
+    lines += [
+        "What the paper says, beside what hushnet measures. `hushnet reproduce` computes every measured number from "
+        f"the runs' own files. {NO_VERDICT if quick else RULE}",
+        "",
+    ]
+    if paper.remarks:
+        lines += ["How the paper was read:", "", *(f"- {remark}" for remark in paper.remarks), ""]
+    for section in report.sections:
+        lines += _section(section, quick=quick)
+    if report.statements:
+        lines += ["## Printed statements", "", "Decided without a scenario, by direct computation.", ""]
+        lines += _table(report.statements, quick=quick)
+    return "\n".join([*lines, _versions(report.sections), ""])
+
+
+def overview(reports: Iterable[Report]) -> str:
+    """A page that counts the verdicts of all papers."""
+    columns = ["paper", *get_args(Verdict), "not measured"]
+    lines = ["# Reproductions", "", "Written by `hushnet reproduce`.", ""]
+    lines += [_line(columns), _line(["---"] * len(columns))]
+    for report in reports:
+        counts = [report.count(verdict) for verdict in (*get_args(Verdict), None)]
+        name = f"[{report.paper.authors} ({report.paper.year})]({report.paper.name}.md)"
+        lines.append(_line([name, *map(str, counts)]))
+    return "\n".join([*lines, ""])
+
+
+def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
+    """Draw small PNGs of a scenario's first figures, and return their names.
+
+    Parameters
+    ----------
+    runs : Runs
+    figure : Figure
+    folder : Path
+        Where the page goes.
+    suffix : str
+        Appended to the names.
+    """
+    names = []
+    for number, spec in enumerate((runs.collection.index.get("figures") or [])[: figure.pictures], 1):
+        path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
+        with house_style():
+            drawn = draw(runs.collection, spec, plot(runs.collection, spec))
+            for resolution in RESOLUTIONS:
+                drawn.savefig(path, dpi=resolution, metadata={"Software": None})
+                if path.stat().st_size <= LARGEST_PICTURE:
+                    break
+        names.append(path.name)
+    return tuple(names)
+
+
+def number_text(number: Number) -> str:
+    """A number with its half-width, to the digits that it deserves.
+
+    Examples
+    --------
+    >>> number_text(Number("accuracy", 0.89123, 0.0042))
+    '0.8912 ± 0.0042'
+    >>> number_text(Number("epsilon", float("inf")))
+    '∞'
+    """
+    value, half = number.value, number.half_width
+    return with_half_width(value, half) if half and math.isfinite(value) else _plain(value)
+
+
+def margin_text(number: Number) -> str:
+    """What is asked of a number.
+
+    Examples
+    --------
+    >>> margin_text(Number("difference", 0.1, low=0.0))
+    '> 0'
+    >>> margin_text(Number("RMSE", 0.95, low=0.93, high=0.97))
+    '0.95 ± 0.02'
+    """
+    low, high = number.low, number.high
+    if math.isinf(low) and math.isinf(high):
+        return "none"
+    if math.isinf(high):
+        return f"> {_plain(low)}"
+    if math.isinf(low):
+        return f"< {_plain(high)}"
+    return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
+
+
+def _section(section: Section, *, quick: bool) -> list[str]:
+    figure = section.figure
+    command = f"hushnet reproduce {figure.name}{' --quick' if quick else ''}"
+    place = f"[`{figure.scenario}`](../../scenarios/{figure.scenario}.yaml)"
+    lines = [f"## {figure.title}", "", f"{figure.shows} Scenario {place}; `{command}`.", ""]
+    if section.runs is not None:
+        lines += [_size(section.runs), ""]
+    lines += _table(section.rows, quick=quick)
+    for name in section.pictures:
+        lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
+    return lines
+
+
+def _table(rows: Iterable[Row], *, quick: bool) -> list[str]:
+    columns = ["claim in the paper", "hushnet measures (± 95 %)", "margin asked for"]
+    columns += ["why"] if quick else ["verdict", "why"]
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    for row in rows:
+        finding = row.finding
+        if finding is None:
+            lines.append(_line([row.text, row.note, *[""] * (len(columns) - 2)]))
+            continue
+        numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
+        cells = [row.text, "<br>".join(numbers), "<br>".join(margin_text(number) for number in finding.numbers)]
+        cells += [finding.why] if quick else [f"**{finding.verdict}**", finding.why]
+        lines.append(_line(cells))
+    return [*lines, ""]
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _size(runs: Runs) -> str:
+    """How many runs, and what broke off."""
+    collection = runs.collection
+    stopped = len(collection.runs) - len(collection.complete)
+    seeds = runs.seeds()
+    text = f"{len(collection.runs)} runs, {seeds} seed{'' if seeds == 1 else 's'}"
+    return f"{text}; {stopped} of them broke off and are left out." if stopped else f"{text}."
+
+
+def _versions(sections: Iterable[Section]) -> str:
+    manifests = [manifest for section in sections if section.runs for manifest in section.runs.collection.manifests]
+    codes = dict.fromkeys(
+        f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
+    )
+    return f"Runs by {'; '.join(codes)}." if codes else "No runs yet."
+
+
+def _plain(value: float) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return "not a number" if math.isnan(value) else f"{value:.4g}"

@@ -1,0 +1,95 @@
+"""What will be reproduced: which figures a name means, what their runs need, and how long they take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ...agents.errors import InputError
+from ...agents.tasks import datasets
+from ...protocols.catalog import suggestion
+from ..loading import LoadedScenario, find, load
+from .claims import Figure, Paper
+
+_UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_RUN_TIME = re.compile(r"Run time on 2 cores:\D*(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?|min|s|h)\b( a run\b)?")
+
+
+def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple[Figure, ...]]]:
+    """The figures that a name means, by paper: all of them, a paper's, or one.
+
+    Raises
+    ------
+    InputError
+        If there is no such paper or figure.
+    """
+    papers = list(papers)
+    if name is None:
+        return [(paper, paper.figures) for paper in papers]
+    for paper in papers:
+        if name == paper.name:
+            return [(paper, paper.figures)]
+        for figure in paper.figures:
+            if name == figure.name:
+                return [(paper, (figure,))]
+    known = [known for paper in papers for known in (paper.name, *(figure.name for figure in paper.figures))]
+    raise InputError(f"unknown paper or figure {name!r}{suggestion(name, known)} admissible: {', '.join(known)}")
+
+
+def announce(chosen: Iterable[tuple[Paper, tuple[Figure, ...]]], *, quick: bool, say: Callable[[str], None]) -> None:
+    """Say what will run and, for full runs, how long it takes according to the scenarios' own comments."""
+    total = 0.0
+    for _, figures in chosen:
+        for figure in figures:
+            try:
+                loaded = scenario_of(figure, quick=quick)
+                seconds = 0.0 if quick else expected_seconds(figure)
+            except InputError:
+                continue  # It is said when its turn comes.
+            runs = count_runs(loaded)
+            total += seconds
+            stated = f", about {duration(seconds)} on 2 cores" if seconds else ""
+            say(f"{figure.name}: {runs} run{'' if runs == 1 else 's'} of {figure.scenario}{stated}")
+    if not quick:
+        say(f"in all about {duration(total)}; what is complete is not run again")
+
+
+def scenario_of(figure: Figure, *, quick: bool) -> LoadedScenario:
+    """The checked scenario of a figure, made small for a quick run."""
+    if not quick:
+        return load(figure.scenario, seeds=figure.seeds or None)
+    return load(figure.scenario, overrides=figure.quick, seeds=figure.quick_seeds or None)
+
+
+def count_runs(loaded: LoadedScenario) -> int:
+    """How many runs a scenario asks for."""
+    return len(loaded.points) * len(loaded.scenario.protocols) * len(loaded.scenario.seed_pairs())
+
+
+def expected_seconds(figure: Figure) -> float:
+    """Duration of a full run, by what its scenario's opening comment states; 0 where that states nothing."""
+    match = _RUN_TIME.search(find(figure.scenario).read_text(encoding="utf-8").replace("\n# ", " "))
+    if match is None:
+        return 0.0
+    shipped, full = load(figure.scenario), scenario_of(figure, quick=False)
+    each = float(match[1]) * _UNITS[match[2].removesuffix("s") or "s"] / (1 if match[3] else count_runs(shipped))
+    return each * count_runs(full)
+
+
+def missing_data(figure: Figure, data_dir: Path | None) -> str | None:
+    """Why a figure cannot be run on this machine, if it cannot."""
+    if figure.data is None:
+        return None
+    known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
+    if folder is not None and all((folder / known.folder / name).is_file() for name in known.files):
+        return None
+    hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
+    return f"not run: needs {known.title} ({hint})"
+
+
+def duration(seconds: float) -> str:
+    """A duration in words, such as ``3 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,232 @@
+"""Run the scenarios of papers' figures and write one page per paper; one figure's failure stops no other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ...agents.errors import HushnetError, InputError
+from ..experiment import Experiment, perform
+from ..loading import LoadedScenario
+from ..provenance import run_id
+from ..results import Collection, load_all
+from ..storage import write_text
+from .claims import Figure, Paper
+from .pages import Report, Row, Section, judged, overview, page, save_pictures
+from .plan import announce, count_runs, duration, missing_data, scenario_of, select
+from .runs import Runs
+
+BEAT = 60.0
+"""Seconds between two signs of life."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A figure that could not be reproduced as it should."""
+
+    figure: str
+    error: Exception
+
+    @property
+    def exit_code(self) -> int:
+        """That of the error; 1 for what no sentence of ours foresees."""
+        return self.error.exit_code if isinstance(self.error, HushnetError) else 1
+
+    def __str__(self) -> str:
+        kind = "" if isinstance(self.error, HushnetError) else f"{type(self.error).__name__}: "
+        return f"{self.figure}: {kind}{self.error}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs and pages are.
+
+    Parameters
+    ----------
+    results : Path
+        ``results``; quick runs are kept apart in ``results/quick``.
+    quick : bool
+    """
+
+    results: Path
+    quick: bool
+
+    @property
+    def pages(self) -> Path:
+        """Folder of pages and their pictures."""
+        return self.results / "reproduction"
+
+    @property
+    def suffix(self) -> str:
+        """What ends the names of pages and pictures of quick runs."""
+        return "-quick" if self.quick else ""
+
+    def runs(self, figure: Figure) -> Path:
+        """Folder of a figure's runs, the one that ``hushnet run`` uses."""
+        return (self.results / "quick" if self.quick else self.results) / figure.scenario
+
+
+def reproduce(
+    papers: Iterable[Paper],
+    name: str | None = None,
+    *,
+    quick: bool = False,
+    results: Path = Path("results"),
+    data_dir: Path | None = None,
+    say: Callable[[str], None],
+) -> list[Failure]:
+    """Run what a name means, as far as it is not there yet, and write the pages of the papers concerned.
+
+    Parameters
+    ----------
+    papers : iterable of Paper
+        All papers that there are.
+    name : str, optional
+        A paper or a figure; everything by default.
+    quick : bool
+        Fewer seeds and smaller problems.
+    results : Path
+    data_dir : Path, optional
+        Where data sets are.
+    say : callable
+        Told one line at a time what is going on.
+
+    Returns
+    -------
+    list of Failure
+        Figures that failed, or of which runs diverged or stalled.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+    """
+    chosen = select(papers, name)
+    place = Place(results, quick)
+    announce(chosen, quick=quick, say=say)
+    failures, reports = [], []
+    for paper, figures in chosen:
+        report, broken = look_at(paper, place, data_dir, run=figures, say=say)
+        failures += broken
+        reports.append(report)
+        say(f"page: {write_page(report, place)}")
+    if name is None and not quick:
+        write_text(overview(reports), place.pages / "README.md")
+    return failures
+
+
+def look_at(
+    paper: Paper,
+    place: Place,
+    data_dir: Path | None = None,
+    *,
+    run: Container[Figure] = (),
+    say: Callable[[str], None],
+) -> tuple[Report, list[Failure]]:
+    """Judge a paper's claims by the runs that there are, after running what is to be run.
+
+    Parameters
+    ----------
+    paper : Paper
+    place : Place
+    data_dir : Path, optional
+    run : container of Figure
+        Figures to run.
+    say : callable
+    """
+    sections, failures = [], []
+    for figure in paper.figures:
+        section, broken = _look_at_figure(paper, figure, place, data_dir, run=figure in run, say=say)
+        sections.append(section)
+        failures += broken
+    statements = tuple(judged(f"{s.place}: {s.text}", s.check) for s in paper.statements)
+    return Report(paper, tuple(sections), statements, place.quick), failures
+
+
+def _look_at_figure(
+    paper: Paper, figure: Figure, place: Place, data_dir: Path | None, *, run: bool, say: Callable[[str], None]
+) -> tuple[Section, list[Failure]]:
+    """One figure's section; whatever goes wrong is kept for the end, so that it costs no other figure."""
+    claims, failures = paper.claims_about(figure), []
+    lacking = missing_data(figure, data_dir)
+    if run and lacking:
+        say(f"{figure.name}: {lacking}")
+    try:
+        if run and not lacking:
+            failures = _run(figure, place, data_dir, say)
+        runs = finished(figure, place)
+        if runs is not None:
+            place.pages.mkdir(parents=True, exist_ok=True)
+            rows = tuple(judged(claim.text, partial(claim.check, runs)) for claim in claims)
+            pictures = save_pictures(runs, figure, place.pages, suffix=place.suffix)
+            return Section(figure, rows, runs, pictures), failures
+    except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
+        failures = [Failure(figure.name, error)]
+        say(f"{figure.name}: failed")
+    note = str(failures[0].error) if failures else lacking or "not run"
+    return Section(figure, tuple(Row(claim.text, None, note) for claim in claims)), failures
+
+
+def finished(figure: Figure, place: Place) -> Runs | None:
+    """The runs of a figure, if all of them are there and are runs of the scenario as it is now."""
+    folder = place.runs(figure)
+    try:
+        loaded, collection = scenario_of(figure, quick=place.quick), load_all(folder)
+    except InputError:
+        return None
+    return Runs(collection) if _identities(collection) == _expected(loaded) else None
+
+
+def write_page(report: Report, place: Place) -> Path:
+    """Write a paper's page and return its path."""
+    path = place.pages / f"{report.paper.name}{place.suffix}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page(report), path)
+    return path
+
+
+def _run(figure: Figure, place: Place, data_dir: Path | None, say: Callable[[str], None]) -> list[Failure]:
+    """Run what is missing of a figure; a failure for every run that diverged or stalled."""
+    began = time.perf_counter()
+    loaded = scenario_of(figure, quick=place.quick)
+    experiment = Experiment(loaded, place.runs(figure), data_dir)
+    errors = perform(experiment, on_run=_beat(figure, loaded, say))
+    say(f"{figure.name}: done after {duration(time.perf_counter() - began)}")
+    return [Failure(figure.name, error) for error in errors]
+
+
+def _beat(figure: Figure, loaded: LoadedScenario, say: Callable[[str], None]) -> Callable[..., None]:
+    """Told before each run; says now and then how far it is."""
+    total, count, said = count_runs(loaded), 0, time.perf_counter()
+
+    def on_run(*_: object) -> None:
+        nonlocal count, said
+        count += 1
+        if time.perf_counter() - said > BEAT:
+            said = time.perf_counter()
+            say(f"{figure.name}: run {count} of {total}")
+
+    return on_run
+
+
+def _identities(collection: Collection) -> list[str]:
+    return sorted(_identity(m["scenario"], m["protocol"], m["data_seed"], m["run_seed"]) for m in collection.manifests)
+
+
+def _expected(loaded: LoadedScenario) -> list[str]:
+    return sorted(
+        _identity(resolved, key, data_seed, run_seed)
+        for point in loaded.points
+        for resolved in [point.scenario.resolved()]
+        for _, data_seed, run_seed in point.scenario.seed_pairs()
+        for key in point.scenario.protocols
+    )
+
+
+def _identity(resolved: dict[str, object], protocol: str, data_seed: int, run_seed: int) -> str:
+    """A run's name, were code, data and libraries always the same."""
+    nothing = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}}
+    return run_id(resolved, protocol, [data_seed, run_seed], **nothing)

@@ -1,0 +1,284 @@
+"""Vanhaesebrouck, Bellet and Tommasi (2017): figures 1, 2, 3 and 5."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from .claims import Claim, Figure, Finding, Number, Paper, measured
+from .comparisons import ahead, straight_line
+from .runs import Runs
+
+ORDER = ("cl", "mp", "solitary", "consensus")
+"""Keys of figure 3, from the best to the worst."""
+
+SPREAD = "task.spread"
+ROUNDING = 1e-9
+"""Errors that differ by less are equal."""
+
+QUICK_MOONS = (f"sweep={{{SPREAD}: [0.0, 1.0]}}",)
+
+
+def confidence_helps(runs: Runs) -> Finding:
+    """Errors fall from solitary models to propagation, and again with confidence values."""
+    steps = (("without", "solitary"), ("with", "without"))
+    return Finding(
+        tuple(
+            measured(
+                f"squared error of {worse} above that of {better}",
+                ahead(runs, better, worse, "mse", higher_is_better=False),
+                above=0,
+            )
+            for better, worse in steps
+        )
+    )
+
+
+def confidence_keeps_the_error(runs: Runs) -> Finding:
+    """With confidence values the error does not grow with the unbalancedness."""
+    even, uneven = (runs.final("with", "mse", point={SPREAD: spread}) for spread in (0.0, 1.0))
+    return Finding(
+        (measured("growth of the error from spread 0 to 1", uneven - even, near=(0.0, 0.002)),),
+        f"It is {even.mean():.4f} at spread 0 and {uneven.mean():.4f} at spread 1.",
+    )
+
+
+def errors_part(runs: Runs) -> Finding:
+    """Equal when sizes are balanced, ever farther apart when they are not."""
+    numbers = []
+    for spread in runs.values(SPREAD):
+        lead = ahead(runs, "with", "without", "mse", higher_is_better=False, point={SPREAD: spread})
+        name = f"error without above with confidence, spread {spread:g}"
+        numbers.append(measured(name, lead, near=(0.0, 0.001)) if spread == 0 else measured(name, lead, above=0))
+    return Finding(tuple(numbers))
+
+
+def win_ratio(runs: Runs) -> Finding:
+    """Share of instances in which confidence values give the smaller error; a tie counts one half."""
+    numbers = []
+    for spread, printed in ((0.0, 0.5), (1.0, 0.85)):
+        lead = ahead(runs, "with", "without", "mse", higher_is_better=False, point={SPREAD: spread})
+        wins = np.where(np.abs(lead) < ROUNDING, 0.5, lead > 0)
+        numbers.append(measured(f"win ratio at spread {spread:g}", wins, near=(printed, 0.05)))
+    return Finding(tuple(numbers))
+
+
+def almost_as_good(runs: Runs) -> Finding:
+    """Errors of gossip and synchronous propagation after as many communications."""
+    end = runs.common_end(["gossip", "synchronous"], "mse", "vectors")
+    numbers = []
+    for share in (0.5, 1.0):
+        gossip, synchronous = (runs.at(share * end, key, "mse", "vectors") for key in ("gossip", "synchronous"))
+        name = f"error of gossip / synchronous at {share * end:,.0f} communications"
+        numbers.append(measured(name, gossip / synchronous, below=1.25))
+    return Finding(tuple(numbers))
+
+
+def order_of_methods(runs: Runs) -> Finding:
+    """Collaborative learning, model propagation, solitary, consensus, at every dimension."""
+    numbers = []
+    for p in runs.values("task.dimension"):
+        for better, worse in pairwise(ORDER):
+            lead = ahead(runs, better, worse, "accuracy", point={"task.dimension": p})
+            numbers.append(measured(f"accuracy of {better} above {worse}, p = {p}", lead, above=0))
+    return Finding(tuple(numbers))
+
+
+def whatever_the_size(runs: Runs) -> Finding:
+    """Collaborative learning evens out what little data costs."""
+    own, alone = (runs.by_size(key, "accuracy") for key in ("cl", "solitary"))
+    many_less_few = "accuracy of the quarter with the most data minus that with the least"
+    return Finding(
+        (
+            measured(f"{many_less_few}, solitary", alone["large"] - alone["small"], above=0),
+            measured(f"{many_less_few}, cl", own["large"] - own["small"], near=(0.0, 0.05)),
+        )
+    )
+
+
+def outperforms_propagation(runs: Runs) -> Finding:
+    """Collaborative learning against model propagation, by size."""
+    lead = runs.by_size("cl", "accuracy") - runs.by_size("mp", "accuracy")
+    return Finding(
+        (
+            measured("accuracy of cl above mp, quarter with the least data", lead["small"], above=0),
+            measured("accuracy of cl above mp, quarter with the most data", lead["large"], above=0),
+            measured("difference of the two", lead["large"] - lead["small"], above=0),
+        )
+    )
+
+
+def as_good_as_synchronous(runs: Runs) -> Finding:
+    """Gossip against synchronous ADMM after as many vectors (each communication carries four)."""
+    end = runs.common_end(["cl", "cl-synchronous"], "accuracy", "vectors")
+    numbers = []
+    for share in (0.25, 0.5, 1.0):
+        lead = runs.at(share * end, "cl", "accuracy", "vectors")
+        lead = lead - runs.at(share * end, "cl-synchronous", "accuracy", "vectors")
+        numbers.append(
+            measured(f"accuracy of gossip above synchronous at {share * end:,.0f} vectors", lead, above=-0.02)
+        )
+    return Finding(tuple(numbers))
+
+
+def propagation_is_faster(runs: Runs) -> Finding:
+    """Communications that each method takes to 95 % of its own final accuracy."""
+    needed = [runs.first(0.95 * runs.final(key, "accuracy"), key, "accuracy", "messages") for key in ("cl", "mp")]
+    return Finding(
+        (measured("communications of cl / of mp to 95 % of the final accuracy", needed[0] / needed[1], above=5),),
+        "An order of magnitude is read as more than a factor of 5.",
+    )
+
+
+def linear_in_agents(runs: Runs) -> Finding:
+    """Communications to 90 % of the best accuracy, against the number of agents."""
+    sizes = runs.values("task.agents")
+    numbers = []
+    for key, best in (("mp", "optimum"), ("cl", "cl")):
+        needed = []
+        for agents in sizes:
+            point = {"task.agents": agents}
+            level = 0.9 * runs.final(best, "accuracy", point=point)
+            needed.append(float(runs.first(level, key, "accuracy", "messages", point=point).mean()))
+        finite = bool(np.isfinite(needed).all())
+        fit = straight_line(sizes, needed)[1] if finite else float("nan")
+        numbers.append(Number(f"R^2 of a straight line, {key}", fit, low=0.98))
+    return Finding(tuple(numbers), f"Over {', '.join(map(str, sizes))} agents; the best of cl is its own end.")
+
+
+PAPER = Paper(
+    name="vanhaesebrouck2017",
+    authors="Vanhaesebrouck, Bellet and Tommasi",
+    year=2017,
+    title="Decentralized collaborative learning of personalized models over networks",
+    venue="AISTATS 2017",
+    remarks=(
+        "Equation (6) is read with agent l using its own row of W and its own solitary model.",
+        "N(1, 40) is read with 40 as the variance; `without confidence` is C = I / 2.",
+        "Neighbours know each other's solitary models from the start; these 2|E| vectors are counted apart.",
+        "Hinge-loss minimisers are not unique: solitary models are 10 gradient steps from zero.",
+    ),
+    figures=(
+        Figure(
+            "vanhaesebrouck2017-fig1",
+            "Figure 1",
+            "Estimated means before and after propagation, at the largest spread of sizes; shown by size.",
+            "vanhaesebrouck2017-fig1",
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig2-left",
+            "Figure 2, left",
+            "Error with and without confidence values against the spread of sizes; 1000 instances, as in the paper.",
+            "vanhaesebrouck2017-fig2-left",
+            seeds=1000,
+            quick=QUICK_MOONS,
+            quick_seeds=10,
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig2-middle",
+            "Figure 2, middle",
+            "Share of the same instances in which confidence values win.",
+            "vanhaesebrouck2017-fig2-left",
+            seeds=1000,
+            quick=QUICK_MOONS,
+            quick_seeds=10,
+            pictures=0,
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig2-right",
+            "Figure 2, right",
+            "Error of synchronous and gossip propagation against communications, on one instance; the paper averages "
+            "over 100 runs of it.",
+            "vanhaesebrouck2017-fig2-right",
+            quick=("task.agents=50", "stop.vectors=25000", "seeds.run=2"),
+            quick_seeds=0,
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig3-left",
+            "Figure 3, left",
+            "Accuracy of four kinds of models against the dimension.",
+            "vanhaesebrouck2017-fig3-left",
+            quick=("sweep={task.dimension: [2, 50]}", "stop.updates=30", "task.agents=60"),
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig3-middle",
+            "Figure 3, middle",
+            "Accuracy by the number of an agent's training points, p = 50.",
+            "vanhaesebrouck2017-fig3-middle",
+            quick=("stop.updates=30", "task.agents=60"),
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig3-right",
+            "Figure 3, right",
+            "Accuracy against communications: gossip and synchronous collaborative learning, gossip propagation.",
+            "vanhaesebrouck2017-fig3-right",
+            quick=("stop.updates=30", "task.agents=60"),
+        ),
+        Figure(
+            "vanhaesebrouck2017-fig5",
+            "Figure 5",
+            "Communications needed, against the number of agents.",
+            "vanhaesebrouck2017-fig5",
+            quick=("sweep={task.agents: [50, 75, 100]}", "stop.updates=15"),
+            quick_seeds=1,
+        ),
+    ),
+    claims=(
+        Claim(
+            "vanhaesebrouck2017-fig1",
+            "Propagation brings models closer to the truth, and confidence values closer still.",
+            confidence_helps,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig2-left",
+            "The error with confidence values remains constant as sizes spread.",
+            confidence_keeps_the_error,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig2-left",
+            "Both errors are similar for balanced sizes; confidence values win increasingly for unbalanced ones.",
+            errors_part,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig2-middle",
+            "The win ratio is about 0.5 for balanced sizes and about 0.85 at the largest spread.",
+            win_ratio,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig2-right",
+            "Per communication, the asynchronous algorithm is almost as good as the synchronous one.",
+            almost_as_good,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig3-left",
+            "Collaborative learning is better than model propagation, that than solitary models, those than consensus.",
+            order_of_methods,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig3-middle",
+            "Collaborative learning has a similar accuracy whatever the size of the training set.",
+            whatever_the_size,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig3-middle",
+            "It outperforms model propagation at all sizes, by more where there is more data.",
+            outperforms_propagation,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig3-right",
+            "Per communication, asynchronous collaborative learning is as good as synchronous.",
+            as_good_as_synchronous,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig3-right",
+            "Model propagation converges an order of magnitude faster than collaborative learning.",
+            propagation_is_faster,
+        ),
+        Claim(
+            "vanhaesebrouck2017-fig5",
+            "Communications to 90 % of the optimal models' accuracy are linear in the number of agents.",
+            linear_in_agents,
+        ),
+    ),
+)

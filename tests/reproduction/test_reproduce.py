@@ -1,0 +1,314 @@
+"""Pages say what was measured, never what was hoped for; one figure's failure stops no other."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.tasks.datasets import DATASETS
+from hushnet.simulator.cli import main
+from hushnet.simulator.loading import load
+from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Statement, measured
+from hushnet.simulator.reproduction.pages import LARGEST_PICTURE, Report, Row, Section, number_text, page
+from hushnet.simulator.reproduction.papers import papers
+from hushnet.simulator.reproduction.plan import expected_seconds, scenario_of, select
+from hushnet.simulator.reproduction.reproduce import Place, finished, look_at, reproduce, write_page
+from hushnet.simulator.reproduction.runs import Runs
+
+from .pretend import number, pretend, pretended_collection
+
+TINY = (
+    "task.agents=8",
+    "task.dimension=2",
+    "topology={kind: ring}",
+    "stop.updates=2",
+    "protocols={local: {kind: local}, cd: {kind: coordinate_descent, updates: 2}}",
+    "record={activations: 8, metrics: [accuracy]}",
+)
+FIGURES = [(paper, figure) for paper in papers() for figure in paper.figures]
+
+
+def tiny_figure(name="tiny-fig1", **changed):
+    settings = {"scenario": "bellet2018-fig3", "quick": TINY, "quick_seeds": 2, "pictures": 1, **changed}
+    return Figure(name, "Figure 1", "A tiny run.", **settings)
+
+
+def gain(runs):
+    lead = runs.final("cd", "accuracy") - runs.final("local", "accuracy")
+    return Finding((measured("gain", lead, above=0),), f"it is {lead.mean():.3f}")
+
+
+def tiny_paper(*figures, statements=()):
+    figures = figures or (tiny_figure(),)
+    claims = tuple(Claim(figure.name, "Collaboration helps.", gain) for figure in figures)
+    return Paper("tiny", "Nobody", 2000, "Nothing", "Nowhere", ("As printed.",), figures, claims, statements)
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "low", "high", "verdict"),
+    [
+        (1.0, 0.5, 0.0, math.inf, "holds"),
+        (1.0, 1.5, 0.0, math.inf, "holds in part"),
+        (1.0, math.nan, 0.0, math.inf, "holds in part"),
+        (-1.0, 5.0, 0.0, math.inf, "does not hold"),
+        (0.0, 0.0, 0.0, math.inf, "does not hold"),
+        (0.95, 0.01, 0.93, 0.97, "holds"),
+        (0.95, 0.03, 0.93, 0.97, "holds in part"),
+        (math.inf, 0.0, -math.inf, 1.0, "does not hold"),
+    ],
+)
+def test_a_number_holds_with_its_whole_interval_and_in_part_with_its_mean(value, half_width, low, high, verdict):
+    assert Number("x", value, half_width, low, high).verdict == verdict
+
+
+def test_a_claim_holds_in_part_where_its_numbers_disagree():
+    good, bad = Number("a", 1.0, 0.0, low=0.0), Number("b", -1.0, 0.0, low=0.0)
+    assert Finding((good, good)).verdict == "holds"
+    assert Finding((good, bad)).verdict == "holds in part"
+    assert Finding((bad, bad)).verdict == "does not hold"
+
+
+def test_a_measured_number_is_a_mean_with_a_t_interval():
+    """Of 1, 2, 3: t(.975, 2) / sqrt(3) = 4.302653 / 1.732051 (any table of Student's t)."""
+    found = measured("x", [1.0, 2.0, 3.0], near=(2.5, 1.0))
+    assert (found.value, found.low, found.high) == (2.0, 1.5, 3.5)
+    assert found.half_width == pytest.approx(4.302653 / 1.732051, abs=1e-6)
+    assert math.isnan(measured("x", [1.0], above=0).half_width)
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "text"),
+    [
+        (0.89123, 0.0042, "0.8912 ± 0.0042"),
+        (31234.5, 320.0, "31234 ± 320"),
+        (5.0, math.nan, "5"),
+        (math.inf, 0.0, "∞"),
+        (-2.5, 0.0, "-2.5"),
+    ],
+)
+def test_numbers_are_shown_to_the_digits_that_they_deserve(value, half_width, text):
+    assert number_text(Number("x", value, half_width)) == text
+
+
+def looked_at(paper, place):
+    report, failures = look_at(paper, place, say=lambda _: None)
+    assert failures == []
+    return report
+
+
+@pytest.fixture
+def pretended(tmp_path):
+    """A figure whose full runs are pretended, and its place."""
+    figure, place = tiny_figure(), Place(tmp_path, quick=False)
+    pretend(scenario_of(figure, quick=False), place.runs(figure))
+    return figure, place
+
+
+def test_a_page_is_computed_from_the_runs_files(pretended):
+    figure, place = pretended
+    text = write_page(looked_at(tiny_paper(figure), place), place).read_text()
+    leads = [number(1, seed, 5, {}) - number(0, seed, 5, {}) for seed in range(5)]
+    assert f"| Collaboration helps. | gain: {number_text(measured('', leads))} | > 0 | **holds** | " in text
+    assert f"it is {np.mean(leads):.3f}" in text
+    assert "25 runs, 5 seeds." in text
+    assert "Runs by hushnet 0.0+pretended, commit unknown." in text
+    for name in re.findall(r"!\[.*?\]\((.*?)\)", text):
+        assert 0 < (place.pages / name).stat().st_size <= LARGEST_PICTURE
+    assert write_page(looked_at(tiny_paper(figure), place), place).read_text() == text
+
+
+def test_a_quick_page_says_so_and_gives_no_verdict(tmp_path):
+    row = Row("It holds.", Finding((Number("x", 1.0, low=0.0),), "why"))
+    section = Section(tiny_figure(), (row,))
+    shown = {quick: page(Report(tiny_paper(), (section,), (row,), quick)) for quick in (False, True)}
+    assert "**holds**" in shown[False]
+    assert "verdict |" in shown[False]
+    assert "quick" not in shown[False]
+    assert shown[True].startswith("# Nobody: Nothing (quick runs)")
+    assert "| It holds. | x: 1 | > 0 | why |" in shown[True]
+    assert not any(verdict in shown[True] for verdict in ("**holds", "does not hold", "holds in part"))
+
+
+def test_runs_of_a_changed_scenario_are_not_taken_for_the_figures(pretended):
+    figure, place = pretended
+    assert finished(figure, place) is not None
+    pretend(load("bellet2018-fig3", overrides=["stop.updates=3"]), place.runs(figure))
+    assert finished(figure, place) is None
+
+
+def test_a_figure_without_its_data_is_not_run_and_its_rows_say_what_it_needs(tmp_path):
+    figure, lines = tiny_figure(data="ml-100k"), []
+    paper = tiny_paper(figure, tiny_figure("tiny-fig2", scenario="bellet2018-fig2a", quick=(*TINY, "figures=[]")))
+    assert reproduce([paper], quick=True, results=tmp_path, data_dir=tmp_path / "none", say=lines.append) == []
+    text = (tmp_path / "reproduction/tiny-quick.md").read_text()
+    assert "| Collaboration helps. | not run: needs MovieLens-100K (unpack https://" in text
+    assert "gain: " in text
+    assert any(line.startswith("tiny-fig1: not run: needs MovieLens-100K") for line in lines)
+
+
+def test_every_data_set_that_a_figure_needs_is_known():
+    for _, figure in FIGURES:
+        assert figure.data is None or figure.data in DATASETS
+
+
+def test_reproducing_runs_what_is_missing_and_writes_the_page(tmp_path):
+    lines = []
+    assert reproduce([tiny_paper()], "tiny", quick=True, results=tmp_path, say=lines.append) == []
+    page_path, runs = tmp_path / "reproduction/tiny-quick.md", tmp_path / "quick/bellet2018-fig3"
+    assert lines[0] == "tiny-fig1: 4 runs of bellet2018-fig3"
+    assert lines[-1] == f"page: {page_path}"
+    manifests = {path: path.read_bytes() for path in runs.glob("*/manifest.json")}
+    assert len(manifests) == 4
+    written = page_path.read_bytes()
+    reproduce([tiny_paper()], "tiny-fig1", quick=True, results=tmp_path, say=lines.append)
+    assert {path: path.read_bytes() for path in runs.glob("*/manifest.json")} == manifests
+    assert page_path.read_bytes() == written
+
+
+def test_one_figures_failure_stops_no_other_and_is_named_at_the_end(tmp_path):
+    broken = tiny_figure("tiny-fig0", quick=("task.agents=0",), scenario="bellet2018-fig2c")
+    failures = reproduce([tiny_paper(broken, tiny_figure())], quick=True, results=tmp_path, say=lambda _: None)
+    assert [(failure.figure, failure.exit_code) for failure in failures] == [("tiny-fig0", 2)]
+    assert "task.agents=0: must be at least 1" in str(failures[0])
+    text = (tmp_path / "reproduction/tiny-quick.md").read_text()
+    assert "task.agents=0: must be at least 1" in text
+    assert "gain: " in text
+
+
+def test_an_unforeseen_error_in_one_figure_stops_no_other(tmp_path, monkeypatch):
+    from hushnet.simulator.reproduction import reproduce as module
+
+    def fail(experiment, on_run):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr(module, "perform", fail)
+    (failure,) = reproduce([tiny_paper()], quick=True, results=tmp_path, say=lambda _: None)
+    assert (failure.exit_code, str(failure)) == (1, "tiny-fig1: KeyError: 'surprise'")
+
+
+def test_a_fault_in_one_claim_is_a_failure_of_its_figure_alone(pretended):
+    figure, place = pretended
+    claims = (Claim(figure.name, "A.", lambda runs: 1 / 0),)
+    paper = Paper("tiny", "Nobody", 2000, "Nothing", "Nowhere", (), (figure,), claims)
+    report, failures = look_at(paper, place, say=lambda _: None)
+    assert [str(failure) for failure in failures] == ["tiny-fig1: ZeroDivisionError: division by zero"]
+    assert "| A. | division by zero |" in page(report)
+
+
+def test_a_row_that_cannot_be_measured_says_what_is_missing(pretended):
+    figure, place = pretended
+    claims = (Claim(figure.name, "A.", lambda runs: Finding((measured("x", runs.final("admm", "accuracy")),))),)
+    paper = Paper("tiny", "Nobody", 2000, "Nothing", "Nowhere", (), (figure,), claims)
+    assert "| A. | not measured: no finished run of admm recorded accuracy |" in page(looked_at(paper, place))
+
+
+def test_full_runs_say_before_they_start_what_will_run_and_for_how_long(tmp_path, monkeypatch):
+    from hushnet.simulator.reproduction import reproduce as module
+
+    lines = []
+    monkeypatch.setattr(module, "perform", lambda experiment, on_run: lines.append("running") or [])
+    reproduce([tiny_paper()], results=tmp_path, say=lines.append)
+    before = lines[: lines.index("running")]
+    assert before == [
+        "tiny-fig1: 25 runs of bellet2018-fig3, about 30 s on 2 cores",
+        "in all about 30 s; what is complete is not run again",
+    ]
+
+
+def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
+    from hushnet.simulator.reproduction import reproduce as module
+
+    lines = []
+    monkeypatch.setattr(module, "BEAT", 0.0)
+    monkeypatch.setattr(module, "perform", lambda experiment, on_run: on_run(None, False) or on_run(None, False) or [])
+    reproduce([tiny_paper()], quick=True, results=tmp_path, say=lines.append)
+    assert lines[1:3] == ["tiny-fig1: run 1 of 4", "tiny-fig1: run 2 of 4"]
+
+
+def test_values_are_found_along_an_axis():
+    runs = Runs(pretended_collection(load("bellet2018-fig3")))
+    assert list(runs.at(250, "cd", "accuracy", "activations")) == [number(1, seed, 2, {}) for seed in range(5)]
+    assert runs.first(number(1, 0, 3, {}), "cd", "accuracy", "vectors")[0] == 3000
+    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors")).all()
+    assert runs.common_end(["cd", "local"], "accuracy", "activations") == 500
+    assert runs.lowest("cd", "accuracy", "activations") == 0
+    sizes = runs.by_size("cd", "accuracy")
+    assert (sizes["small"] > sizes["large"]).all()
+    with pytest.raises(InputError, match="does not sweep"):
+        runs.values("task.dimension")
+
+
+def test_a_value_that_depends_on_the_grid_needs_its_point():
+    runs = Runs(pretended_collection(load("bellet2018-fig2c")))
+    with pytest.raises(InputError, match=r"accuracy of cd depends on task\.dimension"):
+        runs.final("cd", "accuracy")
+    point = {"task.dimension": 50}
+    assert runs.final("cd", "accuracy", point=point)[0] == pytest.approx(number(1, 0, 5, point))
+
+
+def test_names_mean_everything_a_paper_or_a_figure():
+    known = papers()
+    assert [paper for paper, _ in select(known, None)] == list(known)
+    assert select(known, "bellet2018") == [(known[0], known[0].figures)]
+    assert select(known, "bellet2018-fig2a")[0][1][0].title == "Figure 2a"
+
+
+def test_an_unknown_name_is_one_sentence_with_the_nearest(capsys):
+    assert main(["reproduce", "belet2018"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("unknown paper or figure 'belet2018'; did you mean 'bellet2018'? admissible: bellet2018, ")
+    assert said.count("\n") == 1
+
+
+def test_the_shells_exit_code_is_that_of_the_worst_figure(tmp_path, monkeypatch, capsys):
+    from hushnet.simulator.reproduction import papers as registry
+
+    paper = tiny_paper(tiny_figure("tiny-fig0", quick=("task.agents=0",)))
+    monkeypatch.setattr(registry, "papers", lambda: (paper,))
+    assert main(["reproduce", "--quick", "--results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("tiny-fig0: ")
+
+
+def test_names_are_unique_and_claims_are_about_figures_of_their_paper():
+    names = [figure.name for _, figure in FIGURES] + [paper.name for paper in papers()]
+    assert len(set(names)) == len(names)
+    for paper in papers():
+        own = {figure.name for figure in paper.figures}
+        assert all(name.startswith(f"{paper.name}-") for name in own)
+        assert {claim.figure for claim in paper.claims} == own
+
+
+@pytest.mark.parametrize(("paper", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
+def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(paper, figure):
+    """With pretended numbers, full and quick: nothing that a claim needs is missing from the scenario."""
+    sizes = []
+    for quick in (False, True):
+        loaded = scenario_of(figure, quick=quick)
+        sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
+        few = load(figure.scenario, overrides=figure.quick if quick else (), seeds=3)
+        runs = Runs(pretended_collection(few))
+        for claim in paper.claims_about(figure):
+            assert claim.check(runs).numbers, claim.text
+    assert sizes[1] <= sizes[0]
+
+
+@pytest.mark.parametrize("figure", [figure for _, figure in FIGURES], ids=[figure.name for _, figure in FIGURES])
+def test_every_scenario_states_its_run_time(figure):
+    assert expected_seconds(figure) > 0
+
+
+def test_the_expected_time_follows_the_number_of_seeds():
+    assert expected_seconds(tiny_figure()) == 30
+    assert expected_seconds(tiny_figure(seeds=50)) == 300
+
+
+@pytest.mark.parametrize(
+    "statement", [s for paper in papers() for s in paper.statements], ids=lambda s: s.place.replace(" ", "-")
+)
+def test_every_printed_statement_is_decided(statement: Statement):
+    found = statement.check()
+    assert found.numbers
+    assert found.why

@@ -100,7 +100,7 @@ def test_the_readme_has_two_commands_and_they_are_what_is_run():
     for command, extra in ((first, "-e ."), (second, "-e '.[test]'")):
         assert command.startswith(f"python3 -m venv .venv && .venv/bin/pip install -q {extra} && .venv/bin/")
     assert first.endswith("hushnet run quickstart")
-    assert second.endswith("pytest")
+    assert second.endswith("pytest -n 2 -m 'not slow'")
 
 
 def test_the_readmes_run_command_makes_figures(tmp_path):

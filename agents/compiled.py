@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +34,36 @@ def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[...,
 
 def announce(function: Any, what: str) -> None:
     """Say on stderr that something is about to be compiled, unless it is compiled or cached already."""
-    cache = function.stats.cache_path
-    if function.signatures or (cache and any(Path(cache).glob(f"*{function.py_func.__name__}-*.nbi"))):
+    file = _cache_file(function)
+    if function.signatures or (file is not None and file._load_index()):
         return
     sys.stderr.write(f"compiling {what}, once; this takes half a minute\n")
 
 
 def _cached(decorator: Callable[..., Any], function: Callable[..., Any], **options: Any) -> Any:
     try:
-        return decorator(cache=True, **options)(function)
+        made = decorator(cache=True, **options)(function)
     except RuntimeError:
         return decorator(cache=False, **options)(function)
+    file = _cache_file(made)
+    if file is not None:
+        # numba itself looks at a function's own file only, and not at those of what is compiled into it.
+        file._source_stamp = file._source_stamp, sources()
+    return made
+
+
+def _cache_file(made: Any) -> Any:
+    """numba's index of what it has cached of a function; None without a cache."""
+    return getattr(getattr(made, "_cache", None), "_cache_file", None)
+
+
+@cache
+def sources() -> str:
+    """A hash of all files of this package that have compiled functions in them: caches are stale once it changes."""
+    digest = hashlib.blake2s(digest_size=16)
+    for folder in ("agents", "protocols", "simulator"):
+        for path in sorted((Path(__file__).parents[1] / folder).rglob("*.py")):
+            content = path.read_bytes()
+            if b"@compiled" in content:
+                digest.update(content)
+    return digest.hexdigest()

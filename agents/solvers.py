@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .losses import Hinge, Loss, local_gradient, local_loss
 from .newton import newton
-from .support_vectors import ascend
+from .support_vectors import ascend, climb
 from .tables import Shard
 
 Array = NDArray[np.float64]
@@ -114,25 +114,6 @@ def _minimise_hinge(
         residual = float(np.abs(moves) @ np.sqrt(squares))
         if residual <= tolerance:
             break
-        _climb(rows, dual, slope, most)
+        climb(rows, bounds, curvature, dual, model)
         model[:] = (linear + dual @ rows) / curvature
     return model, residual
-
-
-def _climb(rows: Array, dual: Array, slope: Array, most: float) -> None:
-    """Go to the best multipliers of the rows on the kink, or towards them until one meets a bound; in place.
-
-    In the multipliers of its rows Z, q times the dual has slope s and second derivative -Z Z': it rises up to the step
-    with Z Z' step = s, or without end along what no step reaches of s.
-    """
-    free = (dual > 0.0) & (dual < most)
-    if not free.any():
-        return
-    gram, right, inside = rows[free] @ rows[free].T, slope[free], dual[free]
-    step, length = np.linalg.lstsq(gram, right, rcond=None)[0], 1.0
-    rest = right - gram @ step
-    if np.linalg.norm(rest) > 1e-9 * np.linalg.norm(right):
-        step, length = rest, np.inf
-    room = np.where(step > 0.0, most - inside, inside)
-    lengths = room / np.maximum(np.abs(step), 1e-200)
-    dual[free] = np.clip(inside + min(length, float(lengths.min())) * step, 0.0, most)

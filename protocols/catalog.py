@@ -37,6 +37,7 @@ PROTOCOLS: dict[str, str] = {
     "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
     "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",
     "solitary": ".baselines:Solitary",
+    "stale_feature_sharing": ".stale_feature_sharing:StaleFeatureSharing",
 }
 """Shipped protocols as ``module:Class``, imported when they are asked for."""
 

@@ -110,8 +110,12 @@ class CollaborativeAdmm(Protocol):
         return Traits(exchange="pairwise")
 
     def prepare(self) -> None:
-        """Confidences."""
+        """Confidences, and w and kappa of every edge."""
         self.confidence = confidences(self.parameters.confidence, self.problem.task)
+        # An edge's term of the objective is w |theta_i - theta_j|^2, one half of it at either end.
+        share, rho = 1.0 if self.parameters.objective == "vanhaesebrouck" else 0.5, self.parameters.rho
+        self.weights = self.problem.graph.weights[:, None] * share
+        self.kappa = self.weights * rho / (self.weights + rho)
         loss, steps = self.problem.task.loss, self.parameters.local_steps
         if steps != "exact" and not loss.smooth:
             raise InputError(
@@ -180,18 +184,13 @@ class CollaborativeAdmm(Protocol):
         mu = self.parameters.pull / (1 if self.parameters.objective == "bellet" else 2)
         return GraphRegularised(self.problem.task, self.problem.graph, mu, self.confidence)
 
-    def _edge_weights(self, view: View) -> Array:
-        """(degree, 1) w: an edge's term of the objective is w |theta_i - theta_j|^2, one half of it at either end."""
-        return view.weights[:, None] * (1.0 if self.parameters.objective == "vanhaesebrouck" else 0.5)
-
     def _minimise(self, view: View) -> None:
         """Step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
         rho, edge = self.parameters.rho, _edges(view)
         new = edge["met"][:, 0] == 0.0
         if new.any():
             edge["z_peer"][new] = view.received("solitary")[new]
-        weights = self._edge_weights(view)
-        kappa = weights * rho / (weights + rho)
+        kappa = self.kappa[self.problem.graph.edges_of(view.agent)]
         centres = kappa * (edge["z_peer"] - edge["dual_peer"] / rho) + (rho * edge["z_own"] - edge["dual_own"])
         curvature, linear = float((kappa + rho).sum()), centres.sum(axis=0)
         if self.parameters.local_steps == "exact":
@@ -233,17 +232,17 @@ class CollaborativeAdmm(Protocol):
         (..., 4 p) float64
             Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j.
         """
-        rho, edge, weights = self.parameters.rho, _edges(view), self._edge_weights(view)[at]
-        model = view.state["model"]
-        copies = (weights * model + rho * edge["z_peer"][at] - edge["dual_peer"][at]) / (weights + rho)
-        edge["offered"][at] = np.concatenate([np.broadcast_to(model, copies.shape), copies], axis=-1)
+        rho, edge, model = self.parameters.rho, _edges(view), view.state["model"]
+        weights, p = self.weights[self.problem.graph.edges_of(view.agent)][at], len(model)
+        edge["offered"][at, :p] = model
+        edge["offered"][at, p:] = (weights * model + rho * edge["z_peer"][at] - edge["dual_peer"][at]) / (weights + rho)
         return np.concatenate([edge["offered"][at], edge["dual_own"][at], edge["dual_peer"][at]], axis=-1)
 
     def _settle(self, view: View, at: Any, heard: Array) -> None:
         """Steps 2 and 3 on an edge, or on several, from what was offered and what the other end said."""
-        rho, edge = self.parameters.rho, _edges(view)
-        own, copy = np.split(edge["offered"][at], 2, axis=-1)
-        theirs, their_copy, their_dual, their_copy_dual = np.split(heard, 4, axis=-1)
+        rho, edge, p = self.parameters.rho, _edges(view), self.problem.task.dimension
+        own, copy = (edge["offered"][at, k * p : (k + 1) * p] for k in range(2))
+        theirs, their_copy, their_dual, their_copy_dual = (heard[..., k * p : (k + 1) * p] for k in range(4))
         # Sums of one term from either end, so that both ends round them in the same way.
         z_own = 0.5 * ((edge["dual_own"][at] + their_copy_dual) / rho + (own + their_copy))
         z_peer = 0.5 * ((edge["dual_peer"][at] + their_dual) / rho + (copy + theirs))

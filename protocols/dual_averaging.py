@@ -66,7 +66,7 @@ class AveragingParameters(ProtocolParameters):
     from the verified epsilon."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> DualAveragingParameters:
+    def _consistent(self) -> AveragingParameters:
         check_theorem1(self.privacy)
         if self.sampling == "full" and self.batch != 1:
             raise FieldError("has no meaning with sampling: full", "batch")

@@ -117,9 +117,9 @@ class EdgeConsensusAdmm(Protocol):
     def conserved(self, state: State) -> Mapping[str, float]:
         """Largest coordinates, in absolute value, of sums that are 0.
 
-        ``duals of an edge``
+        ``edges``
             lambda_ij + lambda_ji, over edges whose ends have made equally many sessions: 0 whatever is late or lost.
-        ``sum of duals``
+        ``duals``
             sum_i lambda_i over all edges: apart from 0 by what sessions under way have changed at one end only, and
             for ever by those whose other end has left.
         """
@@ -128,6 +128,6 @@ class EdgeConsensusAdmm(Protocol):
         settled = met == met[back]
         apart = np.abs(duals + duals[back])[settled]
         return {
-            "duals of an edge": float(apart.max(initial=0.0)),
-            "sum of duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
+            "edges": float(apart.max(initial=0.0)),
+            "duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
         }

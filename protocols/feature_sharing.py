@@ -26,7 +26,7 @@ norm, with noise in every direction.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ..agents.blocks import State
 from ..agents.errors import FieldError
+from ..agents.losses import Loss
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.splitting import minimise_rows
@@ -45,18 +46,26 @@ from .privacy.budget import Privacy
 from .privacy.mechanisms import draw_noise
 from .split_features import CENTRE, assembled, columns_of, roles, widths
 
+Array = NDArray[np.float64]
+Factor = tuple[Array, bool]
+
 RESIDUAL = 1e-8
 """Largest |y - l'(z)| of a row after an epoch, beside the rounding of large numbers."""
 
 
-class FeatureSharingParameters(ProtocolParameters):
-    """ADMM sharing over vertically split features, plain or private (Hu et al. 2019)."""
+class SharingParameters(ProtocolParameters):
+    """What all forms of ADMM sharing have in common."""
 
-    kind: Literal["feature_sharing"]
     rho: float = Field(default=0.3, gt=0)
     """Penalty of the augmented Lagrangian."""
     ridge: float = Field(default=1.0, gt=0)
     """lambda of the regulariser (lambda/2) |x|^2."""
+
+
+class FeatureSharingParameters(SharingParameters):
+    """ADMM sharing over vertically split features, plain or private (Hu et al. 2019)."""
+
+    kind: Literal["feature_sharing"]
     order: Literal["jacobi", "gauss_seidel"] = "jacobi"
     """Parties step all at once, or one after the other."""
     parties: int | None = Field(default=None, ge=1)
@@ -87,8 +96,8 @@ class FeatureSharing(Protocol):
         self.parties = min(len(self.columns) - 1, self.parameters.parties or len(self.columns))
         self.cycle = 2 if self.parameters.order == "jacobi" else 2 * self.parties
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Any] = {}
-        self.roots: dict[int, NDArray[np.float64]] = {}
+        self.factors: dict[int, Factor] = {}
+        self.roots: dict[int, Array] = {}
 
     def layout(self) -> Layout:
         """Parties: x_m and what they sent; centre: z and y. A party sends N numbers, the centre twice as many."""
@@ -113,12 +122,9 @@ class FeatureSharing(Protocol):
         if view.agent > self.parties:
             out.fall_silent()
         elif view.role == "party":
-            columns = view.data.features
-            gram = columns.T @ columns
-            gram[np.diag_indices(len(gram))] += self.parameters.ridge / self.parameters.rho
-            self.factors[view.agent] = cho_factor(gram, lower=True)
+            self.factors[view.agent] = factorised(view.data.features, self.parameters.ridge / self.parameters.rho)
             if self.parameters.noise is not None:
-                self.roots[view.agent] = range_root(columns)
+                self.roots[view.agent] = range_root(view.data.features)
 
     def wake(self, view: View, out: Out) -> None:
         """A party's step, the centre's, or nothing, as the round says."""
@@ -140,7 +146,7 @@ class FeatureSharing(Protocol):
             return
         gap, dual = np.split(view.received("gap_and_dual")[0], 2)
         target = state["sent"] - gap - dual / given.rho
-        model = cho_solve(self.factors[view.agent], columns.T @ target)
+        model = fitted(self.factors[view.agent], columns, target)
         if given.noise is not None:
             root = self.roots[view.agent]
             model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=view.stream("noise"))
@@ -152,24 +158,51 @@ class FeatureSharing(Protocol):
 
     def _centre(self, view: View, out: Out, *, last: bool) -> None:
         """Equations (7) and (8) once all parties have stepped, and the message for the next step."""
-        state, rho, labels = view.state, self.parameters.rho, view.data.labels
-        total = np.sum(view.received("scores"), axis=0)
+        state, total = view.state, np.sum(view.received("scores"), axis=0)
         if last:
-            loss, linear = self.problem.task.loss, state["y"] + rho * total
-            state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
-            state["y"] += rho * (total - state["z"])
-            residual = np.abs(state["y"] - loss.slope(state["z"], labels)) / (1 + 1e-6 * np.abs(linear))
-            assert not (residual > RESIDUAL).any(), "y is the slope of the loss at z after every epoch"
+            centre_step(self.problem.task.loss, view, total, self.parameters.rho)
         out.send(
             "gap_and_dual",
             np.concatenate([total - state["z"], state["y"]]),
             out.plain("z and y depend on the labels, which nothing protects"),
         )
 
-    def models(self, state: State) -> NDArray[np.float64]:
+    def models(self, state: State) -> Array:
         """The parties' parts put together, in the centre's row."""
         return assembled(state, self.columns, self.problem.task.dimension)
 
     def objective(self) -> Objective:
         """F at the model that the parties hold together."""
         return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
+
+
+def factorised(columns: Array, ratio: float) -> Factor:
+    """The factor of D'D + ratio I, for `fitted`; columns D are (N, d)."""
+    gram = columns.T @ columns
+    gram[np.diag_indices(len(gram))] += ratio
+    return cho_factor(gram, lower=True)
+
+
+def fitted(factor: Factor, columns: Array, target: Array) -> Array:
+    """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho."""
+    return cho_solve(factor, columns.T @ target)
+
+
+def centre_step(loss: Loss, view: View, total: Array, rho: float) -> None:
+    """Equations (7) and (8), in the blocks z and y of the centre.
+
+    Parameters
+    ----------
+    loss : Loss
+    view : View
+        The centre's.
+    total : (N,) float64
+        The sum of the parties' scores.
+    rho : float
+        > 0.
+    """
+    state, labels, linear = view.state, view.data.labels, view.state["y"] + rho * total
+    state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
+    state["y"] += rho * (total - state["z"])
+    residual = np.abs(state["y"] - loss.slope(state["z"], labels)) / (1 + 1e-6 * np.abs(linear))
+    assert not (residual > RESIDUAL).any(), "y is the slope of the loss at z after every epoch"

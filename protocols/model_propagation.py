@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..agents.blocks import State
 from ..agents.errors import FieldError
 from ..agents.propagation_objective import Propagation
 from ..agents.solitary import Solitary, solitary_model, solitary_models
@@ -39,7 +40,8 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, confidences
-from .kernel import NO_LAW, rank_of
+from .kernel import NO_LAW, Kernel, rank_of
+from .model_propagation_step import broadcast_kernel
 from .output_perturbation import OutputNoise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
@@ -146,6 +148,12 @@ class ModelPropagation(Protocol):
         out.reserve(release)
         return self.noise.model(self.problem, view.agent, view.data), release
 
+    def _release(self, view: View, out: Out) -> Release:
+        """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
+        if self.noise is None and len(view.data):
+            return out.plain("models without noise")
+        return self.releases[view.agent]
+
     @cached_property
     def _closed_form(self) -> NDArray[np.float64]:
         """(n, p) minimisers (4), from everybody's solitary models, with their noise."""
@@ -158,7 +166,7 @@ class ModelPropagation(Protocol):
         if self.parameters.closed_form:
             return
         self._update(view, view.received("model"))
-        out.send("model", view.state["model"], self.releases[view.agent])
+        out.send("model", view.state["model"], self._release(view, out))
 
     def partner(self, view: View) -> int:
         """Any neighbour, or neighbours by their weights."""
@@ -167,11 +175,11 @@ class ModelPropagation(Protocol):
 
     def offer(self, view: View, partner: int, out: Out) -> None:
         """Show the own model."""
-        out.send("request", view.state["model"], self.releases[view.agent], to=int(view.neighbours[partner]))
+        out.send("request", view.state["model"], self._release(view, out), to=int(view.neighbours[partner]))
 
     def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
         """Show the own model as it is before the update, then make the update (6)."""
-        out.send("reply", view.state["model"], self.releases[view.agent], to=int(view.neighbours[partner]))
+        out.send("reply", view.state["model"], self._release(view, out), to=int(view.neighbours[partner]))
         self._meet(view, partner, vector)
 
     def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
@@ -189,6 +197,12 @@ class ModelPropagation(Protocol):
             pull = self.pull[view.agent]
             around = view.weights @ known / view.weights.sum()
             view.state["model"][:] = (around + pull * view.state["solitary"]) / (1 + pull)
+
+    def kernel(self, state: State) -> Kernel | None:
+        """The compiled step of rounds and broadcasts without noise."""
+        if self.noise is not None or self.parameters.closed_form or self.parameters.gossip:
+            return None
+        return broadcast_kernel(self.problem.task, self.problem.graph, state, self.pull)
 
     def objective(self) -> Propagation:
         """Objective (3) around the exact solitary models, without noise: its cost shows as a gap."""

@@ -2,31 +2,36 @@
 
 An agent has a mass (z_i, w_i), which starts at (0, 1). When its clock wakes it at time s, it
 
-1. takes in what its neighbours have pushed to it since it last looked,
+1. takes in what its neighbours have given to it since it last looked,
 2. steps as its parent does, with z_i / w_i for the dual: x_i = -(z_i / w_i) / (mu A(s) + gamma(s)),
 3. adds a g_i to z_i, where a = A(s) - A(s') and s' is the time of its step before,
-4. splits its mass evenly over itself and its neighbours, and broadcasts the *total* of all that it has ever pushed to
-   any one of them.
+4. gives 1 / (degree + 1) of its mass to each neighbour that it has heard something new from since it last gave to it,
+   keeps the rest, and tells every neighbour the *total* of all that it has ever given to it.
+
+If it has heard nothing new from anybody, it only tells the totals once more: so it does when all others are gone.
 
 A neighbour subtracts the total that it took in last, so a message that was lost or overtaken is made up for by the next
 one (running sums: Hadjicostis, Vaidya and Dominguez-Garcia 2016), and no mass disappears while everybody stays. The
-matrix of splits need not be doubly stochastic: w_i corrects for what z_i has too much or too little of (push-sum).
+matrix of shares need not be doubly stochastic: w_i corrects for what z_i has too much or too little of (push-sum).
+As nothing more is given to a neighbour that does not answer, agents that wake rarely, are away, or have left take no
+more than one share from each of their neighbours, and no w_i is drained towards 0, where z_i / w_i would blow up.
 
 A(s) is the parent's, as a function of time in expected wake-ups of a rate-1 agent: s (s + 1) / 2 for ``linear``, s for
 ``constant`` step weights. By time s, all subgradients of an agent weigh A(its last step) together, which is A(s) up to
-what it has yet to do: agents that wake rarely, or were away, count no less in the optimum than others. That takes a
-common time; with weights by an agent's own number of steps, the fast ones would pull the optimum towards themselves.
+what it has yet to do: agents that wake rarely, were away or join late count no less in the optimum than others. That
+takes a common time; with weights by an agent's own number of steps, the fast ones would pull the optimum to themselves.
 On a regular graph with periodic clocks and delays below a period this *is* the parent, round by round.
 
 What is proven: Tsianos, Lawlor and Rabbat (2012) prove the synchronous method, push-sum dual averaging with constant
 step weights and proximal terms that grow like sqrt(t), on fixed graphs without loss. Not proven: steps of agents' own
 clocks with weights by time, delays and losses, and linear weights.
 
-What absence does: mass that is pushed to an agent which has left for good, or has fallen silent with its last update,
-never comes back. The others' w_i shrink towards 0, their ratios z_i / w_i are moved more and more by each new
-subgradient, and what they agree on is no longer the optimum; see `PushSumDualAveraging.conserved`.
+What absence does: a share that is on its way to an agent which leaves for good, or falls silent with its last update,
+never comes back, and neither does what that agent has. The others agree on a point that the share has shifted, and
+whose optimum is weighted by what every agent has put in; see `PushSumDualAveraging.conserved`.
 
-Noise is the parent's: what is sent is made of perturbed subgradients and of nothing else of the agent's data.
+Noise is the parent's: what is sent is made of perturbed subgradients and of nothing else of the agent's data. A step
+with nobody to give to would be a release that no message is charged for, so there is none.
 """
 
 from __future__ import annotations
@@ -43,6 +48,7 @@ from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from .base import Layout, MessageKind, Out, Protocol, View
 from .dual_averaging import Averaging, AveragingParameters
+from .privacy.mechanisms import Release
 
 Array = NDArray[np.float64]
 
@@ -54,7 +60,7 @@ class PushSumDualAveragingParameters(AveragingParameters):
 
 
 class PushSumDualAveraging(Protocol):
-    """Dual averaging by broadcasts of running totals; see the module's docstring."""
+    """Dual averaging by running totals; see the module's docstring."""
 
     Parameters = PushSumDualAveragingParameters
     parameters: PushSumDualAveragingParameters
@@ -68,12 +74,12 @@ class PushSumDualAveraging(Protocol):
         return self.averaging.clipped(shard)
 
     def layout(self) -> Layout:
-        """Mass, running totals, and what was put in, each (z, w); the average of models; one broadcast kind."""
+        """Mass, what was put in, running totals, each (z, w); the average of models; one message kind."""
         p = self.problem.task.dimension
         return Layout(
-            agent={"mass": p + 1, "pushed": p + 1, "put_in": p + 1, "average": p, "since": 1},
-            edge={"taken": p + 1},
-            messages={"pushed": MessageKind(p + 1)},
+            agent={"mass": p + 1, "put_in": p + 1, "average": p, "since": 1, "steps": 1},
+            edge={"given": p + 1, "taken": p + 1},
+            messages={"given": MessageKind(p + 1)},
         )
 
     def start(self, view: View, out: Out) -> None:
@@ -82,24 +88,46 @@ class PushSumDualAveraging(Protocol):
         view.state["mass"][-1] = view.state["put_in"][-1] = 1.0
 
     def wake(self, view: View, out: Out) -> None:
-        """Take in, step, split, and broadcast."""
-        release = self.averaging.noise.release(view)
-        if not out.reserve(release):
+        """Take in, step, give, and tell."""
+        answered = self._take_in(view)
+        release = repeated = out.public("totals that were told before")
+        if answered.any() or not len(answered):
+            release = self.averaging.noise.release(view)
+            if not out.reserve(release):
+                out.fall_silent()
+                return
+            self._step(view, release)
+            self._give(view, answered)
+        for neighbour, total, new in zip(view.neighbours.tolist(), view.edge["given"], answered, strict=True):
+            out.send("given", total, release if new else repeated, to=neighbour)
+        if self.averaging.over(int(view.state["steps"][0])):
             out.fall_silent()
+
+    def _step(self, view: View, release: Release) -> None:
+        """The model, and the weighted subgradient there, which is added to the mass; at time 0 it weighs nothing."""
+        state, mass, since = view.state, view.state["mass"], float(view.state["since"][0])
+        if view.now == since:
             return
-        state, mass, taken = view.state, view.state["mass"], cast(Array, view.edge["taken"])
-        pushed = view.received("pushed")
-        mass += (pushed - taken).sum(axis=0)
-        taken[:] = pushed
-        gained = self.averaging.step(view, mass[:-1] / mass[-1], float(state["since"][0]), view.now, release)
+        gained = self.averaging.step(view, mass[:-1] / mass[-1], since, view.now, release)
         mass[:-1] += gained
         state["put_in"][:-1] += gained
         state["since"][0] = view.now
-        mass /= 1 + len(view.neighbours)
-        state["pushed"] += mass
-        out.send("pushed", state["pushed"], release)
-        if self.averaging.over(view.updates + 1):
-            out.fall_silent()
+        state["steps"][0] += 1.0
+
+    def _give(self, view: View, answered: NDArray[np.bool_]) -> None:
+        """A share of the mass to each of those that have answered."""
+        mass, given = view.state["mass"], cast(Array, view.edge["given"])
+        share = mass / (1 + len(answered))
+        given[answered] += share
+        mass -= np.count_nonzero(answered) * share
+
+    def _take_in(self, view: View) -> NDArray[np.bool_]:
+        """Add what neighbours have given since the last step; (degree,) whom to give to in turn."""
+        totals, given, taken = view.received("given"), cast(Array, view.edge["given"]), cast(Array, view.edge["taken"])
+        answered = (totals[:, -1] > taken[:, -1]) | (given[:, -1] == 0.0)
+        view.state["mass"] += (totals - taken).sum(axis=0)
+        taken[:] = totals
+        return answered
 
     def models(self, state: State) -> Array:
         """Every agent's average of its models, with the weights of its steps."""
@@ -112,21 +140,21 @@ class PushSumDualAveraging(Protocol):
     def conserved(self, state: State) -> Mapping[str, float]:
         """How far masses are from what was put in, as shares of it.
 
-        ``mass of w``, ``mass of z``
-            Agents' masses, and what was pushed and not taken in yet, against 1 for every agent that has begun, and
+        ``w``, ``z``
+            Agents' masses, and what was given and not taken in yet, against 1 for every agent that has begun, and
             against all weighted subgradients (largest coordinate, as a share of the sum of absolute values): 0 up to
             rounding whatever is late or lost.
         ``w under way``
-            The part of w that was pushed and not taken in yet. Late and lost messages raise it; what is under way to
-            agents that have left, or take no more steps, is lost for good.
+            The part of w that was given and not taken in yet, which is lost for good where the agent that it was given
+            to has left, or takes no more steps.
         """
         graph, put_in = self.problem.graph, state.agent["put_in"].rows
-        under_way = (state.agent["pushed"].rows[graph.heads] - state.edge["taken"].rows).sum(axis=0)
+        under_way = (state.edge["given"].rows[graph.reverse] - state.edge["taken"].rows).sum(axis=0)
         apart = np.abs(state.agent["mass"].rows.sum(axis=0) + under_way - put_in.sum(axis=0))
         size = np.abs(put_in).sum(axis=0)
         shares = apart / np.where(size > 0.0, size, 1.0)
         return {
-            "mass of w": float(shares[-1]),
-            "mass of z": float(shares[:-1].max(initial=0.0)),
+            "w": float(shares[-1]),
+            "z": float(shares[:-1].max(initial=0.0)),
             "w under way": float(under_way[-1] / max(size[-1], 1.0)),
         }

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from .world import World
 
 
+NO_KERNEL = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+"""Stands for the compiled exchange of a protocol that has none."""
+
+
 @final
 class Exchanges(Windowed):
     """Every agent calls a neighbour when its own clock wakes it.
@@ -40,8 +44,6 @@ class Exchanges(Windowed):
 
     Attributes
     ----------
-    kernel : PairKernel or None
-        The protocol's compiled exchange, if it is used.
     repeats, patience
         As of `hushnet.simulator.sessions.Sessions`.
     desk : Desk
@@ -58,15 +60,12 @@ class Exchanges(Windowed):
         kernel = world.protocol.kernel(world.state) if compiled else None
         if kernel is not None and not isinstance(kernel, PairKernel):
             raise ValueError(f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel")
-        self.kernel = kernel
-        super().__init__(world, compiled=kernel is not None)
+        super().__init__(world, kernel=kernel)
         announce(exchange_windows.run_exchanges, "the fast engine")
         self.post.sessions = True
-        if kernel is not None:
-            self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
         self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
         self.desk = self._make_desk()
-        self._call = self._arguments()
+        self._call = self._arguments(kernel or NO_KERNEL)
 
     def _make_desk(self) -> Desk:
         world, agents, edges = self.world, len(self.world.agents), len(self.post.mail.heads)
@@ -100,10 +99,8 @@ class Exchanges(Windowed):
             timer_tick=np.zeros(timers, dtype=np.int64),
         )
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
         """What a window is called with besides mail, desk and its limit."""
-        none = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
-        kernel = self.kernel or none
         law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
         return self.compiled, kernel.step, *kernel.arguments, kernel.model, kernel.charged, law
 
@@ -268,9 +265,3 @@ class Exchanges(Windowed):
             fresh[name][: len(places)] = queue[places]
         self.desk = old._replace(**fresh)
         counts[desk.FIRST_TIMER], counts[desk.TIMERS] = 0, len(places)
-
-    @property
-    def reason(self) -> str:
-        """See `Windowed.reason`."""
-        assert self.kernel is not None
-        return self.kernel.reason

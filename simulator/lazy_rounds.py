@@ -8,26 +8,25 @@ Where nothing is lost and nobody is ever absent, when a round begins follows fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ..agents.agent import WAKE, Agent
+from ..agents.agent import Agent
 from ..agents.compiled import announce
 from ..agents.inbox import Message
 from ..protocols.base import Out, Sent
-from ..protocols.kernel import Kernel
-from . import lazy, round_windows, windows
+from . import round_windows, windows
 from .round_windows import Barriers
 from .rounds import EMPTY, addressed, check_setting
-from .windowed import Pause, Windowed
+from .wake_windows import WakeWindows
 
 if TYPE_CHECKING:
     from .world import World
 
 
 @final
-class LazyRounds(Windowed):
+class LazyRounds(WakeWindows):
     """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost.
 
     Parameters
@@ -38,8 +37,6 @@ class LazyRounds(Windowed):
 
     Attributes
     ----------
-    kernel : Kernel or None
-        The protocol's compiled step, if it is used.
     barriers : Barriers or None
         What agents wait for; None until the run begins.
 
@@ -53,31 +50,13 @@ class LazyRounds(Windowed):
 
     def __init__(self, world: World, *, compiled: bool = True) -> None:
         check_setting(world)
-        kernel = world.protocol.kernel(world.state) if compiled else None
-        if kernel is not None and not isinstance(kernel, Kernel):
-            raise ValueError(f"{type(world.protocol).__name__} runs in rounds, so its kernel must be a Kernel")
-        self.kernel = kernel
-        super().__init__(world, compiled=kernel is not None)
+        super().__init__(world, compiled=compiled)
         announce(round_windows.run_rounds, "the fast engine")
-        if self.kernel is not None:
-            self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
         self.barriers: Barriers | None = None
-        self._call = self._arguments()
         edges = len(world.setting.graph.heads)
         # One list more than inboxes have kinds, for messages without numbers.
         lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
         self.post.mail = self.post.mail._replace(first_node=lists)
-
-    def _arguments(self) -> tuple[Any, ...]:
-        """What a window is called with besides the mail, the barriers and its limit."""
-        own = self.world.setting.network.start != "zero"
-        kernel = self.kernel
-        if kernel is None:
-            none = Kernel(windows.no_step, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
-            return False, none.step, *none.arguments, none.model, none.charged, own, 0, 1
-        (kind,) = self.world.layout.messages.values()
-        size = self.world.network.size(int(np.max(kind.width)))
-        return True, kernel.step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
@@ -93,53 +72,12 @@ class LazyRounds(Windowed):
         )
         return ended
 
-    def next_event(self) -> tuple[float, int] | None:
-        """See `Windowed.next_event`."""
-        mail = self.post.mail
-        if mail.counts[lazy.HEAP] == 0:
-            return None
-        return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """See `WakeWindows.run_compiled`."""
+        return round_windows.run_rounds(self.post.mail, self.barriers, limit, forced, *self._call)
 
-    def window(self, limit: float, forced: bool) -> Pause:
-        """See `Windowed.window`."""
-        finish, mail = self.world.finish, self.post.mail
-        mail.counts[lazy.ACTIVE], mail.counts[lazy.SHORT] = finish.active, finish.short
-        why, agent, now = round_windows.run_rounds(mail, self.barriers, limit, forced, *self._call)
-        finish.active, finish.short = int(mail.counts[lazy.ACTIVE]), int(mail.counts[lazy.SHORT])
-        if why not in (windows.REACHED, windows.IDLE, windows.FULL):
-            self.stopped_at(float(now))
-        if self.compiled:
-            self.world.activations = int(mail.counts[lazy.ACTIVATIONS])
-        return self._handle(why, agent)
-
-    def _handle(self, why: int, index: int) -> Pause:
-        """Do what a window stopped for."""
-        world, mail = self.world, self.post.mail
-        agent = world.agents[max(index, 0)]
-        if why == windows.FULL:
-            self.post.make_room(1, int(world.setting.graph.degrees.max(initial=0)))
-        elif why == windows.AWAKE:
-            agent.tick = int(mail.ticks[index])
-            self.stepping(lambda: self._step(agent))
-            mail = self.post.mail
-            mail.silent[index], mail.updates[index] = agent.silent, agent.updates
-        elif why == windows.COUNTED:
-            agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
-            world.traffic.vectors = int(mail.counts[lazy.VECTORS])
-            if world.observer:
-                world.observer.woke(world, agent)
-            self.stepping(lambda: world.check_limits(agent))
-        elif why == windows.FINISHED:
-            world.finish.check()
-        elif why == windows.DIVERGED:
-            agent.updates = int(mail.updates[index])
-            world.check_finite(agent)
-        elif why == windows.IDLE:
-            return Pause.DONE
-        return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
-
-    def _step(self, agent: Agent) -> None:
-        """Let an agent end its round in Python."""
+    def take_step(self, agent: Agent) -> None:
+        """See `WakeWindows.take_step`; it ends the agent's round."""
         world = self.world
         world.views[agent.index].round = agent.tick + 1
         if world.traits.inbox == "every" and agent.tick > 0:
@@ -187,9 +125,3 @@ class LazyRounds(Windowed):
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`."""
         round_windows.land_all(self.post.mail, now, barrier)
-
-    @property
-    def reason(self) -> str:
-        """See `Windowed.reason`."""
-        assert self.kernel is not None
-        return self.kernel.reason

@@ -17,6 +17,7 @@ import simpy
 
 from ..agents.agent import AVAILABILITY, Agent, At
 from ..agents.availability import Timeline
+from ..protocols.kernel import Compiled
 from ..protocols.privacy.mechanisms import Release
 from . import lazy
 from .finish import TIME_UP
@@ -44,20 +45,23 @@ class Windowed(Schedule):
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether the protocol's step is compiled, too.
+    kernel : Compiled or None
+        The protocol's compiled step, if it has one and it is to be used.
 
     Attributes
     ----------
+    compiled : bool
+        Whether the protocol's step is compiled, too.
     presence : Presence or None
         When agents are up; None until the run begins.
     """
 
     post: LazyPost
 
-    def __init__(self, world: World, *, compiled: bool) -> None:
+    def __init__(self, world: World, *, kernel: Compiled | None) -> None:
         super().__init__(world)
-        self.compiled = compiled
+        self.kernel = kernel
+        self.compiled = compiled = kernel is not None
         self.engine = f"fast ({'compiled' if compiled else 'Python'} step)"
         self.presence: Presence | None = None
         self._time = 0.0
@@ -84,6 +88,8 @@ class Windowed(Schedule):
         mail.joins[:], mail.leaves[:] = joins, leaves
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
         self.presence = Presence(timelines, mail)
+        if self.compiled:
+            self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
             if mail.alone[agent.index]:
                 self._clock_ends[agent.index] = env.event()
@@ -172,13 +178,9 @@ class Windowed(Schedule):
 
     def _charge(self, *, final: bool) -> None:
         """Charge compiled messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
+        assert self.kernel is not None
         charged = self.post.mail.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
-            self.world.ledger.add(Release.plain(index, self.now, self.reason), int(due[index]))
+            self.world.ledger.add(Release.plain(index, self.now, self.kernel.reason), int(due[index]))
             self._charged[index] = charged[index]
-
-    @property
-    @abstractmethod
-    def reason(self) -> str:
-        """Why compiled messages carry no noise, for the ledger."""

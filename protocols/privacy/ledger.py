@@ -116,7 +116,8 @@ class Ledger:
         release : Release
             What the message carries. Sending a committed release again, in whatever form, is post-processing and free.
         vector : (p,) array, optional
-            What is sent. The same bytes as the agent's last charged vector of this mechanism and unit are free.
+            What is sent. The same bytes as the agent's last charged vector of this mechanism and unit are free; the
+            release then still has to be paid for if other bytes follow under it.
 
         Returns
         -------
@@ -131,7 +132,6 @@ class Ledger:
             digest = blake2b(vector.tobytes(), digest_size=16).digest()
             if self._sent.get(key) == digest:
                 self.cancel(release)
-                self._committed.add(release)
                 return False
             self._sent[key] = digest
         charge = self._pending.pop(release, None)

@@ -7,12 +7,13 @@ import dataclasses
 from pathlib import Path
 from typing import Literal
 
+import numba
 import numba.core.caching
 import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compiled import announce, compiled
 from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
@@ -20,6 +21,7 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator import windows
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.engine import build_world, fast_world
@@ -397,3 +399,28 @@ def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeyp
         return 2 * number
 
     assert compiled(twice)(21) == 42
+
+
+def test_what_is_cached_is_stale_once_any_compiled_source_changes(monkeypatch, tmp_path):
+    from hushnet.agents import compiled as module
+
+    made = windows.run_window
+    index = made._cache._cache_file
+    assert index._source_stamp[1] == module.sources()
+    before = index._load_index()
+    monkeypatch.setattr(index, "_source_stamp", (index._source_stamp[0], "other sources"))
+    assert index._load_index() == {}
+    monkeypatch.undo()
+    assert index._load_index() == before
+
+
+def test_the_first_compilation_is_announced_and_a_cached_one_is_not(monkeypatch, capsys):
+    def twice(number):
+        return 2 * number
+
+    fresh = numba.njit(twice)
+    announce(fresh, "twice")
+    assert "compiling twice, once" in capsys.readouterr().err
+    fresh(1)
+    announce(fresh, "twice")
+    assert capsys.readouterr().err == ""

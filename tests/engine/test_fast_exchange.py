@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from .exchange import Forgetful, Gossip, Scripted, called
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
-from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice
+from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice, up
 
 
 class Log:
@@ -304,6 +304,67 @@ def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(compiled):
     assert len(recorder.sums) > 10
     start = np.array([(i, (1 + i) ** 2) for i in range(6)], dtype=float).sum(axis=0)
     np.testing.assert_allclose(recorder.sums, np.tile(start, (len(recorder.sums), 1)), rtol=1e-12)
+
+
+def leaving(**windows):
+    return {
+        "availability": Always(kind="always", **{name: Window(share=1, between=at) for name, at in windows.items()})
+    }
+
+
+CORNERS = {
+    "a partner is gone before the request arrives": lambda folder: up(folder, _1=2.5),
+    "a partner is gone before its reply arrives": lambda folder: up(folder, _1=4.5),
+    "only the partner that is gone has changed": lambda folder: up(folder, _0=[(0, 6), (8, 100)], _1=4.5),
+    "a caller is gone": lambda folder: up(folder, _0=2.0),
+    "a caller is gone when its timer is due": lambda folder: up(folder, _0=3.0),
+    "a caller is absent for a while": lambda folder: up(folder, _0=[(0, 2), (8, 100)]),
+    "a partner is absent for a while": lambda folder: up(folder, _1=[(5.5, 100)]),
+    "everybody is there": lambda folder: {},
+    "everybody joins late": lambda folder: leaving(joins=[0.5, 0.5]),
+    "everybody leaves when a timer is due": lambda folder: leaving(leaves=[3.0, 3.0]),
+    "everybody leaves when the clock ticks": lambda folder: leaving(leaves=[1.0, 1.0]),
+    "everybody leaves when the request arrives": lambda folder: leaving(leaves=[4.0, 4.0]),
+    "nobody ever comes": lambda folder: leaving(joins=[3.0, 3.0], leaves=[2.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("protocol", [Quick, QuickForgetful])
+@pytest.mark.parametrize("time", [None, 12.0])
+@pytest.mark.parametrize("corner", CORNERS)
+def test_a_session_whose_ends_come_and_go_ends_alike_on_both_engines(corner, time, protocol, compiled, folder):
+    """Agent 0 calls at 1 and 2; a message takes 3; the timer is due at 3, 5, ...; without a time all must end."""
+    fields = {"availability": Always(kind="always"), **CORNERS[corner](folder)}
+    network = NetworkParameters.model_validate({"latency": SLOWLY})
+    setting = plain_setting(2, clock=called(0, 0), network=network, stop=Stop(time=time), **fields)
+    parameters = protocol.Parameters(schedule={"kind": "exchange", "resend_after": 2.0, "timeout": 2.0})
+    reference = outcome(World, setting, protocol, parameters, every=0.5)
+    fast = outcome(fast_world, setting, protocol, parameters, every=0.5, compiled=compiled)
+    if compiled:
+        assert [event[:4] for event in fast[0]] == [event[:4] for event in reference[0]]
+        assert (fast[1][:2], fast[1][3]) == (reference[1][:2], reference[1][3])
+    else:
+        assert fast == reference
+    assert reference[1][0] == ("every agent has finished" if time is None else "the time was up")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_joins_late_is_told_the_starts_of_the_others(seed):
+    """Not what they have said in sessions since; in most of these worlds some agents join at 6 and some do not."""
+    setting = plain_setting(
+        clock=called(*(list(range(6)) * 3), spacing=0.5),
+        network=NetworkParameters(),
+        availability=Always(kind="always", joins=Window(share=0.4, between=[6.0, 6.0])),
+        stop=Stop(time=10.0),
+        draws=Draws(seed),
+    )
+    reference, fast = (
+        outcome(engine, setting, QuickChoosy, QuickChoosy.Parameters(), every=1.0) for engine in (World, fast_world)
+    )
+    kept = [[event for event in events if event[0] != "woke"] for events, _ in (reference, fast)]
+    assert kept[0] == kept[1]
+    assert fast[1][3] == reference[1][3]
 
 
 def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing():

@@ -303,7 +303,7 @@ def test_rounds_that_need_events_stay_on_the_reference_engine_and_say_why(fields
 def test_a_compiled_form_of_an_exchange_is_refused_in_rounds(monkeypatch):
     exchange = PairKernel(None, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
     monkeypatch.setattr(Averaging, "kernel", lambda *_: exchange)
-    with pytest.raises(ValueError, match="Averaging runs in rounds, so its kernel must be a Kernel"):
+    with pytest.raises(ValueError, match="Averaging runs without exchanges in pairs, so its kernel must be a Kernel"):
         fast_world(plain_setting(), Averaging, in_rounds(Averaging))
 
 

@@ -202,3 +202,14 @@ def test_the_frame_has_one_row_per_agent_and_charge() -> None:
     ]
     assert list(frame.columns) == list(Ledger(1).to_frame().columns)
     assert frame["sensitivity_source"].tolist()[1:] == ["clip", "clip"]
+
+
+def test_new_bytes_under_a_release_whose_first_bytes_were_free_are_charged() -> None:
+    ledger = Ledger(1)
+    vector = np.ones(2)
+    assert ledger.commit(laplace_release(), vector)
+    second = laplace_release()
+    assert not ledger.commit(second, vector)
+    assert ledger.commit(second, 2 * vector)
+    assert not ledger.commit(second, 3 * vector)
+    assert ledger.releases(0) == 2

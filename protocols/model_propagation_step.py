@@ -1,0 +1,69 @@
+"""The compiled step of model propagation without noise, in rounds or by broadcast.
+
+Update (5) of Vanhaesebrouck et al. 2017, and (16) of Bellet et al. 2018.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.blocks import State
+from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
+from ..agents.graph import Graph
+from ..agents.tasks.base import Task
+from .kernel import STEP, Kernel
+
+
+@compiled(fastmath=REASSOCIATED)
+def add_known(weight, row, pool, out):  # pragma: no cover - compiled
+    """Add a neighbour's weighted model, as it was heard; the weight that is missing if it never was."""
+    if row < 0:
+        return weight
+    for k in range(len(out)):
+        out[k] += weight * pool[row, k]
+    return 0.0
+
+
+@compiled(fastmath=REASSOCIATED)
+def update(agent, around, missing, own, reals):  # pragma: no cover - compiled
+    """Let a model follow the weighted sum of its neighbours'; those who are missing show its own or zeros."""
+    models, solitary, pulls, strengths = reals[0], reals[1], reals[2], reals[3]
+    begin, pull, strength = agent * len(around), pulls[agent], strengths[agent]
+    if not own:
+        missing = 0.0
+    for k in range(len(around)):
+        mean = (around[k] + missing * models[begin + k]) / strength
+        models[begin + k] = (mean + pull * solitary[begin + k]) / (1.0 + pull)
+
+
+@compiled_callback(STEP, fastmath=REASSOCIATED)  # pragma: no cover - compiled
+def broadcast(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # noqa: ARG001 - as all
+    """Update on the newest of all neighbours; the message is the new model."""
+    models, weights = reals[0], reals[4]
+    p, missing = len(message), 0.0
+    if last > first:
+        message[:] = 0.0
+        for e in range(first, last):
+            missing += add_known(weights[e], known[e], pool, message)
+        update(agent, message, missing, own, reals)
+    for k in range(p):
+        message[k] = models[agent * p + k]
+    return False
+
+
+def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.float64]) -> Kernel:
+    """The compiled step of rounds and broadcasts.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+    state : State
+        With the blocks ``model`` and ``solitary``.
+    pull : (n,) float64
+        mu c_i >= 0.
+    """
+    blocks, charged = state.agent, task.train.counts > 0
+    reals = (blocks["model"].values, blocks["solitary"].values, pull, graph.strengths, graph.weights)
+    return Kernel(broadcast, reals, (), blocks["model"].rows, charged, "models without noise")

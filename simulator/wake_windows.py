@@ -1,0 +1,106 @@
+"""What compiled windows of wake-ups have in common, whether they are asynchronous steps or ends of rounds."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..agents.agent import WAKE, Agent
+from ..protocols.kernel import Kernel
+from . import lazy, windows
+from .windowed import Pause, Windowed
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class WakeWindows(Windowed):
+    """A schedule whose compiled events are wake-ups, at each of which an agent takes one step.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's compiled form is one of an exchange.
+    """
+
+    def __init__(self, world: World, *, compiled: bool) -> None:
+        kernel = world.protocol.kernel(world.state) if compiled else None
+        if kernel is not None and not isinstance(kernel, Kernel):
+            name = type(world.protocol).__name__
+            raise ValueError(f"{name} runs without exchanges in pairs, so its kernel must be a Kernel")
+        super().__init__(world, kernel=kernel)
+        self._call = self._arguments(kernel)
+
+    def next_event(self) -> tuple[float, int] | None:
+        """See `Windowed.next_event`."""
+        mail = self.post.mail
+        if mail.counts[lazy.HEAP] == 0:
+            return None
+        return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
+
+    def window(self, limit: float, forced: bool) -> Pause:
+        """See `Windowed.window`."""
+        finish, counts = self.world.finish, self.post.mail.counts
+        counts[lazy.ACTIVE], counts[lazy.SHORT] = finish.active, finish.short
+        why, agent, now = self.run_compiled(limit, forced)
+        finish.active, finish.short = int(counts[lazy.ACTIVE]), int(counts[lazy.SHORT])
+        if why not in (windows.REACHED, windows.IDLE, windows.FULL):
+            self.stopped_at(float(now))
+        if self.compiled:
+            self.world.activations = int(counts[lazy.ACTIVATIONS])
+        return self._handle(why, agent)
+
+    @abstractmethod
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """Run the compiled function with `_call`; why it stopped, at which agent and when."""
+
+    @abstractmethod
+    def take_step(self, agent: Agent) -> None:
+        """Let an agent that has woken take its step in Python."""
+
+    def _arguments(self, kernel: Kernel | None) -> tuple[Any, ...]:
+        """What a window is called with besides its limit and the arrays that are replaced when they grow."""
+        own = self.world.setting.network.start != "zero"
+        if kernel is None:
+            none = Kernel(windows.no_step, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+            return False, none.step, *none.arguments, none.model, none.charged, own, 0, 1
+        (kind,) = self.world.layout.messages.values()
+        size = self.world.network.size(int(np.max(kind.width)))
+        return True, kernel.step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
+
+    def _handle(self, why: int, index: int) -> Pause:
+        """Do what a window stopped for."""
+        world, mail = self.world, self.post.mail
+        agent = world.agents[max(index, 0)]
+        if why == windows.FULL:
+            self.post.make_room(1, int(world.setting.graph.degrees.max(initial=0)))
+        elif why == windows.AWAKE:
+            agent.tick = int(mail.ticks[index])
+            self.stepping(lambda: self.take_step(agent))
+            mail = self.post.mail
+            mail.silent[index], mail.updates[index] = agent.silent, agent.updates
+        elif why == windows.COUNTED:
+            agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
+            world.traffic.vectors = int(mail.counts[lazy.VECTORS])
+            if world.observer:
+                world.observer.woke(world, agent)
+            self.stepping(lambda: world.check_limits(agent))
+        elif why == windows.OVER:
+            self.clock_ended(index)
+            return Pause.WAIT
+        elif why == windows.FINISHED:
+            world.finish.check()
+        elif why == windows.DIVERGED:
+            agent.updates = int(mail.updates[index])
+            world.check_finite(agent)
+        elif why == windows.IDLE:
+            return Pause.DONE
+        return Pause.WAIT if why == windows.REACHED else Pause.GO_ON

@@ -1,0 +1,190 @@
+"""Push-sum dual averaging: its parent where nothing is late, at the optimum where much is, and no mass is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.contract import Bench, check_contract, protocol_parameters, small_graph, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
+AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
+BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
+COMMON = Periodic(kind="periodic", phase="common")
+STRAGGLERS = Poisson.model_validate({"kind": "poisson", "rate": {"kind": "stragglers", "share": 0.4, "slow": 0.2}})
+NOISE = {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "clip", "clip": 1.0}
+
+
+def ring(agents: int = 6) -> Graph:
+    tails = np.arange(agents)
+    return Graph.from_edges(agents, tails, (tails + 1) % agents, np.ones(agents))
+
+
+def world_of(
+    protocol=PushSumDualAveraging,
+    *,
+    time=50.0,
+    task=None,
+    graph=None,
+    clock=None,
+    availability=None,
+    recorder=None,
+    seed=1,
+    fields=FIELDS,
+    **network,
+) -> World:
+    """A world that has run; further arguments are fields of the network."""
+    setting = Setting(
+        task=task or small_task(),
+        graph=graph or small_graph(),
+        clock=clock or Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(network),
+        availability=availability or Always(kind="always"),
+        stop=Stop(time=time),
+        draws=Draws(seed),
+    )
+    world = World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
+    world.run()
+    assert world.traffic.conserved
+    return world
+
+
+def models_of(world: World) -> np.ndarray:
+    return world.protocol.models(world.state)
+
+
+@pytest.mark.parametrize("step_weights", ["linear", "constant"])
+@pytest.mark.parametrize("more", [{"sampling": "full"}, {"sampling": "uniform", "batch": 2}, {"privacy": NOISE}])
+def test_on_a_ring_with_periodic_clocks_and_delays_below_a_period_it_is_its_parent(step_weights, more):
+    """Everybody answers in every period, w_i stays 1, Metropolis's matrix of a ring splits evenly; noise included."""
+    task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]})
+    fields = {"mu": 0.1, "gamma": 2.0, "step_weights": step_weights, **more}
+    same = {"task": task, "graph": ring(), "clock": COMMON, "time": 40.0, "fields": fields}
+    variant = world_of(latency={"kind": "uniform", "low": 0.1, "high": 0.9}, **same)
+    parent = world_of(DualAveraging, **same)
+    assert [agent.updates for agent in variant.agents] == [agent.updates for agent in parent.agents] == [40] * 6
+    np.testing.assert_allclose(models_of(variant), models_of(parent), atol=1e-12)
+
+
+def gap(world: World) -> float:
+    objective = world.protocol.objective()
+    return objective.value(models_of(world)) - objective.minimise()[1]
+
+
+@pytest.mark.parametrize("network", [{}, {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}])
+def test_without_loss_it_reaches_the_optimum_of_its_parent(network):
+    """Distances of the agents' models, in the largest coordinate; the optimum's is 4.4."""
+    variant = world_of(time=2000.0, **network)
+    parent = world_of(DualAveraging, time=2000.0, clock=COMMON)
+    best, _ = variant.protocol.objective().minimise()
+    assert np.abs(models_of(parent) - best).max() < 0.02
+    assert np.abs(models_of(variant) - best).max() < 0.04
+    assert 0.0 <= gap(parent) < gap(variant) < 2e-6
+
+
+@pytest.mark.parametrize("trouble", [{**BAD, "availability": AWAY}, {"clock": STRAGGLERS}])
+def test_agents_that_are_slow_or_away_move_the_optimum_by_nothing_and_only_delay_it(trouble):
+    """The gap falls like 1/s^2 or so with linear weights; subgradients that counted by steps would leave it above."""
+    early, late = (world_of(time=time, **trouble) for time in (200.0, 2000.0))
+    updates = [agent.updates for agent in late.agents]
+    assert max(updates) > 1.1 * min(updates)
+    assert 0.0 <= gap(late) < gap(early) / 10
+    assert gap(late) < 2e-5
+
+
+def conserved(**fields) -> dict[str, np.ndarray]:
+    recorder = Recorder(["conserved"])
+    world_of(recorder=recorder, **fields)
+    return {name: rows["value"].to_numpy() for name, rows in recorder.trace().groupby("statistic")}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}},
+        {**BAD, "availability": AWAY},
+        {**BAD, "availability": Always(kind="always", joins=Window(share=0.5, between=[5.0, 9.0]))},
+        {**BAD, "availability": Always(kind="always", leaves=Window(share=0.5, between=[5.0, 9.0]))},
+    ],
+    ids=["nothing late", "late", "lost and away", "joining", "leaving"],
+)
+def test_masses_and_what_is_under_way_are_what_was_put_in_whatever_is_late_lost_or_absent(fields):
+    found = conserved(time=100.0, fields={**FIELDS, "privacy": NOISE}, **fields)
+    assert set(found) == {"w", "z", "w under way"}
+    assert found["w"].max() < 1e-13
+    assert found["z"].max() < 1e-13
+    assert 0.0 < found["w under way"].max() < 1.0
+
+
+def test_a_lossy_network_that_counted_messages_instead_of_totals_would_lose_mass():
+    """The same run with inboxes that are emptied, so that a total looks like a message of its own."""
+
+    class Forgetful(PushSumDualAveraging):
+        def wake(self, view, out):
+            view.edge["taken"][:] = 0.0
+            super().wake(view, out)
+
+    world = world_of(Forgetful, **BAD)
+    assert world.protocol.conserved(world.state)["w"] > 0.1
+
+
+def test_a_neighbour_that_has_left_keeps_one_share_and_drains_nobody():
+    availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 6.0]))
+    world = world_of(time=400.0, availability=availability, latency=0.1)
+    here = np.array([agent.present for agent in world.agents])
+    assert 0 < here.sum() < 6
+    assert world.state.agent["mass"].rows[here, -1].sum() > 0.2
+    assert np.abs(models_of(world)[here]).max() < 20.0
+
+
+def test_agents_stop_at_the_end_of_their_budget_and_a_step_costs_one_release_however_many_are_told():
+    """One whose neighbours have all stopped before may be left with an update that it has no use for."""
+    privacy = {**NOISE, "updates": 5}
+    world = world_of(fields={"privacy": privacy}, task=small_task(empty=False), **BAD)
+    steps = world.state.agent["steps"].values
+    assert steps.max() == 5.0
+    assert steps.min() >= 4.0
+    assert [world.ledger.releases(agent) for agent in range(6)] == steps.tolist()
+
+
+def test_an_agent_without_neighbours_averages_its_own_subgradients():
+    graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    same = {"task": small_task(3), "graph": graph, "clock": COMMON, "time": 30.0}
+    variant, parent = world_of(latency=0.5, **same), world_of(DualAveraging, **same)
+    np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-13)
+
+
+def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():
+    """With slow neighbours and lost messages, many wake-ups have nothing to answer."""
+    world = world_of(fields={**FIELDS, "privacy": NOISE}, clock=STRAGGLERS, task=small_task(empty=False), **BAD)
+    for agent in world.agents:
+        steps = world.state.agent["steps"][agent.index][0]
+        assert world.ledger.releases(agent.index) == steps
+        assert 0 < steps <= agent.updates
+    assert sum(agent.updates for agent in world.agents) > 1.2 * world.state.agent["steps"].values.sum()
+
+
+@pytest.mark.parametrize("fields", [{}, {"step_weights": "constant", "privacy": NOISE}])
+def test_it_keeps_the_contract(monkeypatch, fields):
+    """Single steps are looked at where they have a weight, at time 3."""
+    hear = Bench.hear
+
+    def hear_late(bench, rng):
+        hear(bench, rng)
+        for view in bench.views:
+            view.begin(3.0, 2, 2)
+
+    monkeypatch.setattr(Bench, "hear", hear_late)
+    check_contract(PushSumDualAveraging, {**FIELDS, **fields})

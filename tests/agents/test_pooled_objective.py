@@ -9,7 +9,7 @@ from hushnet.agents.pooled_objective import PooledObjective
 from hushnet.agents.splitting import minimise_rows
 from hushnet.agents.support_vectors import minimise_hinge
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.contract import small_task
+from hushnet.simulator.bench import small_task
 from scipy.optimize import brentq, linprog
 
 

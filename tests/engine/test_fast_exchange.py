@@ -15,8 +15,8 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.kernel import ACCEPT, EXCHANGE, OFFER, Kernel, PairKernel, rank_of
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws

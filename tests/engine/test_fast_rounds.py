@@ -15,8 +15,8 @@ from hushnet.protocols.base import Layout, MessageKind, Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.kernel import PairKernel
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.engine import build_world, declined, fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws

@@ -11,8 +11,9 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.schedule import RoundsSchedule
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.contract import protocol_parameters, small_graph, small_task
+from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -11,7 +11,7 @@ from hushnet.agents.availability import Trace
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Traits
-from hushnet.simulator.contract import small_task
+from hushnet.simulator.bench import small_task
 from hushnet.simulator.randomness import Draws, Purpose
 from hushnet.simulator.setting import Stop
 from hypothesis import HealthCheck, given, settings

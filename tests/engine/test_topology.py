@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
-from hushnet.simulator.contract import small_task
+from hushnet.simulator.bench import small_task
 from hushnet.simulator.graphs import components, describe
 from hushnet.simulator.topology import TOPOLOGIES, TopologyParameters
 from pydantic import TypeAdapter, ValidationError

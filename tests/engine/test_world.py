@@ -16,8 +16,8 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded, StragglerRates
-from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.network import Network
 from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.recorder import Recorder

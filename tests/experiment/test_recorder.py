@@ -11,8 +11,8 @@ from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.contract import small_graph, small_task
 from hushnet.simulator.latency import Exponential
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws

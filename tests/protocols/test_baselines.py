@@ -12,7 +12,8 @@ from hushnet.agents.objectives import local_gradients, local_models
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Problem
 from hushnet.protocols.baselines import Consensus, Local, Solitary
-from hushnet.simulator.contract import check_contract, protocol_parameters, run_small, small_task
+from hushnet.simulator.bench import run_small, small_task
+from hushnet.simulator.contract import check_contract, protocol_parameters
 
 TASK = small_task()
 

@@ -14,8 +14,9 @@ from hushnet.agents.objectives import GraphRegularised, local_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
-from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.contract import check_contract
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop

@@ -18,8 +18,9 @@ from hushnet.agents.objectives import local_losses
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
+from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.contract import check_contract, small_task
+from hushnet.simulator.contract import check_contract
 from hushnet.simulator.latency import Exponential
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws

@@ -9,15 +9,8 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.simulator.contract import (
-    AGENTS,
-    Bench,
-    ContractViolation,
-    check_contract,
-    check_engines,
-    protocol_parameters,
-    run_small,
-)
+from hushnet.simulator.bench import AGENTS, Bench, run_small
+from hushnet.simulator.contract import ContractViolation, check_contract, check_engines, protocol_parameters
 
 from .sketches import (
     FAMILIES,

@@ -12,8 +12,8 @@ from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spe
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.accounting import kairouz
+from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.contract import run_small, small_graph, small_task
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop

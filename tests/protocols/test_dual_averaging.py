@@ -16,8 +16,9 @@ from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParamet
 from hushnet.protocols.privacy.accounting import Charge, gaussian, tight
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.subgradient_noise import calibrated, verified
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.contract import check_contract
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws

@@ -11,8 +11,9 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.consensus_admm import ConsensusAdmm
 from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.simulator.bench import Bench, small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.contract import Bench, check_contract, protocol_parameters, small_graph, small_task
+from hushnet.simulator.contract import check_contract, protocol_parameters
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder

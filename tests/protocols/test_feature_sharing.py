@@ -19,7 +19,7 @@ from hushnet.protocols.feature_noise import range_root
 from hushnet.protocols.feature_sgd import FeatureSgd
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.accounting import gaussian
-from hushnet.simulator import contract
+from hushnet.simulator import bench, contract
 from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters
@@ -263,9 +263,9 @@ def test_noise_that_is_neither_of_the_two_is_refused(fields, said):
 
 def test_rows_other_graphs_and_other_losses_are_refused_in_a_sentence():
     with pytest.raises(InputError, match=r"splits rows; set task\.split"):
-        world_of(contract.small_task(4), 2, graph=contract.small_graph(4))
+        world_of(bench.small_task(4), 2, graph=bench.small_graph(4))
     with pytest.raises(InputError, match=r"use topology: \{kind: star\}"):
-        world_of(split_task(), 2, graph=contract.small_graph(4))
+        world_of(split_task(), 2, graph=bench.small_graph(4))
     with pytest.raises(InputError, match="'hinge' is not"):
         world_of(split_task(loss="hinge"), 2)
 
@@ -277,8 +277,8 @@ def on_split_features(monkeypatch):
     def task(agents=6, *, seed=20, empty=True):
         return split_task([1] * max(agents - 1, 1), 6, seed=seed)
 
-    monkeypatch.setattr(contract, "small_task", task)
-    monkeypatch.setattr(contract, "small_graph", lambda agents=6: star(task(agents)))
+    monkeypatch.setattr(bench, "small_task", task)
+    monkeypatch.setattr(bench, "small_graph", lambda agents=6: star(task(agents)))
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
@@ -294,14 +294,14 @@ def on_split_features(monkeypatch):
 )
 def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, fields, step):
     """`step` is the number of rounds before the one that is looked at: even ones are the parties'."""
-    hear = contract.Bench.hear
+    hear = bench.Bench.hear
 
     def hear_late(bench, rng):
         hear(bench, rng)
         for view in bench.views:
             view.updates = step
 
-    monkeypatch.setattr(contract.Bench, "hear", hear_late)
+    monkeypatch.setattr(bench.Bench, "hear", hear_late)
     parameters = contract.protocol_parameters(protocol, fields)
     contract.check_locality(protocol, parameters)
     contract.check_public_messages(protocol, parameters)

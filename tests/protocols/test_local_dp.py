@@ -13,7 +13,8 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Problem
 from hushnet.protocols.local_dp import LocalDP, LocalDPParameters
-from hushnet.simulator.contract import check_contract, run_small, small_graph, small_task
+from hushnet.simulator.bench import run_small, small_graph, small_task
+from hushnet.simulator.contract import check_contract
 
 PURE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
 CLAIMED, CLIP = {**PURE, "sensitivity": "claimed"}, {**PURE, "sensitivity": "clip", "clip": 1.0}

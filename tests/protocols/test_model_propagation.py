@@ -17,8 +17,9 @@ from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
+from hushnet.simulator.bench import run_small, small_graph, small_setting, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
-from hushnet.simulator.contract import check_contract, run_small, small_graph, small_setting, small_task
+from hushnet.simulator.contract import check_contract
 from hushnet.simulator.engine import fast_world
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters

@@ -19,8 +19,9 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDe
 from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.warm_start import PrivatePropagation
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.contract import check_contract, small_graph, small_task
+from hushnet.simulator.contract import check_contract
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop

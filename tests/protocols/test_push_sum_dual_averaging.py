@@ -10,8 +10,9 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.dual_averaging import DualAveraging
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.simulator.bench import Bench, small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.contract import Bench, check_contract, protocol_parameters, small_graph, small_task
+from hushnet.simulator.contract import check_contract, protocol_parameters
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder

@@ -8,7 +8,7 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator import contract
+from hushnet.simulator import bench, contract
 from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
@@ -225,15 +225,15 @@ def on_split_features(monkeypatch):
     def task(agents=6, *, seed=20, empty=True):
         return split_task([1] * max(agents - 1, 1), 6, seed=seed)
 
-    monkeypatch.setattr(contract, "small_task", task)
-    monkeypatch.setattr(contract, "small_graph", lambda agents=6: star(task(agents)))
+    monkeypatch.setattr(bench, "small_task", task)
+    monkeypatch.setattr(bench, "small_graph", lambda agents=6: star(task(agents)))
 
 
 @pytest.mark.parametrize("fields", [{}, {"privacy": ISOTROPIC}])
 @pytest.mark.parametrize("news", [5.0, 0.0])
 def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
     """Single steps are looked at with a target that is news to the parties, and with one that is not."""
-    hear = contract.Bench.hear
+    hear = bench.Bench.hear
 
     def hear_number(bench, rng):
         hear(bench, rng)
@@ -241,7 +241,7 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
             for edge in range(len(block)):
                 block[edge][-1:] = news
 
-    monkeypatch.setattr(contract.Bench, "hear", hear_number)
+    monkeypatch.setattr(bench.Bench, "hear", hear_number)
     parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
     contract.check_locality(StaleFeatureSharing, parameters)
     contract.check_public_messages(StaleFeatureSharing, parameters)

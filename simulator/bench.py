@@ -1,0 +1,213 @@
+"""A bench to try protocols on: a small task and graph, short runs, and steps taken by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.availability import Always
+from ..agents.blocks import State
+from ..agents.graph import Graph
+from ..agents.inbox import Inbox, Message
+from ..agents.losses import LOSSES
+from ..agents.tables import Shard, Table
+from ..agents.tasks.base import Task
+from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
+from .clocks import Poisson
+from .network import NetworkParameters
+from .randomness import Draws, Purpose
+from .setting import Setting, Stop
+from .world import World
+
+AGENTS, DIMENSION, SEED = 6, 3, 20
+
+
+def small_task(agents: int = AGENTS, *, seed: int = SEED, empty: bool = True) -> Task:
+    """A small classification task; the first agent has no data if `empty` says so."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(2, 7, agents)
+    counts[0] = 0 if empty else counts[0]
+    owners = np.repeat(np.arange(agents), counts)
+    features = rng.uniform(-1, 1, (len(owners), DIMENSION))
+    labels = np.where(rng.random(len(owners)) < 0.5, 1.0, -1.0)
+    train = Table.from_owners(features, labels, owners, agents)
+    test = Table.from_owners(rng.uniform(-1, 1, (agents, DIMENSION)), np.ones(agents), np.arange(agents), agents)
+    return Task(
+        name="contract test",
+        ids=list(range(agents)),
+        train=train,
+        test=test,
+        loss=LOSSES["logistic"],
+        regularisation=1.0 / np.maximum(counts, 1),
+        metric="accuracy",
+        bounds={"l1": float(DIMENSION), "l2": float(np.sqrt(DIMENSION))},
+    )
+
+
+def small_graph(agents: int = AGENTS) -> Graph:
+    """A ring with one chord, unequal weights."""
+    if agents == 1:
+        return Graph.from_matrix(np.zeros((1, 1)))
+    pairs = sorted({(min(i, (i + 1) % agents), max(i, (i + 1) % agents)) for i in range(agents)} | {(0, agents // 2)})
+    tails, heads = np.array(pairs, dtype=np.int64).T
+    return Graph.from_edges(agents, tails, heads, 0.5 + np.arange(len(tails)) / len(tails))
+
+
+class Bench:
+    """A protocol with state, inboxes and views, but without time: steps are taken by hand."""
+
+    def __init__(self, protocol: type[Protocol], parameters: ProtocolParameters, *, seed: int = SEED) -> None:
+        self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
+        draws = Draws(seed)
+        before = lambda purpose, agent: draws.generator(purpose, 0, agent)  # noqa: E731
+        self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before))
+        self.traits = protocol.traits_for(parameters)
+        self.layout = self.protocol.layout()
+        self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
+        self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
+        self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
+        self.views = [
+            View(
+                i,
+                Problem(self.task, self.graph),
+                self.layout,
+                self.state,
+                self.inbox,
+                data=self.data[i],
+                stream=lambda purpose, agent, tick: draws.generator(purpose, tick, agent),
+                partner_luck=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
+            )
+            for i in range(AGENTS)
+        ]
+        for view in self.views:
+            self.protocol.start(view, self.out(view))
+        self.hear(np.random.default_rng(seed))
+
+    def out(self, view: View) -> Out:
+        """An `Out` whose budget is never spent."""
+        return Out(view, self.layout, lambda release: True)
+
+    def hear(self, rng: np.random.Generator) -> None:
+        """Fill every inbox with arbitrary vectors from every neighbour."""
+        for order, (receiver, slot) in enumerate((int(t), s) for s, t in enumerate(self.graph.tails)):
+            sender = int(self.graph.heads[slot])
+            for kind, block in self.inbox.values.items():
+                vector = rng.normal(size=len(block[slot]))
+                message = Message(sender, receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
+                self.inbox.put(message)
+                self.views[receiver].messages.append(message)
+
+    def disturb_all_but(self, agent: int, rng: np.random.Generator) -> None:
+        """Change everything that an agent's step may not look at."""
+        own = self.graph.edges_of(agent)
+        edges = [e for e in range(len(self.graph.heads)) if not own.start <= e < own.stop]
+        others = [i for i in range(AGENTS) if i != agent]
+        for owners, blocks in ((others, self.state.agent), (edges, self.state.edge), (edges, self.inbox.values)):
+            for block in blocks.values():
+                for owner in owners:
+                    block[owner][:] += rng.normal(size=len(block[owner]))
+        for other in others:
+            disturb(self.data[other], rng)
+            disturb(self.task.shard(other), rng)
+
+    def steps(self, agent: int) -> Iterator[tuple[str, Callable[[], list[Sent]]]]:
+        """Every kind of step that the protocol has for this agent; each returns what it sent."""
+        view = self.views[agent]
+
+        def run(step: Callable[[Out], None]) -> Callable[[], list[Sent]]:
+            def call() -> list[Sent]:
+                out = self.out(view)
+                step(out)
+                return out.sent
+
+            return call
+
+        if self.traits.exchange == "pairwise":
+            vector = np.linspace(-1, 1, self._width("reply", agent))
+            request = np.linspace(-1, 1, self._width("request", agent))
+            yield "offer", run(lambda out: self.protocol.offer(view, 0, out))
+            yield "accept", run(lambda out: self.protocol.accept(view, 0, request, out))
+            yield "finish", run(lambda out: self.protocol.finish(view, 0, vector))
+            return
+        yield "wake", run(lambda out: self.protocol.wake(view, out))
+        if self.traits.trigger == "message" and view.messages:
+            yield "receive", run(lambda out: self.protocol.receive(view, view.messages[0], out))
+
+    def _width(self, kind: str, agent: int) -> int:
+        return len(self.inbox.values[kind][self.graph.edges_of(agent).start])
+
+    def take(self, step: Callable[[View, Out], None], agent: int) -> list[Sent]:
+        """One step of an agent by hand; what it sent is not delivered."""
+        out = self.out(self.views[agent])
+        step(self.views[agent], out)
+        return out.sent
+
+    def deliver(self, agent: int, sent: Sent, order: int) -> None:
+        """Put a message of an agent into the inboxes of those that it was sent to."""
+        own = self.graph.edges_of(agent)
+        for edge in range(own.start, own.stop):
+            receiver, slot = int(self.graph.heads[edge]), int(self.graph.reverse[edge])
+            if sent.to is None or receiver in sent.to:
+                size = 8 * len(sent.vector)
+                self.inbox.put(Message(agent, receiver, sent.kind, sent.vector, float(order), order, order, slot, size))
+
+    def owned(self, agent: int) -> dict[str, NDArray[np.float64]]:
+        """Copies of the blocks that an agent may write."""
+        own = self.graph.edges_of(agent)
+        mine = {name: block[agent].copy() for name, block in self.state.agent.items()}
+        for name, block in self.state.edge.items():
+            mine[f"edge {name}"] = np.concatenate([block[e] for e in range(own.start, own.stop)])
+        return mine
+
+    def everything_else(self, agent: int) -> list[NDArray[np.float64]]:
+        """Copies of everything that an agent may not write."""
+        own = self.graph.edges_of(agent)
+        arrays = [block[i].copy() for block in self.state.agent.values() for i in range(AGENTS) if i != agent]
+        for block in self.state.edge.values():
+            arrays += [block[e].copy() for e in range(len(block)) if not own.start <= e < own.stop]
+        arrays += [block.values.copy() for block in self.inbox.values.values()]
+        arrays += [array.copy() for shard in self.data for array in (shard.features, shard.labels)]
+        return arrays
+
+
+def small_setting(
+    *,
+    agents: int = AGENTS,
+    empty: bool = True,
+    network: NetworkParameters | None = None,
+    availability: Any = None,
+    time: float = 8.0,
+    seed: int = SEED,
+) -> Setting:
+    """A short run on a small task, yet without a protocol."""
+    return Setting(
+        task=small_task(agents, empty=empty),
+        graph=small_graph(agents),
+        clock=Poisson(kind="poisson"),
+        network=network or NetworkParameters(),
+        availability=availability or Always(kind="always"),
+        stop=Stop(time=time),
+        draws=Draws(seed),
+    )
+
+
+def run_small(
+    protocol: type[Protocol], parameters: ProtocolParameters, *, make: Callable[..., World] = World, **fields: Any
+) -> World:
+    """Run a protocol in a `small_setting` with these fields, in a world of an engine's making."""
+    world = make(small_setting(**fields), protocol, parameters)
+    world.run()
+    return world
+
+
+def disturb(shard: Shard, rng: np.random.Generator) -> None:
+    """Other data of the same shape, in place."""
+    shard.features[...] = rng.uniform(-1, 1, shard.features.shape)
+    shard.labels[...] = np.where(rng.random(shard.labels.shape) < 0.5, 1.0, -1.0)
+
+
+def _copied(shard: Shard) -> Shard:
+    return Shard(shard.features.copy(), shard.labels.copy())

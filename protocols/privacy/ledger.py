@@ -83,6 +83,7 @@ class Ledger:
         self._pending: dict[Release, Charge] = {}
         self._committed: weakref.WeakSet[Release] = weakref.WeakSet()
         self._sent: dict[tuple[int, str, str], bytes] = {}
+        self._free: weakref.WeakKeyDictionary[Release, bytes] = weakref.WeakKeyDictionary()
         self._epsilons: dict[tuple[Which, float], tuple[list[int], NDArray[np.float64]]] = {}
 
     def reserve(self, release: Release) -> bool:
@@ -130,8 +131,9 @@ class Ledger:
         if vector is not None:
             key = (agent, release.mechanism, release.unit)
             digest = blake2b(vector.tobytes(), digest_size=16).digest()
-            if self._sent.get(key) == digest:
+            if digest in (self._sent.get(key), self._free.get(release)):
                 self.cancel(release)
+                self._free[release] = digest
                 return False
             self._sent[key] = digest
         charge = self._pending.pop(release, None)

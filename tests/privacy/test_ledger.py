@@ -210,6 +210,8 @@ def test_new_bytes_under_a_release_whose_first_bytes_were_free_are_charged() -> 
     assert ledger.commit(laplace_release(), vector)
     second = laplace_release()
     assert not ledger.commit(second, vector)
+    assert ledger.commit(laplace_release(), 5 * vector)
+    assert not ledger.commit(second, vector)
     assert ledger.commit(second, 2 * vector)
     assert not ledger.commit(second, 3 * vector)
-    assert ledger.releases(0) == 2
+    assert ledger.releases(0) == 3

@@ -78,17 +78,24 @@ EXCHANGE = types.void(
     types.int64,
     types.int64,
     types.int64,
+    types.int64,
+    types.int64,
+    _WHOLE,
+    types.float64[:, ::1],
+    types.boolean,
     _REAL,
     _REAL,
     types.UniTuple(_REAL, REALS),
     types.UniTuple(_WHOLE, WHOLES),
     types.UniTuple(_SINGLE, SINGLES),
 )
-"""``step(phase, agent, edge, updates, heard, message, reals, wholes, singles)``: half of an exchange, or its opening.
+"""Half of an exchange, or its opening.
 
-In each `phase` an agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard``
-from it (the request in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message``
-(the request in `OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state through ``reals``.
+``step(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles)``: in each
+`phase` an agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard`` from it
+(the request in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message`` (the
+request in `OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state through ``reals``. What it has heard of
+all neighbours is as in `STEP`; ``known[e]`` is of the layout's first kind of message.
 """
 
 

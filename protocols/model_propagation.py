@@ -40,8 +40,8 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, confidences
-from .kernel import NO_LAW, Kernel, rank_of
-from .model_propagation_step import broadcast_kernel
+from .kernel import NO_LAW, Kernel, PairKernel, rank_of
+from .model_propagation_step import broadcast_kernel, gossip_kernel
 from .output_perturbation import OutputNoise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
@@ -198,11 +198,15 @@ class ModelPropagation(Protocol):
             around = view.weights @ known / view.weights.sum()
             view.state["model"][:] = (around + pull * view.state["solitary"]) / (1 + pull)
 
-    def kernel(self, state: State) -> Kernel | None:
-        """The compiled step of rounds and broadcasts without noise."""
-        if self.noise is not None or self.parameters.closed_form or self.parameters.gossip:
+    def kernel(self, state: State) -> Kernel | PairKernel | None:
+        """The compiled steps of a run without any privacy accounting."""
+        if self.noise is not None or self.parameters.closed_form:
             return None
-        return broadcast_kernel(self.problem.task, self.problem.graph, state, self.pull)
+        task, graph = self.problem.task, self.problem.graph
+        if not self.parameters.gossip:
+            return broadcast_kernel(task, graph, state, self.pull)
+        law = graph.weights if self.parameters.partners == "weighted" else NO_LAW
+        return gossip_kernel(task, graph, state, self.pull, law)
 
     def objective(self) -> Propagation:
         """Objective (3) around the exact solitary models, without noise: its cost shows as a gap."""

@@ -1,6 +1,6 @@
-"""The compiled step of model propagation without noise, in rounds or by broadcast.
+"""The compiled steps of model propagation without noise, in sessions, in rounds or by broadcast.
 
-Update (5) of Vanhaesebrouck et al. 2017, and (16) of Bellet et al. 2018.
+Updates (5) and (6) of Vanhaesebrouck et al. 2017, and (16) of Bellet et al. 2018.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..agents.blocks import State
 from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
 from ..agents.graph import Graph
 from ..agents.tasks.base import Task
-from .kernel import STEP, Kernel
+from .kernel import EXCHANGE, OFFER, STEP, Kernel, PairKernel
 
 
 @compiled(fastmath=REASSOCIATED)
@@ -52,6 +52,29 @@ def broadcast(agent, updates, first, last, known, pool, own, message, reals, who
     return False
 
 
+@compiled_callback(EXCHANGE, fastmath=REASSOCIATED)  # pragma: no cover - compiled
+def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):  # noqa: ARG001 - as all
+    """Show the own model; on hearing the partner's, keep it and update."""
+    models, weights, copies, met, around = reals[0], reals[4], reals[5], reals[6], reals[7]
+    p, missing = len(around), 0.0
+    for k in range(len(message)):
+        message[k] = models[agent * p + k]
+    if phase == OFFER:
+        return
+    met[edge] = 1.0
+    for k in range(p):
+        copies[edge * p + k] = heard[k]
+        around[k] = 0.0
+    for e in range(first, last):
+        weight = weights[e]
+        if met[e] == 0.0:
+            missing += add_known(weight, known[e], pool, around)
+            continue
+        for k in range(p):
+            around[k] += weight * copies[e * p + k]
+    update(agent, around, missing, own, reals)
+
+
 def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.float64]) -> Kernel:
     """The compiled step of rounds and broadcasts.
 
@@ -64,6 +87,30 @@ def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.fl
     pull : (n,) float64
         mu c_i >= 0.
     """
-    blocks, charged = state.agent, task.train.counts > 0
-    reals = (blocks["model"].values, blocks["solitary"].values, pull, graph.strengths, graph.weights)
-    return Kernel(broadcast, reals, (), blocks["model"].rows, charged, "models without noise")
+    reals, charged = _reals(graph, state, pull), task.train.counts > 0
+    return Kernel(broadcast, reals, (), state.agent["model"].rows, charged, "models without noise")
+
+
+def gossip_kernel(
+    task: Task, graph: Graph, state: State, pull: NDArray[np.float64], law: NDArray[np.float64]
+) -> PairKernel:
+    """The compiled exchange of gossip.
+
+    Parameters
+    ----------
+    task, graph, pull
+        As of `broadcast_kernel`.
+    state : State
+        With the blocks ``model`` and ``solitary``, and ``copy`` and ``met`` of the edges.
+    law : (E,) float64
+        As of `PairKernel`.
+    """
+    reals, charged = _reals(graph, state, pull), task.train.counts > 0
+    reals += (state.edge["copy"].values, state.edge["met"].values, np.empty(task.dimension))
+    return PairKernel(gossip, reals, (), state.agent["model"].rows, charged, "models without noise", law=law)
+
+
+def _reals(graph: Graph, state: State, pull: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    blocks = state.agent
+    arrays = (blocks["model"].values, blocks["solitary"].values, pull, graph.strengths, graph.weights)
+    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)

@@ -55,7 +55,7 @@ observer told of it; the world has something to check."""
 
 
 @compiled_callback(EXCHANGE)
-def no_exchange(phase, agent, edge, updates, heard, message, reals, wholes, singles):  # noqa: ARG001 - as all
+def no_exchange(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):  # noqa: ARG001 - as all
     """Stands for the compiled exchange of a protocol that has none."""
     return  # pragma: no cover - compiled
 
@@ -157,7 +157,7 @@ def charge(mail, agent, row):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_half(mail, desk, step, reals, wholes, singles, models, charges):  # pragma: no cover - compiled
+def make_half(mail, desk, step, reals, wholes, singles, models, charges, own):  # pragma: no cover - compiled
     """Make half of an exchange; whether the agent's model is still finite."""
     phase, edge, row = desk.counts[PHASE], desk.counts[EDGE], desk.counts[ROW]
     acting = mail.reverse[edge] if phase == ACCEPT else edge
@@ -170,7 +170,23 @@ def make_half(mail, desk, step, reals, wholes, singles, models, charges):  # pra
         width = desk.widths[0 if phase == OFFER else 1, agent]
         row = take_row(mail, 0.0, 0, 0, 8 * width + desk.rules[HEADER])
         message = mail.pool[row][:width]
-    step(phase, agent, acting, mail.updates[agent], heard, message, reals, wholes, singles)
+    first, last = mail.offsets[agent], mail.offsets[agent + 1]
+    step(
+        phase,
+        agent,
+        acting,
+        mail.updates[agent],
+        first,
+        last,
+        mail.known,
+        mail.pool,
+        own,
+        heard,
+        message,
+        reals,
+        wholes,
+        singles,
+    )
     total = 0.0
     for k in range(models.shape[1]):
         total += models[agent, k] * 0.0
@@ -218,14 +234,14 @@ def settle_clocks(mail, desk):  # pragma: no cover - compiled
 
 @compiled(_nrt=False)
 def run_exchanges(
-    mail, desk, limit, forced, compiled_half, step, reals, wholes, singles, models, charges, law
+    mail, desk, limit, forced, compiled_half, step, reals, wholes, singles, models, charges, own, law
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts = desk.counts
     while True:
         if counts[PHASE]:
             edge = counts[EDGE]
-            if compiled_half and not make_half(mail, desk, step, reals, wholes, singles, models, charges):
+            if compiled_half and not make_half(mail, desk, step, reals, wholes, singles, models, charges, own):
                 return DIVERGED, tail_of(mail, mail.reverse[edge] if counts[PHASE] == ACCEPT else edge)
             if carry_on(mail, desk, compiled_half):
                 return COUNTED, tail_of(mail, edge)

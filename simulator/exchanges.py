@@ -102,7 +102,8 @@ class Exchanges(Windowed):
     def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
         """What a window is called with besides mail, desk and its limit."""
         law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
-        return self.compiled, kernel.step, *kernel.arguments, kernel.model, kernel.charged, law
+        own = self.world.setting.network.start != "zero"
+        return self.compiled, kernel.step, *kernel.arguments, kernel.model, kernel.charged, own, law
 
     @property
     def quiet(self) -> bool:

@@ -18,8 +18,8 @@ LOGISTIC = LOSS_CODES["logistic"]
 
 
 # Not cached: tests and the command import this file under different names, which the cache does not survive.
-@numba.cfunc(EXCHANGE, fastmath=REASSOCIATED)
-def step(phase, agent, edge, updates, heard, message, reals, wholes, singles):  # pragma: no cover - compiled
+@numba.cfunc(EXCHANGE, fastmath=REASSOCIATED)  # pragma: no cover - compiled
+def step(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
     """Say the own model; on hearing the other's, average and step down the own gradient."""
     models, features, labels, regularisation, constants, gradient, _, _ = reals
     offsets = wholes[0]

@@ -181,7 +181,7 @@ def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folde
 
 
 @numba.cfunc(EXCHANGE)
-def gossip(phase, agent, edge, updates, heard, message, reals, wholes, singles):
+def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
     """The exchange of `Gossip`, in its very arithmetic."""
     models, got = reals[0], reals[1]
     for k in range(2):
@@ -477,7 +477,7 @@ class Exploding(Quick):
 
 
 @numba.cfunc(EXCHANGE)
-def exploding(phase, agent, edge, updates, heard, message, reals, wholes, singles):
+def exploding(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
     """The exchange of `Exploding`: equal models share nothing."""
     models = reals[0]
     for k in range(2):

@@ -324,6 +324,8 @@ SLOW = {"latency": {"kind": "exponential", "mean": 0.3}}
 @pytest.mark.parametrize(
     ("fields", "network", "availability"),
     [
+        ({}, {}, Always(kind="always")),
+        ({"partners": "weighted"}, {**SLOW, "loss": 0.1}, AWAY),
         ({"schedule": "async"}, {**SLOW, "loss": 0.1}, AWAY),
         ({"schedule": "rounds"}, SLOW, Always(kind="always")),
     ],

@@ -1,4 +1,4 @@
-"""ADMM sharing over features that are split between parties (Hu, Liu, Niu, Zhang 2019).
+"""ADMM sharing over features that are split between parties (Hu, Liu, Kong, Niu 2019).
 
 Party m holds columns D_m of the same N rows and its part x_m of the model; the centre holds labels, z and y:
 

@@ -42,7 +42,7 @@ AXES = {
     "epsilon_claimed": "\u03b5 claimed",
     "epsilon_tight": "\u03b5 verified",
     "age": "age of what is known of neighbours",
-    "conserved": "distance from the conserved sum",
+    "conserved": "off the conserved sum by",
 }
 
 

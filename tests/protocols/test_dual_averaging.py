@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
+from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
 from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
@@ -325,3 +328,28 @@ def test_the_stand_in_reaches_its_numbers():
     assert 0 < means["plain"] < 0.002
     assert means["eps-1"] == pytest.approx(0.123, abs=0.03)
     assert means["eps-0.4"] > means["eps-1"]
+
+
+def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages():
+    """tests/golden/tiny.json, liu2022: node i takes its row (t + i) mod 2 in round t."""
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "tiny.json").read_text())["liu2022"]
+    rows, labels = np.array(golden["rows"], dtype=float), np.array(golden["labels"], dtype=float)
+    table = Table(rows.reshape(8, 2), labels.reshape(8), 2 * np.arange(5))
+    task = Task("golden", list(range(4)), table, table, LOSSES["hinge"], np.zeros(4), "accuracy")
+    found = {}
+    for rounds in (5, 6):
+        world = world_of(task, rounds, mu=0.1, gamma=1.0, sampling="full")
+        wake = world.protocol.wake
+
+        def one_row(view, out, wake=wake):
+            row = [(view.updates + 1 + view.agent) % 2]
+            view.data = Shard(rows[view.agent][row], labels[view.agent][row])
+            wake(view, out)
+
+        world.protocol.wake = one_row
+        found[rounds] = world, duals_by_round(world)
+        world.run()
+    models = found[5][0].protocol.models(found[5][0].state)
+    np.testing.assert_allclose(models, golden["xtilde_5"], atol=golden["tolerance"])
+    duals = [found[6][1][agent, 6] for agent in range(4)]
+    np.testing.assert_allclose(duals, golden["z_6"], atol=golden["tolerance"])

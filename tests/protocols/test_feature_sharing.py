@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -397,3 +398,20 @@ def test_the_test_loss_is_recorded_for_the_assembled_model():
     trace = world.recorder.trace()
     last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
     assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)
+
+
+def test_the_first_epoch_of_two_parties_gives_the_golden_values():
+    """tests/golden/tiny.json, hu2019."""
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "tiny.json").read_text())["hu2019"]
+    rows = np.hstack([golden["D1"], golden["D2"]])
+    data = rows, np.array(golden["Y"], dtype=float)
+    split = ByColumns(by="columns", parts=[2, 1])
+    rng = np.random.default_rng(0)
+    task = partitioned(data, data, split, name="golden", loss="logistic", bounds={}, notes={}, rng=rng)
+    world = world_of(task, 2, rho=1.0, ridge=0.1)
+    world.run()
+    tolerance = golden["tolerance"]
+    np.testing.assert_allclose(world.protocol.models(world.state)[0], [*golden["x1"], *golden["x2"]], atol=tolerance)
+    for name in ("z", "y"):
+        np.testing.assert_allclose(world.state.agent[name][0], golden[name], atol=tolerance)
+    assert value(task, np.zeros(3), 0.1) == pytest.approx(golden["objective"], abs=tolerance)

@@ -1,0 +1,101 @@
+"""Every protocol on a bad network: 30 % of messages lost, lognormal delays, agents that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import OnOff
+from hushnet.agents.graph import Graph
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.catalog import PROTOCOLS, resolve
+from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract import protocol_parameters
+from hushnet.simulator.engine import build_world
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+
+from .test_feature_sharing import split_task, star
+
+BAD = {"latency": {"kind": "lognormal", "mean": 0.5, "sigma": 1.0}, "loss": 0.3}
+BUDGET = {"epsilon": 2.0, "delta": 1e-3}
+GAUSSIAN = {"mechanism": "gaussian", "budget": {**BUDGET, "by": "gaussian"}, "updates": 6, "clip": 1.0}
+LAPLACE = {"mechanism": "laplace", "budget": BUDGET, "updates": 6, "clip": 1.0}
+SUBGRADIENT = {
+    "mechanism": "gaussian",
+    "budget": {"epsilon": 1.0, "delta": 1e-3, "by": "basic"},
+    "updates": 6,
+    "sensitivity": "claimed",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol with the parameters that it needs."""
+
+    kind: str
+    fields: dict[str, Any]
+    split: bool = False
+
+
+CASES = [
+    Case("coordinate_descent", {"mu": 0.5}),
+    Case("coordinate_descent", {"mu": 0.5, "privacy": LAPLACE}),
+    Case("coordinate_descent", {"mu": 0.5, "privacy": GAUSSIAN, "schedule": "rounds"}),
+    Case("local", {}),
+    Case("local_dp", {"privacy": {"mechanism": "laplace", "budget": BUDGET, "updates": 1, "clip": 1.0}}),
+    Case("solitary", {}),
+    Case("consensus", {}),
+    Case("model_propagation", {}),
+    Case("model_propagation", {"schedule": "rounds"}),
+    Case("collaborative_admm", {}),
+    Case("collaborative_admm", {"schedule": "rounds"}),
+    Case("consensus_admm", {}),
+    Case("perturbed_admm", {"noise": {"alpha": 3.0, "growth": 1.03}, "penalty_growth": 1.05}),
+    Case("edge_consensus_admm", {}),
+    Case("dual_averaging", {}),
+    Case("dual_averaging", {"privacy": SUBGRADIENT}),
+    Case("push_sum_dual_averaging", {}),
+    Case("feature_sharing", {}, split=True),
+    Case("feature_sgd", {}, split=True),
+    Case("stale_feature_sharing", {}, split=True),
+]
+
+
+def world_on(case: Case, seed: int):
+    task: Task = split_task() if case.split else small_task(6, empty=False)
+    graph: Graph = star(task) if case.split else small_graph(6)
+    protocol = resolve(case.kind)
+    setting = Setting(
+        task=task,
+        graph=graph,
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(BAD),
+        availability=OnOff(kind="on_off", online=0.7, mean_down=2.0),
+        stop=Stop(time=40.0),
+        draws=Draws(seed),
+    )
+    return build_world("auto", setting, protocol, protocol_parameters(protocol, case.fields))
+
+
+def test_no_protocol_is_left_out():
+    assert {case.kind for case in CASES} == set(PROTOCOLS)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([case.kind, *case.fields]))
+def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(case, seed):
+    world = world_on(case, seed)
+    world.run()
+    assert world.ended
+    assert world.traffic.conserved
+    for block in world.state.agent.values():
+        assert np.isfinite(block.values).all()
+    privacy = world.protocol.privacy
+    if privacy is not None and privacy.budget is not None:
+        assert (world.ledger.epsilon("claimed", privacy.budget.delta) <= privacy.budget.epsilon * (1 + 1e-9)).all()
+        assert max(world.ledger.releases(agent) for agent in range(6)) <= privacy.updates

@@ -28,7 +28,14 @@ class LocalParameters(ProtocolParameters):
 
 
 class Local(Protocol):
-    """The exact minimiser of each agent's own regularised loss, from the start; nothing is ever sent."""
+    """The exact minimiser of each agent's own regularised loss, from the start; nothing is ever sent.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example
+    >>> example(Local).traffic.vectors
+    0
+    """
 
     Parameters = LocalParameters
 
@@ -53,7 +60,14 @@ class SolitaryParameters(ProtocolParameters):
 
 
 class Solitary(Protocol):
-    """Gradient steps of each agent on its own rows, before the start; nothing is ever sent."""
+    """Gradient steps of each agent on its own rows, before the start; nothing is ever sent.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example
+    >>> bool(example(Solitary).state.agent["model"].rows.any())
+    True
+    """
 
     Parameters = SolitaryParameters
     parameters: SolitaryParameters
@@ -76,7 +90,15 @@ class ConsensusParameters(ProtocolParameters):
 
 
 class Consensus(Protocol):
-    """The minimiser of sum_i m_i L_i(theta) over one common theta, from the start; every agent gives its rows away."""
+    """The minimiser of sum_i m_i L_i(theta) over one common theta, from the start; every agent gives its rows away.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example
+    >>> models = example(Consensus).state.agent["model"].rows
+    >>> bool((models == models[0]).all())
+    True
+    """
 
     Parameters = ConsensusParameters
 

@@ -73,7 +73,14 @@ class ConsensusAdmmParameters(ConsensusParameters):
 
 
 class ConsensusAdmm(Protocol):
-    """M-ADMM without noise; see the module's docstring."""
+    """M-ADMM without noise; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> abs(relative_gap(example(ConsensusAdmm))) < 0.01
+    True
+    """
 
     Parameters = ConsensusAdmmParameters
     parameters: ConsensusAdmmParameters

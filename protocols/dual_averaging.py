@@ -80,7 +80,14 @@ class DualAveragingParameters(AveragingParameters):
 
 
 class DualAveraging(Protocol):
-    """Dual averaging over a network, in rounds; see the module's docstring."""
+    """Dual averaging over a network, in rounds; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(DualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
+    True
+    """
 
     Parameters = DualAveragingParameters
     parameters: DualAveragingParameters

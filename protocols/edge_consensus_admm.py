@@ -52,7 +52,14 @@ class EdgeConsensusAdmmParameters(ProblemParameters):
 
 
 class EdgeConsensusAdmm(Protocol):
-    """Consensus ADMM in pairs, without noise; see the module's docstring."""
+    """Consensus ADMM in pairs, without noise; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> abs(relative_gap(example(EdgeConsensusAdmm))) < 0.01
+    True
+    """
 
     Parameters = EdgeConsensusAdmmParameters
     parameters: EdgeConsensusAdmmParameters

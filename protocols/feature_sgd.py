@@ -40,7 +40,14 @@ class FeatureSgdParameters(ProtocolParameters):
 
 
 class FeatureSgd(Protocol):
-    """Synchronous minibatch steps in a star; see the module's docstring."""
+    """Synchronous minibatch steps in a star; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(FeatureSgd, split=True)) < 0.5
+    True
+    """
 
     Parameters = FeatureSgdParameters
     parameters: FeatureSgdParameters

@@ -84,7 +84,14 @@ class FeatureSharingParameters(SharingParameters):
 
 
 class FeatureSharing(Protocol):
-    """ADMM sharing in a star; see the module's docstring."""
+    """ADMM sharing in a star; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(FeatureSharing, split=True, rho=1.0)) < 1e-4
+    True
+    """
 
     Parameters = FeatureSharingParameters
     parameters: FeatureSharingParameters

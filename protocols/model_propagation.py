@@ -92,7 +92,14 @@ class ModelPropagationParameters(ProtocolParameters):
 
 
 class ModelPropagation(Protocol):
-    """Model propagation by gossip, by broadcast, in rounds or in closed form; see the module's docstring."""
+    """Model propagation by gossip, by broadcast, in rounds or in closed form; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(ModelPropagation, time=500.0)) < 0.01
+    True
+    """
 
     Parameters = ModelPropagationParameters
     parameters: ModelPropagationParameters

@@ -81,7 +81,15 @@ class PerturbedAdmmParameters(ConsensusParameters):
 
 
 class PerturbedAdmm(Protocol):
-    """M-ADMM with penalty perturbation; see the module's docstring."""
+    """M-ADMM with penalty perturbation; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example
+    >>> ledger = example(PerturbedAdmm, noise={"alpha": 3.0}).ledger
+    >>> bool((ledger.epsilon("tight", 1e-5) < 100).all())
+    True
+    """
 
     Parameters = PerturbedAdmmParameters
     parameters: PerturbedAdmmParameters

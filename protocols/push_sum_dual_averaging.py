@@ -60,7 +60,14 @@ class PushSumDualAveragingParameters(AveragingParameters):
 
 
 class PushSumDualAveraging(Protocol):
-    """Dual averaging by running totals; see the module's docstring."""
+    """Dual averaging by running totals; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(PushSumDualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
+    True
+    """
 
     Parameters = PushSumDualAveragingParameters
     parameters: PushSumDualAveragingParameters

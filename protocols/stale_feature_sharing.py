@@ -70,7 +70,14 @@ class StaleFeatureSharingParameters(SharingParameters):
 
 
 class StaleFeatureSharing(Protocol):
-    """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring."""
+    """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> relative_gap(example(StaleFeatureSharing, split=True, rho=1.0)) < 1e-6
+    True
+    """
 
     Parameters = StaleFeatureSharingParameters
     parameters: StaleFeatureSharingParameters

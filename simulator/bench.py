@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ from .setting import Setting, Stop
 from .world import World
 
 AGENTS, DIMENSION, SEED = 6, 3, 20
+
+
+def protocol_parameters(
+    protocol: type[Protocol], parameters: Mapping[str, Any] | ProtocolParameters
+) -> ProtocolParameters:
+    """Parameters of the protocol's own class, from a mapping that may leave out ``kind``."""
+    if isinstance(parameters, ProtocolParameters):
+        return parameters
+    kind = protocol.Parameters.model_fields["kind"].annotation
+    names = getattr(kind, "__args__", (protocol.__name__,))
+    return protocol.Parameters.model_validate({"kind": names[0], **parameters})
 
 
 def small_task(agents: int = AGENTS, *, seed: int = SEED, empty: bool = True) -> Task:
@@ -211,3 +223,46 @@ def disturb(shard: Shard, rng: np.random.Generator) -> None:
 
 def _copied(shard: Shard) -> Shard:
     return Shard(shard.features.copy(), shard.labels.copy())
+
+
+def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False, **fields: Any) -> World:
+    """A small world that a protocol has run in for some time, without delays and losses: for examples.
+
+    Parameters
+    ----------
+    protocol : type of Protocol
+    time : float
+        Expected wake-ups of each agent.
+    split : bool
+        Whether features are split between parties around a centre, instead of rows.
+    **fields
+        The protocol's parameters.
+    """
+    if not split:
+        return run_small(protocol, protocol_parameters(protocol, fields), empty=False, time=time)
+    whole = small_task(empty=False)
+    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
+    rows = np.array([0, len(whole.train.labels), len(whole.train.labels), len(whole.train.labels)])
+    tests = np.array([0, len(whole.test.labels), len(whole.test.labels), len(whole.test.labels)])
+    task = replace(
+        whole,
+        ids=[0, 1, 2],
+        train=replace(whole.train, offsets=rows),
+        test=replace(whole.test, offsets=tests),
+        regularisation=np.zeros(3),
+        columns=columns,
+    )
+    star = Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2))
+    setting = replace(small_setting(time=time), task=task, graph=star)
+    world = World(setting, protocol, protocol_parameters(protocol, fields))
+    world.run()
+    return world
+
+
+def relative_gap(world: World) -> float:
+    """How far a protocol's models are above the minimum of its objective, in relation to models that are zero."""
+    objective, models = world.protocol.objective(), world.protocol.models(world.state)
+    assert objective is not None
+    assert models is not None
+    minimum = objective.minimise()[1]
+    return (objective.value(models) - minimum) / (objective.value(np.zeros_like(models)) - minimum)

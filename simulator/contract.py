@@ -18,7 +18,7 @@ from ..agents.availability import Always, Diurnal, OnOff, Window
 from ..agents.blocks import State
 from ..protocols.base import Protocol, ProtocolParameters
 from ..protocols.privacy.mechanisms import Release
-from .bench import AGENTS, SEED, Bench, disturb, run_small, small_setting
+from .bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
 from .choice import rounds_of
 from .engine import declined, fast_world
 from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
@@ -53,17 +53,6 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_networks(protocol, checked)
     check_alone(protocol, checked)
     check_engines(protocol, checked)
-
-
-def protocol_parameters(
-    protocol: type[Protocol], parameters: Mapping[str, Any] | ProtocolParameters
-) -> ProtocolParameters:
-    """Parameters of the protocol's own class, from a mapping that may leave out ``kind``."""
-    if isinstance(parameters, ProtocolParameters):
-        return parameters
-    kind = protocol.Parameters.model_fields["kind"].annotation
-    names = getattr(kind, "__args__", (protocol.__name__,))
-    return protocol.Parameters.model_validate({"kind": names[0], **parameters})
 
 
 def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

@@ -31,6 +31,15 @@ from .test_fast import RECORDS, settings_of_runs
 from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice, up
 
 
+@st.composite
+def settings_of_exchanges(draw, folder):
+    setting = draw(settings_of_runs(folder))
+    if setting.stop.time is None:
+        # Callers that give up before any answer can come never finish the sessions asked for.
+        setting = dataclasses.replace(setting, stop=dataclasses.replace(setting.stop, time=30.0))
+    return setting
+
+
 class Log:
     """Observer and recorder: who called, what it had heard then, and everything that a recorder may look at."""
 
@@ -167,7 +176,7 @@ def folder(tmp_path_factory):
 @given(data=st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
-    setting = data.draw(settings_of_runs(folder))
+    setting = data.draw(settings_of_exchanges(folder))
     protocol, fields = data.draw(PROTOCOLS)
     parameters = protocol.Parameters.model_validate({"schedule": data.draw(SCHEDULES), **fields})
     record = data.draw(RECORDS)
@@ -239,7 +248,7 @@ COMPILED = st.sampled_from([Quick, QuickForgetful, QuickChoosy])
 @given(data=st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_compiled_windows_give_the_same_run_bit_for_bit(data, folder):
-    setting = data.draw(settings_of_runs(folder))
+    setting = data.draw(settings_of_exchanges(folder))
     protocol = data.draw(COMPILED)
     parameters = protocol.Parameters(schedule=data.draw(SCHEDULES))
     record, observed = data.draw(RECORDS), data.draw(st.booleans())

@@ -25,7 +25,7 @@ from .naive import NaiveWorld
 SLOW_WAKE_UPS = 40_000
 """The reference and the naive engine stop about here in large worlds: their time per wake-up does not change."""
 RECORDINGS = 100
-RECORDED_UPDATES = 1000.0
+RECORDED_UPDATES = 400.0
 """Updates an agent of the runs that recordings are measured in."""
 Maker = Callable[..., World]
 """Makes a world from a setting, a protocol and its parameters."""

@@ -70,7 +70,6 @@ class Agent:
         "present",
         "reactions",
         "silent",
-        "started",
         "step",
         "tick",
         "up",
@@ -82,7 +81,6 @@ class Agent:
     ) -> None:
         self.index, self.next_time, self.step = index, next_time, step
         self.present = False
-        self.started = False
         self.up = False
         self.silent = False
         self.gone = False

@@ -136,7 +136,7 @@ class Recorder:
                 "agent": [str(name) for name in task.ids],
                 "samples": task.train.counts,
                 "degree": graph.degrees,
-                "updates": [agent.updates for agent in world.agents],
+                "updates": world.updates,
             }
         )
         models = world.protocol.models(world.state)
@@ -213,7 +213,7 @@ class Recorder:
         if models is None:
             return
         values = quality(task, models)
-        known = np.isfinite(values) & np.array([agent.started for agent in world.agents])
+        known = np.isfinite(values) & world.started
         if not known.any():
             return
         ranked = np.sort(values[known])
@@ -332,7 +332,7 @@ def _age(world: World) -> Rows:
 
 
 def _updates(world: World) -> Rows:
-    updates = np.array([agent.updates for agent in world.agents], dtype=np.float64)
+    updates = world.updates
     yield "updates", "mean", updates.mean()
     yield "updates", "min", updates.min()
     yield "updates", "max", updates.max()

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ..agents.agent import AVAILABILITY, Agent, At
 from ..agents.availability import Timeline
@@ -75,6 +77,11 @@ class Schedule(ABC):
     def settle(self, *, final: bool) -> None:
         """Bring everything up to date that a recorder, or after a run anybody, may look at; by default nothing."""
         return
+
+    @property
+    def updates(self) -> NDArray[np.int64]:
+        """(n,) completed steps of every agent, at a record instant or after the run."""
+        return np.array([agent.updates for agent in self.world.agents], dtype=np.int64)
 
 
 class EventDriven(Schedule):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ..agents.agent import AVAILABILITY, Agent, At
 from ..agents.availability import Timeline
@@ -116,9 +117,15 @@ class Windowed(Schedule):
         self.take_in(self.now, int(mail.counts[lazy.BARRIER]) if after_step else lazy.EVER)
         self.post.count()
         if self.compiled:
+            self._charge(final=final)
+        if self.compiled and final:
             for agent, updates in zip(self.world.agents, mail.updates.tolist(), strict=True):
                 agent.updates = updates
-            self._charge(final=final)
+
+    @property
+    def updates(self) -> NDArray[np.int64]:
+        """See `Schedule.updates`; compiled steps are counted in the mail."""
+        return self.post.mail.updates.copy() if self.compiled else super().updates
 
     @abstractmethod
     def wind_up(self) -> Sequence[int]:

@@ -72,6 +72,8 @@ class World:
     schedule : Schedule
     engine : str
         Which engine runs, and why.
+    started : (n,) bool
+        Which agents have ever joined.
     activations : int
         Steps of all agents so far.
     finish : Finish
@@ -112,6 +114,7 @@ class World:
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
         )
+        self.started = np.zeros(graph.agents, dtype=bool)
         self.activations = 0
         self.finish = Finish(self.env, setting.stop, graph.agents)
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
@@ -127,6 +130,11 @@ class World:
         return self.schedule.now
 
     @property
+    def updates(self) -> NDArray[np.int64]:
+        """(n,) completed steps of every agent, at a record instant or after the run."""
+        return self.schedule.updates
+
+    @property
     def ended(self) -> str:
         """Why the run is over; empty until then."""
         return self.finish.why
@@ -136,6 +144,13 @@ class World:
         """Inputs computed from private data that this run treats as public."""
         every = (*self.setting.task.assumed_public, *self.setting.assumed_public, *self.protocol.assumed_public)
         return tuple(dict.fromkeys(every))
+
+    @property
+    def protected(self) -> NDArray[np.bool_]:
+        """(n,) whose data the protocol's noise is there to protect: all agents, or those of one role."""
+        if self.protocol.protects is None or self.layout.roles is None:
+            return np.ones(len(self.agents), dtype=bool)
+        return np.array(self.layout.roles) == self.protocol.protects
 
     def run(self) -> None:
         """Run to the end; the last record is taken there.
@@ -147,7 +162,7 @@ class World:
         Stall
             When agents in rounds wait for messages that can never come; likewise.
         """
-        joins, leaves, timelines = self._presence()
+        joins, leaves, timelines = self.presence()
         with np.errstate(over="ignore", invalid="ignore"):
             for agent, join, leave in zip(self.agents, joins, leaves, strict=True):
                 agent.present = join == 0 < leave
@@ -207,7 +222,7 @@ class World:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
-    def _presence(self) -> tuple[list[float], list[float], list[Timeline]]:
+    def presence(self) -> tuple[list[float], list[float], list[Timeline]]:
         """When each agent joins and leaves, and its up and down times."""
         availability, draws = self.setting.availability, self.setting.draws
         numbers = [int(number) for number in self.numbers]
@@ -253,7 +268,7 @@ class World:
         self.schedule.turn(agent)
 
     def _start(self, agent: Agent) -> None:
-        agent.started = True
+        self.started[agent.index] = True
         view, out = self.open(agent)
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent

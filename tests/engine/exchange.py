@@ -120,7 +120,7 @@ class SessionLog:
                 np.testing.assert_array_equal(got[edge], -got[back])
                 self.halves += 1
         size = 1 + np.abs(got).sum()
-        started = np.array([agent.started for agent in world.agents])
+        started = world.started
         start = np.array([(i, (1 + i) ** 2) for i in range(graph.agents)], dtype=float) * started[:, None]
         sums = np.zeros_like(start)
         np.add.at(sums, graph.tails, got)

@@ -89,7 +89,7 @@ class Log(EventLog):
         assert traffic.conserved
         inbox = [(a.tolist(), world.inbox.order[k].tolist()) for k, a in world.inbox.sent_at.items()]
         values = [block.values.tolist() for block in world.inbox.values.values()]
-        updates = [(agent.updates, agent.started) for agent in world.agents]
+        updates = [*zip(world.updates.tolist(), world.started.tolist(), strict=True)]
         self.events.append(("record", world.now, traffic, inbox, values, updates))
 
 

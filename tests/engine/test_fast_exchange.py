@@ -65,7 +65,7 @@ class Log:
             for kind in world.layout.messages
         ]
         values = [block.values.tolist() for block in world.inbox.values.values()]
-        people = [(agent.updates, agent.started) for agent in world.agents]
+        people = [*zip(world.updates.tolist(), world.started.tolist(), strict=True)]
         blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
         name = "final" if final else "record"
         quiet = world.schedule.quiet

@@ -170,7 +170,7 @@ def test_an_agent_that_leaves_before_it_joins_never_takes_part():
         world, log = run(availability=Always(kind="always", **windows))
         assert log.events == []
         assert world.traffic.start_vectors == 0
-        assert not any(agent.started for agent in world.agents)
+        assert not world.started.any()
 
 
 # Luck

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from ..agents.agent import Agent
 from ..agents.compiled import announce
-from . import lazy, windows
+from . import lazy, tallies, windows
 from .presence import AHEAD
 from .wake_windows import WakeWindows
 
@@ -51,8 +51,8 @@ class Broadcasts(WakeWindows):
         assert self.presence is not None
         mail = self.presence.draw(top + AHEAD if top < limit else top, self.post.mail)
         settled = min(top, limit)
-        unfinished = mail.counts[lazy.UNFINISHED]
-        lazy.take_in_all(mail, settled, int(mail.counts[lazy.BARRIER]) if unfinished else lazy.EVER)
+        unfinished = mail.counts[tallies.UNFINISHED]
+        lazy.take_in_all(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
         self.post.mail = self.presence.forget(settled, mail)
 
     def take_step(self, agent: Agent) -> None:

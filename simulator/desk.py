@@ -2,7 +2,7 @@
 
 `hushnet.simulator.sessions` has the rules. A session is known by the caller's directed edge and the tick that opened
 it; a tick opens at most one, so whatever comes too late carries a tick that its edge no longer has. Vectors are
-versions in the pool of `hushnet.simulator.lazy.Mail`: an open session holds its request and its reply, copies under way
+versions in the pool of `hushnet.simulator.Mail`: an open session holds its request and its reply, copies under way
 hold none, because what arrives after the close is only counted. A version that nobody holds keeps its vector until
 another takes its place.
 
@@ -15,8 +15,9 @@ import math
 from typing import Any, NamedTuple
 
 from ..agents.compiled import compiled
-from .lazy import MESSAGES, ORDER, VECTORS, depart, let_go, there
+from .lazy import depart, let_go, there
 from .network import KINDS
+from .tallies import MESSAGES, ORDER, VECTORS
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""

@@ -44,8 +44,9 @@ from .desk import (
     pop_copy,
     tail_of,
 )
-from .lazy import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED, arrive, know, let_go, take_row, there
+from .lazy import arrive, know, let_go, take_row, there
 from .randomness import Purpose, draw_one
+from .tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED
 from .windows import COUNTED, DIVERGED, FULL, IDLE, REACHED, count_step, end_clock, is_news, put_back
 
 PARTNER = int(Purpose.PARTNER)

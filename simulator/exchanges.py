@@ -15,7 +15,7 @@ from ..agents.agent import WAKE
 from ..agents.compiled import announce
 from ..protocols.kernel import ACCEPT, NO_LAW, OFFER, PairKernel
 from ..protocols.schedule import ExchangeSchedule
-from . import desk, exchange_windows, lazy, windows
+from . import desk, exchange_windows, tallies, windows
 from .desk import Desk
 from .halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
 from .lazy_post import extended
@@ -136,14 +136,14 @@ class Exchanges(Windowed):
         if now > self.presence.drawn - AHEAD / 2:
             mail = self.presence.draw(now + AHEAD, mail)
             self.post.mail = mail = self.presence.forget(now, mail)
-        mail.counts[lazy.ACTIVE], mail.counts[lazy.SHORT] = finish.active, finish.short
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         why, index = exchange_windows.run_exchanges(
             mail, self.desk, min(limit, self.presence.drawn), forced, *self._call
         )
-        finish.active, finish.short = int(mail.counts[lazy.ACTIVE]), int(mail.counts[lazy.SHORT])
+        finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.stopped_at(float(self.desk.times[desk.NOW]))
         if self.compiled:
-            self.world.activations = int(mail.counts[lazy.ACTIVATIONS])
+            self.world.activations = int(mail.counts[tallies.ACTIVATIONS])
         if why != exchange_windows.HALF:
             self._check()
         return self._handle(why, int(index))
@@ -155,7 +155,7 @@ class Exchanges(Windowed):
             check_leg(2**24)
         if counts[desk.ENOUGH]:
             counts[desk.ENOUGH] = 0
-            self.world.traffic.vectors = int(self.post.mail.counts[lazy.VECTORS])
+            self.world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
             self.world.check_vectors()
 
     def _handle(self, why: int, index: int) -> Pause:
@@ -168,7 +168,7 @@ class Exchanges(Windowed):
         elif why == windows.COUNTED:
             agent = world.agents[index]
             agent.updates = int(mail.updates[index])
-            world.traffic.vectors = int(mail.counts[lazy.VECTORS])
+            world.traffic.vectors = int(mail.counts[tallies.VECTORS])
             world.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)

@@ -5,8 +5,7 @@ is sent; a copy under way is a node (arrival, version) in a list per inbox slot,
 and at record instants, what has arrived by then is taken in: counted, dropped if the receiver was down, and otherwise
 compared with what the slot knows. A version goes back to the pool when no node, slot or sender refers to it.
 
-All arrays travel as one named tuple. Without ``_nrt=False`` numba would count references to each of them at every
-access, which costs ten times the work itself; so these functions must not allocate.
+All arrays travel as one named tuple (`hushnet.simulator.mail.Mail`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
 it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
@@ -15,131 +14,34 @@ it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..agents.compiled import compiled
 from .latency import delay_of
 from .randomness import QUANTUM, Purpose, draw_one
+from .tallies import (
+    DELIVERED,
+    DELIVERED_BYTES,
+    DROPPED,
+    DROPPED_BYTES,
+    FREE_NODES,
+    FREE_ROWS,
+    IN_FLIGHT,
+    IN_FLIGHT_BYTES,
+    LOST,
+    LOST_BYTES,
+    MESSAGES,
+    ORDER,
+    OVERTAKEN,
+    SENT,
+    SENT_BYTES,
+    VECTORS,
+)
 
 MESSAGE = int(Purpose.MESSAGE)
 EVER = 2**62
 """An order of sending that is after every message."""
-
-(
-    ORDER,
-    FREE_ROWS,
-    FREE_NODES,
-    MESSAGES,
-    VECTORS,
-    SENT,
-    LOST,
-    DELIVERED,
-    DROPPED,
-    IN_FLIGHT,
-    OVERTAKEN,
-    SENT_BYTES,
-    LOST_BYTES,
-    DELIVERED_BYTES,
-    DROPPED_BYTES,
-    IN_FLIGHT_BYTES,
-    ACTIVATIONS,
-    ACTIVE,
-    SHORT,
-    BARRIER,
-    HEAP,
-    UNFINISHED,
-    COUNTERS,
-) = range(23)
-"""Places in `Mail.counts`; ``UNFINISHED`` is whether the last wake-up's agent still has to be put back on its clock."""
-
-
-class Mail(NamedTuple):
-    """All arrays of lazy delivery and of the clocks; compiled functions take them as one argument.
-
-    Attributes
-    ----------
-    counts : (COUNTERS,) int64
-    rules : (9,) float64
-        Code and two parameters of the delay, loss probability, bytes per time unit (or infinite), whether vectors are
-        copied into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none).
-    key : (2,) uint64
-    offsets, heads, reverse, numbers
-        The graph, and the stable numbers of the agents.
-    link_delays : (E,) float64
-        Delays per link, or empty.
-    pool : (R, width) float64
-    sent_at, order, tick, size, references, free_rows : (R,)
-        Of each version.
-    arrival, version, following, free_nodes : (N,)
-        Of each copy under way.
-    first_node, known : (Q,) int64
-        Per slot: the newest copy under way, and the version known; -1 for none.
-    heard_sent_at, heard_order, heard_tick, values, places
-        The inbox: per slot, and where its vector is in ``values``.
-    joins, leaves, gone_from : (n,) float64
-        When agents join and leave, and from when on they are down for good.
-    was_up : (n,) bool
-        State before the first of the changes.
-    changes : (n, C) float64
-        Times at which an agent comes up or goes down in turn; infinite from the last one on.
-    heap_time, heap_agent : (n,)
-        Next wake-ups, as a binary heap ordered by time and agent.
-    clock : (5,) float64
-        Code, jitter, whether the first phase is random; activations between two records (0: none), and whether the run
-        ends at some time.
-    means, recorded, recorded_offsets
-        The clocks' means, or their recorded times.
-    ticks, updates, charged, latest : (n,) int64
-        Last tick, completed steps, charged messages, last version sent (-1: none).
-    silent, alone : (n,) bool
-        Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
-    """
-
-    counts: Any
-    rules: Any
-    key: Any
-    offsets: Any
-    heads: Any
-    reverse: Any
-    numbers: Any
-    link_delays: Any
-    pool: Any
-    sent_at: Any
-    order: Any
-    tick: Any
-    size: Any
-    references: Any
-    free_rows: Any
-    arrival: Any
-    version: Any
-    following: Any
-    free_nodes: Any
-    first_node: Any
-    known: Any
-    heard_sent_at: Any
-    heard_order: Any
-    heard_tick: Any
-    values: Any
-    places: Any
-    joins: Any
-    leaves: Any
-    gone_from: Any
-    was_up: Any
-    changes: Any
-    heap_time: Any
-    heap_agent: Any
-    clock: Any
-    means: Any
-    recorded: Any
-    recorded_offsets: Any
-    ticks: Any
-    updates: Any
-    charged: Any
-    latest: Any
-    silent: Any
-    alone: Any
 
 
 @compiled(forceinline=True, _nrt=False)

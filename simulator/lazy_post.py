@@ -13,10 +13,10 @@ from ..agents.agent import Agent
 from ..agents.graph import Graph
 from ..protocols.base import Layout, Sent
 from ..protocols.privacy.ledger import Ledger
-from . import lazy
+from . import lazy, tallies
 from .clocks import PeriodicClock, PoissonClock, RecordedClock
-from .lazy import Mail
 from .lazy_inbox import LazyInbox
+from .mail import Mail
 from .network import Bernoulli, Network
 from .post import Post
 from .windows import PERIODIC, POISSON, RECORDED
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .world import World
 
 MIRRORED = {
-    "sent": (lazy.SENT, lazy.SENT_BYTES),
-    "delivered": (lazy.DELIVERED, lazy.DELIVERED_BYTES),
-    "lost": (lazy.LOST, lazy.LOST_BYTES),
-    "dropped": (lazy.DROPPED, lazy.DROPPED_BYTES),
-    "in_flight": (lazy.IN_FLIGHT, lazy.IN_FLIGHT_BYTES),
+    "sent": (tallies.SENT, tallies.SENT_BYTES),
+    "delivered": (tallies.DELIVERED, tallies.DELIVERED_BYTES),
+    "lost": (tallies.LOST, tallies.LOST_BYTES),
+    "dropped": (tallies.DROPPED, tallies.DROPPED_BYTES),
+    "in_flight": (tallies.IN_FLIGHT, tallies.IN_FLIGHT_BYTES),
 }
 
 
@@ -101,7 +101,7 @@ class LazyPost(Post):
                 ("latest", agents, -1),
                 ("heap_agent", agents, 0),
                 ("recorded_offsets", 0, 0),
-                ("counts", lazy.COUNTERS, 0),
+                ("counts", tallies.COUNTERS, 0),
             )
         }
         mail = Mail(
@@ -137,7 +137,7 @@ class LazyPost(Post):
             silent=np.zeros(agents, dtype=bool),
             alone=np.zeros(agents, dtype=bool),
         )
-        mail.counts[lazy.FREE_ROWS], mail.counts[lazy.FREE_NODES] = rows, nodes
+        mail.counts[tallies.FREE_ROWS], mail.counts[tallies.FREE_NODES] = rows, nodes
         return mail
 
     def set_limits(self, world: World, *, compiled: bool) -> None:
@@ -166,27 +166,27 @@ class LazyPost(Post):
     def make_room(self, rows: int, nodes: int) -> None:
         """See to it that so many versions and copies under way fit in."""
         mail, counts = self.mail, self.mail.counts
-        if counts[lazy.FREE_ROWS] < rows:
+        if counts[tallies.FREE_ROWS] < rows:
             old = len(mail.pool)
             more = max(rows, old // 2)
             names = ("pool", "sent_at", "order", "tick", "size", "references", "free_rows")
             mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
-            mail.free_rows[counts[lazy.FREE_ROWS] : counts[lazy.FREE_ROWS] + more] = np.arange(old, old + more)
-            counts[lazy.FREE_ROWS] += more
-        if counts[lazy.FREE_NODES] < nodes:
+            mail.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
+            counts[tallies.FREE_ROWS] += more
+        if counts[tallies.FREE_NODES] < nodes:
             old = len(mail.arrival)
             more = max(nodes, old)
             names = ("arrival", "version", "following", "free_nodes")
             mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
-            mail.free_nodes[counts[lazy.FREE_NODES] : counts[lazy.FREE_NODES] + more] = np.arange(old, old + more)
-            counts[lazy.FREE_NODES] += more
+            mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
+            counts[tallies.FREE_NODES] += more
         self.mail = mail
 
     def count(self) -> None:
         """Bring the traffic up to date with the compiled counts."""
         counts, traffic = self.mail.counts.tolist(), self.traffic
-        traffic.messages, traffic.vectors = counts[lazy.MESSAGES], counts[lazy.VECTORS]
-        traffic.overtaken = counts[lazy.OVERTAKEN]
+        traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
+        traffic.overtaken = counts[tallies.OVERTAKEN]
         for fate, (links, size) in MIRRORED.items():
             setattr(traffic.links, fate, counts[links])
             setattr(traffic.bytes, fate, counts[size])
@@ -206,7 +206,7 @@ class LazyPost(Post):
         rank = self._ranks.get(kind, len(self._ranks))
         size, now = self.network.size(len(vector)), self.now
         lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, now, vectors, size)
-        self.traffic.vectors = int(self.mail.counts[lazy.VECTORS])
+        self.traffic.vectors = int(self.mail.counts[tallies.VECTORS])
         return []
 
     def keep(self, sent: Sent) -> int:
@@ -228,8 +228,8 @@ class LazyPost(Post):
         places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
         if len(places):
             row = self._row_of(agent.index, sent, sent_at, tick)
-            lazy.tell_many(self.mail, places, row, int(self.mail.counts[lazy.ORDER]) + 1)
-            self.mail.counts[lazy.ORDER] += len(places)
+            lazy.tell_many(self.mail, places, row, int(self.mail.counts[tallies.ORDER]) + 1)
+            self.mail.counts[tallies.ORDER] += len(places)
             self.traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
@@ -274,8 +274,8 @@ class LazyPost(Post):
             self.ledger.commit(sent.release)
 
     def _next_order(self) -> int:
-        self.mail.counts[lazy.ORDER] += 1
-        return int(self.mail.counts[lazy.ORDER])
+        self.mail.counts[tallies.ORDER] += 1
+        return int(self.mail.counts[tallies.ORDER])
 
 
 def extended(array: NDArray[Any], more: int) -> NDArray[Any]:

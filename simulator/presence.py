@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..agents.availability import Timeline
-from .lazy import Mail
+from .mail import Mail
 
 AHEAD = 16.0
 """Time units that are drawn ahead."""

@@ -22,7 +22,8 @@ import math
 from typing import Any, NamedTuple
 
 from ..agents.compiled import compiled
-from .lazy import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, arrive, know, let_go
+from .lazy import arrive, know, let_go
+from .tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED
 from .windows import (
     AWAKE,
     COUNTED,

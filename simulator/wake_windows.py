@@ -9,7 +9,7 @@ import numpy as np
 
 from ..agents.agent import WAKE, Agent
 from ..protocols.kernel import Kernel
-from . import lazy, windows
+from . import tallies, windows
 from .windowed import Pause, Windowed
 
 if TYPE_CHECKING:
@@ -42,20 +42,20 @@ class WakeWindows(Windowed):
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""
         mail = self.post.mail
-        if mail.counts[lazy.HEAP] == 0:
+        if mail.counts[tallies.HEAP] == 0:
             return None
         return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
 
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`."""
         finish, counts = self.world.finish, self.post.mail.counts
-        counts[lazy.ACTIVE], counts[lazy.SHORT] = finish.active, finish.short
+        counts[tallies.ACTIVE], counts[tallies.SHORT] = finish.active, finish.short
         why, agent, now = self.run_compiled(limit, forced)
-        finish.active, finish.short = int(counts[lazy.ACTIVE]), int(counts[lazy.SHORT])
+        finish.active, finish.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         if why not in (windows.REACHED, windows.IDLE, windows.FULL):
             self.stopped_at(float(now))
         if self.compiled:
-            self.world.activations = int(counts[lazy.ACTIVATIONS])
+            self.world.activations = int(counts[tallies.ACTIVATIONS])
         return self._handle(why, agent)
 
     @abstractmethod
@@ -89,7 +89,7 @@ class WakeWindows(Windowed):
             mail.silent[index], mail.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
             agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
-            world.traffic.vectors = int(mail.counts[lazy.VECTORS])
+            world.traffic.vectors = int(mail.counts[tallies.VECTORS])
             if world.observer:
                 world.observer.woke(world, agent)
             self.stepping(lambda: world.check_limits(agent))

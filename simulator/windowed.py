@@ -20,7 +20,7 @@ from ..agents.agent import AVAILABILITY, Agent, At
 from ..agents.availability import Timeline
 from ..protocols.kernel import Compiled
 from ..protocols.privacy.mechanisms import Release
-from . import lazy
+from . import lazy, tallies
 from .finish import TIME_UP
 from .lazy_post import LazyPost
 from .presence import Presence
@@ -69,6 +69,7 @@ class Windowed(Schedule):
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
+        self._all_charged = False
         self.post = LazyPost(
             world.setting.graph, world.layout, world.network, world.ledger, world.agents, now=lambda: self.now
         )
@@ -114,7 +115,7 @@ class Windowed(Schedule):
             return
         self.post.mail = mail = self.presence.draw(self.now, self.post.mail)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
-        self.take_in(self.now, int(mail.counts[lazy.BARRIER]) if after_step else lazy.EVER)
+        self.take_in(self.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.post.count()
         if self.compiled:
             self._charge(final=final)
@@ -186,8 +187,11 @@ class Windowed(Schedule):
     def _charge(self, *, final: bool) -> None:
         """Charge compiled messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
         assert self.kernel is not None
+        if self._all_charged and not final:
+            return
         charged = self.post.mail.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
             self.world.ledger.add(Release.plain(index, self.now, self.kernel.reason), int(due[index]))
             self._charged[index] = charged[index]
+        self._all_charged = bool((self._charged > 0).all())

@@ -13,11 +13,13 @@ import numpy as np
 from ..agents.compiled import compiled, compiled_callback
 from ..protocols.kernel import STEP
 from .clocks import periodic_interval, poisson_interval
-from .lazy import (
+from .lazy import EVER, let_go, send_copy, take_in, take_row, there
+from .mail import Mail
+from .randomness import QUANTUM
+from .tallies import (
     ACTIVATIONS,
     ACTIVE,
     BARRIER,
-    EVER,
     FREE_NODES,
     FREE_ROWS,
     HEAP,
@@ -26,14 +28,7 @@ from .lazy import (
     SHORT,
     UNFINISHED,
     VECTORS,
-    Mail,
-    let_go,
-    send_copy,
-    take_in,
-    take_row,
-    there,
 )
-from .randomness import QUANTUM
 
 POISSON, PERIODIC, RECORDED = range(3)
 """Codes of clocks."""

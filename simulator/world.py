@@ -10,19 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from typing import Any
-from typing import Protocol as Structural
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
 from ..agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
-from ..agents.availability import Timeline
 from ..agents.blocks import State
 from ..agents.errors import Divergence, HushnetError
 from ..agents.inbox import Message
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ..protocols.privacy.ledger import Ledger
+from .attendance import attendance
 from .choice import choose, rounds_of
 from .clocks import wake_up_ranks
 from .finish import TIME_UP, Finish
@@ -30,26 +29,7 @@ from .network import Network
 from .randomness import Purpose, quantise, stable_ids
 from .schedules import Schedule
 from .setting import Setting
-
-
-class Recorder(Structural):
-    """What the world calls at record instants; it must not change anything."""
-
-    def sample(self, world: World, *, final: bool) -> None:
-        """Measure the world as it is now."""
-
-
-class Observer(Structural):
-    """What the world tells about every single event; for tests and debugging."""
-
-    def woke(self, world: World, agent: Agent) -> None:
-        """An agent is about to step."""
-
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """A message went out on one link."""
-
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """A message reached its receiver."""
+from .watchers import Observer, Recorder
 
 
 class World:
@@ -162,7 +142,7 @@ class World:
         Stall
             When agents in rounds wait for messages that can never come; likewise.
         """
-        joins, leaves, timelines = self.presence()
+        joins, leaves, timelines = attendance(self.setting, self.numbers.tolist())
         with np.errstate(over="ignore", invalid="ignore"):
             for agent, join, leave in zip(self.agents, joins, leaves, strict=True):
                 agent.present = join == 0 < leave
@@ -221,29 +201,6 @@ class World:
         if in_rounds or availability.kind != "always" or availability.joins or availability.leaves:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
-
-    def presence(self) -> tuple[list[float], list[float], list[Timeline]]:
-        """When each agent joins and leaves, and its up and down times."""
-        availability, draws = self.setting.availability, self.setting.draws
-        numbers = [int(number) for number in self.numbers]
-        joins = [0.0] * len(numbers)
-        leaves = [math.inf] * len(numbers)
-        for window, purpose, times in (
-            (availability.joins, Purpose.JOIN, joins),
-            (availability.leaves, Purpose.LEAVE, leaves),
-        ):
-            for index, number in enumerate(numbers):
-                time = window.time(draws.pair(purpose, number)) if window else None
-                if time is not None:
-                    times[index] = quantise(time)
-        timelines = availability.timelines(
-            self.setting.task.ids,
-            numbers,
-            draw=lambda number, index: draws.pair(Purpose.AVAILABILITY, number, 0, index),
-            round_time=quantise,
-            base=self.setting.base,
-        )
-        return joins, leaves, timelines
 
     def life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
         """The process of an agent's presence: its clock ticks from time 0, whether or not the agent has joined."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hushnet.agents.errors import InputError
-from hushnet.agents.objectives import cached_minimum
+from hushnet.agents.minima import cached_minimum
 from hushnet.simulator.engine import fast_world
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting, Stop
@@ -115,7 +115,7 @@ class Stopwatch:
         self.began = self.ended = 0.0
 
     def sample(self, world: World, *, final: bool) -> None:
-        """See `hushnet.simulator.world.Recorder`; the first sample comes when all agents have started."""
+        """See `hushnet.simulator.watchers.Recorder`; the first sample comes when all agents have started."""
         self.began = self.began or time.process_time()
         if self.inner:
             self.inner.sample(world, final=final)

@@ -1,0 +1,30 @@
+"""Where compiled code keeps its counts: places in `hushnet.simulator.mail.Mail.counts`."""
+
+from __future__ import annotations
+
+(
+    ORDER,
+    FREE_ROWS,
+    FREE_NODES,
+    MESSAGES,
+    VECTORS,
+    SENT,
+    LOST,
+    DELIVERED,
+    DROPPED,
+    IN_FLIGHT,
+    OVERTAKEN,
+    SENT_BYTES,
+    LOST_BYTES,
+    DELIVERED_BYTES,
+    DROPPED_BYTES,
+    IN_FLIGHT_BYTES,
+    ACTIVATIONS,
+    ACTIVE,
+    SHORT,
+    BARRIER,
+    HEAP,
+    UNFINISHED,
+    COUNTERS,
+) = range(23)
+"""Places in `Mail.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock."""

@@ -1,0 +1,111 @@
+"""The log of a few agents' messages agrees with what happened, and changes nothing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hushnet.agents.availability import OnOff, Window
+from hushnet.agents.errors import InputError
+from hushnet.simulator.bench import small_graph
+from hushnet.simulator.message_log import MessageLog, MessageWindow
+from hushnet.simulator.setting import Stop
+
+from .helpers import EventLog, Oracle, run, world_of
+
+BAD = {"latency": {"kind": "exponential", "mean": 1.0}, "loss": 0.2}
+CHURN = OnOff(kind="on_off", online=0.7, mean_down=1.5, joins=Window(between=[0.0, 6.0], share=0.5))
+
+
+class Both:
+    """Two observers of one world."""
+
+    def __init__(self, *observers):
+        self.observers = observers
+
+    def woke(self, *args):
+        for observer in self.observers:
+            observer.woke(*args)
+
+    def sent(self, *args):
+        for observer in self.observers:
+            observer.sent(*args)
+
+    def arrived(self, *args):
+        for observer in self.observers:
+            observer.arrived(*args)
+
+
+def logged(window, *, availability=CHURN, stop=12.0, **network):
+    events, names, graph = EventLog(), list(range(6)), small_graph(6)
+    log = MessageLog(MessageWindow(**window), names, graph)
+    world = world_of(log=Both(log, events), availability=availability, stop=Stop(time=stop), **{**BAD, **network})
+    world.run()
+    return world, log.table(world), events
+
+
+@pytest.mark.parametrize("between", [[0.0, 12.0], [3.0, 7.5]])
+def test_the_log_has_every_message_that_was_under_way_between_its_agents(between):
+    agents = [0, 1, 2, 5]
+    world, table, events = logged({"agents": agents, "between": between})
+    sent, arrived = {}, {}
+    for _, now, key, delay, lost, kind, _ in events.of("sent"):
+        sent[key] = (now, math.inf if lost else now + delay, lost, kind)
+    for _, now, key, _, up, newest in events.of("arrived"):
+        arrived[key] = (now, "dropped" if not up else "delivered" if newest else "overtaken")
+    expected = set()
+    for key, (now, due, lost, kind) in sent.items():
+        if {key[0], key[1]} <= set(agents) and now <= between[1] and (now if lost else due) >= between[0]:
+            end, fate = arrived.get(key, (-1.0 if lost else due, "lost" if lost else "in flight"))
+            expected.add((str(key[0]), str(key[1]), kind, now, end, fate))
+    rows = table[table["what"] == "message"].fillna({"end": -1.0})
+    found = set(rows[["agent", "other", "kind", "start", "end", "fate"]].itertuples(index=False, name=None))
+    assert found == expected
+    assert {fate for *_, fate in expected} >= {"delivered", "lost", "dropped"}
+    assert set(rows["bytes"]) == {world.network.size(2)}
+    assert table["start"].is_monotonic_increasing
+
+
+def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window():
+    low, high = 2.0, 9.0
+    world, table, events = logged({"agents": 5, "between": [low, high]})
+    chosen = set(table["agent"])
+    steps = {(str(agent), now) for now, agent, _ in events.wakes() if low <= now <= high and str(agent) in chosen}
+    rows = table[table["what"] == "step"]
+    assert set(zip(rows["agent"], rows["start"], strict=True)) == steps
+    oracle = Oracle(world.setting)
+    for agent in sorted(map(int, chosen)):
+        absences = table[(table["what"] == "absence") & (table["agent"] == str(agent))]
+        for time in (low + k / 64 for k in range(round((high - low) * 64))):
+            down = ((absences["start"] <= time) & (time < absences["end"])).any()
+            assert down != oracle.up(agent, time, arrival=False), (agent, time)
+    assert len(table[table["what"] == "absence"]) > 3
+
+
+def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
+    world, table, _ = logged({"agents": 4, "between": [0.0, 12.0]}, availability=None, stop=40.0)
+    near, far = {0}, set(world.setting.graph.neighbours(0).tolist())
+    named = set(map(int, table["agent"]))
+    assert len(named) == 4
+    assert near <= named
+    assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
+
+
+def test_a_run_that_is_logged_is_the_same_run():
+    world, table, events = logged({"agents": 3, "between": [0.0, 12.0]})
+    plain, alone = run(availability=CHURN, stop=Stop(time=12.0), **BAD)
+    assert len(table)
+    assert [event for event in alone.events if event[0] in ("woke", "sent", "arrived")] == events.events
+    assert world.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
+
+
+def test_an_unknown_agent_is_named():
+    with pytest.raises(InputError, match=r"there is no agent 'nobody'; agents are called 0, 1, 2, \.\.\., 8") as caught:
+        MessageLog(MessageWindow(agents=[0, "nobody"]), range(9), small_graph(9))
+    assert caught.value.field == ("record", "messages", "agents", 1)
+
+
+def test_a_window_ends_after_it_begins():
+    with pytest.raises(ValueError, match="the smaller one first"):
+        MessageWindow(between=[3.0, 3.0])

@@ -3,11 +3,13 @@
 ::
 
     HushnetError                exit code 1
+    |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- PrivacyViolation        3   a privacy claim was checked, on request, and does not hold
     |-- Divergence              4   a state became non-finite or the objective exploded
     |-- Stall                   4   agents wait for messages that can never come
-    `-- OutOfResources          5   the run would not fit into this machine
+    |-- OutOfResources          5   the run would not fit into this machine
+    `-- Interrupted           130   somebody pressed Ctrl-C
 """
 
 from __future__ import annotations
@@ -60,6 +62,10 @@ class PrivacyViolation(HushnetError):
     exit_code = 3
 
 
+class RunFailure(HushnetError):
+    """A run that raised an error which nobody foresaw, or that killed its worker; the others went on."""
+
+
 class Divergence(HushnetError):
     """A run that left the finite numbers, or whose objective exploded; what was recorded is kept."""
 
@@ -76,3 +82,9 @@ class OutOfResources(HushnetError):
     """A run that would not fit into this machine's memory, disk or time."""
 
     exit_code = 5
+
+
+class Interrupted(HushnetError):
+    """Somebody pressed Ctrl-C; what was complete is kept."""
+
+    exit_code = 130

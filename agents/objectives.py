@@ -6,16 +6,10 @@ reaches: `minimise` goes on until the gradient is down to rounding.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -208,63 +202,6 @@ def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
         elif len(shard):
             models[row] = _local_model(shard, task.loss, regularisation)
     return models
-
-
-_MINIMA: dict[str, tuple[Models, float]] = {}
-_MINIMA_KEPT = 64
-
-
-def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models, float]:
-    """`objective.minimise()`, computed once per fingerprint.
-
-    Parameters
-    ----------
-    objective : Objective
-    cache_dir : Path or None
-        Where to keep minima between processes, one ``.npz`` each; a file that is damaged or does not belong to the
-        objective is computed anew. None keeps them in memory only.
-
-    Returns
-    -------
-    models : (n, p) float64, read-only
-    value : float
-    """
-    key = objective.fingerprint
-    if key in _MINIMA:
-        return _MINIMA[key]
-    file = None if cache_dir is None else cache_dir / f"minimum-{key}.npz"
-    found = None if file is None else _load_minimum(file, objective)
-    models, value = found if found is not None else objective.minimise()
-    if file is not None and found is None:
-        _save_minimum(file, models, value)
-    models.setflags(write=False)
-    while len(_MINIMA) >= _MINIMA_KEPT:
-        _MINIMA.pop(next(iter(_MINIMA)))
-    _MINIMA[key] = (models, value)
-    return models, value
-
-
-def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | None:
-    try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            models, value = stored["models"], float(stored["value"])
-        consistent = abs(objective.value(models) - value) <= 1e-9 * max(1.0, abs(value))
-    except (OSError, EOFError, KeyError, ValueError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
-        return None
-    return (models, value) if consistent else None
-
-
-def _save_minimum(file: Path, models: Models, value: float) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".minimum-", suffix=".npz", delete=False) as stream:
-        try:
-            np.savez(stream, models=models, value=np.float64(value))
-            stream.close()
-            os.replace(stream.name, file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(stream.name)
-            raise
 
 
 def _combine(

@@ -34,7 +34,7 @@ from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
-from .privacy.budget import Privacy
+from .privacy.budget import PrintedNoise, Privacy
 from .schedule import ScheduleParameters, expanded
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 
@@ -61,6 +61,9 @@ class ProtocolParameters(Parameters):
     schedule: ScheduleParameters | None = None
     """What starts a step: the agent's clock (``async``, or ``exchange`` in pairs) or a neighbour barrier (``rounds``);
     by default what the protocol is made for."""
+    tuned: list[str] = Field(default=[])
+    """Fields whose values were chosen by looking at agents' data, by ``tune`` or by hand; listed beside every verified
+    epsilon among what is treated as public."""
 
     @field_validator("schedule", mode="after")
     @classmethod
@@ -106,6 +109,10 @@ class Protocol(ABC):
 
     Parameters: ClassVar[type[ProtocolParameters]] = ProtocolParameters
     traits: ClassVar[Traits] = Traits()
+    protects: ClassVar[str | None] = None
+    """The role whose data the noise is there to protect; everybody's by default."""
+    observer: ClassVar[str] = "all neighbours"
+    """Who reads what a protected agent sends: whom its epsilon holds against."""
 
     def __init__(self, parameters: Any, problem: Problem) -> None:
         self.parameters = parameters
@@ -192,7 +199,7 @@ class Protocol(ABC):
         return {}
 
     @property
-    def privacy(self) -> Privacy | None:
+    def privacy(self) -> Privacy | PrintedNoise | None:
         """Noise and budget, for a protocol that has them."""
         return getattr(self.parameters, "privacy", None)
 

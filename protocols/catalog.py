@@ -89,23 +89,6 @@ def resolve(
     raise InputError(f"unknown protocol{suggestion(kind, known)} admissible: {', '.join(known)}, ./file.py:Class")
 
 
-def plugin_source(
-    kind: str,
-    *,
-    trust_code: bool = False,
-    base: Path | None = None,
-    extra: Mapping[str, type[Protocol]] | None = None,
-) -> str | None:
-    """Source text of a protocol that is not shipped, for hashing; None if it is shipped or has none."""
-    if kind in PROTOCOLS and kind not in (extra or {}):
-        return None
-    found = resolve(kind, trust_code=trust_code, base=base, extra=extra)
-    try:
-        return inspect.getsource(sys.modules[found.__module__])
-    except (OSError, TypeError, KeyError):
-        return None
-
-
 def describe() -> dict[str, str]:
     """One line about every protocol that is shipped or installed, by name: its parameters' or its own docstring's."""
     lines = {}

@@ -40,7 +40,8 @@ from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
 from .coordinate_descent_step import make_kernel
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
-from .privacy.budget import Privacy, allocation_weights
+from .privacy.budget import Privacy
+from .privacy.plans import allocation_weights
 from .warm_start import PrivatePropagation, WarmStart
 
 Confidence = Literal["relative", "count"] | list[Annotated[float, Field(ge=0)]]

@@ -29,17 +29,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..agents.errors import FieldError
-from ..agents.parameters import Parameters
 from .noise import active
-from .privacy.budget import Plan, Privacy, plan
+from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
+from .privacy.plans import Plan, plan
 from .view import View
 
 RANK = 1e-10
 """Singular values of D_m below this share of the largest count as 0: one-hot columns are linearly dependent."""
 
 
-class RangeNoise(Parameters):
+class RangeNoise(PrintedNoise, frozen=True):
     """Noise (16) as printed: normal, with covariance scale^2 (D_m' D_m)^-1 on a party's part of the model."""
 
     scale: float = Field(gt=0)
@@ -48,13 +48,21 @@ class RangeNoise(Parameters):
     """b1, the paper's assumed bound on the norms of x, y and z."""
     slope: float = Field(default=1.0, gt=0)
     """c1, the paper's assumed bound on the second derivative of the regulariser."""
-    delta: float = Field(default=1e-8, gt=0, lt=1)
-    """delta that theorem 3 claims for a round."""
+    round_delta: float = Field(default=1e-8, gt=0, lt=1)
+    """delta that theorem 3 claims for a round; as many as there are rounds come out of the reported one."""
+
+    mechanism = "gaussian"
+    claimed_by = "kairouz"
+
+    @property
+    def reported_delta(self) -> float:
+        """Delta at which epsilons are reported."""
+        return 1e-5 if self.delta is None else self.delta
 
     def release(self, view: View, *, parties: int, rho: float, ridge: float) -> Release:
         """What lemma 1 and theorem 3 say about a message of a party, and that nothing of it is proved."""
         sensitivity = 3 / (view.data.features.shape[1] * rho) * (ridge * self.slope + (1 + parties * rho) * self.bound)
-        epsilon = math.sqrt(2 * math.log(1.25 / self.delta)) * sensitivity / self.scale
+        epsilon = math.sqrt(2 * math.log(1.25 / self.round_delta)) * sensitivity / self.scale
         return Release(
             agent=view.agent,
             time=view.now,
@@ -65,7 +73,7 @@ class RangeNoise(Parameters):
             verified_sensitivity=math.inf,
             scale=self.scale,
             claimed_epsilon=epsilon if epsilon <= 1 else math.inf,
-            claimed_delta=self.delta,
+            claimed_delta=self.round_delta,
             recipients=1,
             unit="feature column",
             reason="the noise lies in the range of the party's columns, which differs between neighbouring data",

@@ -22,7 +22,7 @@ from ..agents.blocks import State
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
-from .split_features import CENTRE, assembled, columns_of, roles, widths
+from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 
 class FeatureSgdParameters(ProtocolParameters):
@@ -83,7 +83,7 @@ class FeatureSgd(Protocol):
             scores = np.sum(view.received("scores"), axis=0)
             slopes = self.problem.task.loss.slope(scores, view.data.labels[self._rows_of(number)])
             out.send("slopes", slopes, out.plain("the slopes depend on the labels, which nothing protects"))
-        elif view.role == "party" and not second:
+        elif view.role == PARTY and not second:
             if number:
                 self._move(view, number - 1)
             scores = view.data.features[self._rows_of(number)] @ view.state["model"]

@@ -44,7 +44,7 @@ from .feature_noise import ClippedScores, RangeNoise, check_isotropic, range_roo
 from .noise import active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import draw_noise
-from .split_features import CENTRE, assembled, columns_of, roles, widths
+from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 Array = NDArray[np.float64]
 Factor = tuple[Array, bool]
@@ -96,6 +96,8 @@ class FeatureSharing(Protocol):
     Parameters = FeatureSharingParameters
     parameters: FeatureSharingParameters
     traits = Traits(trigger="round", inbox="per_round")
+    protects = PARTY
+    observer = "the centre"
 
     def prepare(self) -> None:
         """Columns, who takes part, and the rounds of an epoch."""
@@ -128,7 +130,7 @@ class FeatureSharing(Protocol):
         """Everything is zero; a party factorises its own quadratic, once."""
         if view.agent > self.parties:
             out.fall_silent()
-        elif view.role == "party":
+        elif view.role == PARTY:
             self.factors[view.agent] = factorised(view.data.features, self.parameters.ridge / self.parameters.rho)
             if self.parameters.noise is not None:
                 self.roots[view.agent] = range_root(view.data.features)
@@ -177,6 +179,11 @@ class FeatureSharing(Protocol):
     def models(self, state: State) -> Array:
         """The parties' parts put together, in the centre's row."""
         return assembled(state, self.columns, self.problem.task.dimension)
+
+    @property
+    def privacy(self) -> Privacy | RangeNoise | None:
+        """The noise on what parties send, in whichever form."""
+        return self.parameters.noise or self.parameters.privacy
 
     def objective(self) -> Objective:
         """F at the model that the parties hold together."""

@@ -25,8 +25,9 @@ from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
 from .base import Layout, Out, Protocol, ProtocolParameters, View
 from .noise import active
-from .privacy.budget import Privacy, plan
+from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
+from .privacy.plans import plan
 
 TOLERANCE = 1e-10
 """Gradient norm of L_i on the perturbed rows at which its minimiser counts as exact."""

@@ -17,8 +17,12 @@ from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import View
-from .privacy.budget import Plan, Privacy, plan
+from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
+from .privacy.plans import Plan, plan
+
+UNBOUNDED = "nothing bounds how far one example moves a gradient"
+"""Why nothing is verified about noise for a claimed sensitivity on such a task."""
 
 
 class GradientNoise:
@@ -110,6 +114,7 @@ class GradientNoise:
             claimed_epsilon=float(own.epsilons[update]),
             claimed_delta=float(own.deltas[update]),
             recipients=len(view.neighbours),
+            reason="" if math.isfinite(proved) else UNBOUNDED,
         )
 
     def gradient(self, model: NDArray[np.float64], view: View) -> NDArray[np.float64]:

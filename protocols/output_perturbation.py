@@ -24,8 +24,9 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Problem
 from .noise import active
-from .privacy.budget import Privacy, plan
+from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
+from .privacy.plans import plan
 
 TOLERANCE = 1e-10
 """Gradient norm of L_i at which its minimiser counts as exact."""

@@ -33,43 +33,51 @@ minimisers. Ours have a gradient of at most 1e-10 C, so that they are exact for 
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import model_validator
 
-from ..agents.errors import InputError
+from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
-from ..agents.parameters import Parameters
 from .base import Layout, Out, Protocol, Traits, View
 from .consensus_admm import ConsensusParameters, Iteration, Positive, per_agent
+from .privacy.accounting import Charge, tight
+from .privacy.budget import PrintedNoise, Target
+from .privacy.calibration import smallest_multiplier
 from .privacy.mechanisms import Release
 
 
-class PenaltyNoise(Parameters):
-    """Gamma noise in the penalty; what the engine asks of it is what it asks of `Privacy`."""
+class PenaltyNoise(PrintedNoise, frozen=True):
+    """Gamma noise in the penalty, charged round by round as theorem 4.1 has it."""
 
-    alpha: Positive | list[Positive]
+    alpha: Positive | list[Positive] | None = None
     """alpha_i(1), the inverse scale of the first round's noise; larger is less noise, and costs more."""
+    target: Target | None = None
+    """Verified epsilon that every agent's alpha_i(1) is calibrated to, over ``updates`` releases; instead of alpha."""
     growth: Positive | list[Positive] = 1.0
     """q_2: alpha of round t is alpha_i(1) times this to the power of t - 1."""
-    updates: int | None = Field(default=None, ge=1)
-    """An agent falls silent after so many releases; by default never."""
-    delta: float = Field(default=1e-5, gt=0, lt=1)
-    """Delta at which verified epsilons are reported."""
-    strict: bool = False
-    """Whether inputs computed from private data but treated as public make every verified epsilon infinite."""
 
-    mechanism: ClassVar[str] = "gamma"
-    sensitivity: ClassVar[str] = "claimed"
-    claimed_by: ClassVar[str] = "basic"
-    budget: ClassVar[None] = None
-    noiseless: ClassVar[bool] = False
+    mechanism = "gamma"
+    claimed_by = "basic"
+
+    @model_validator(mode="after")
+    def _amount_is_given_once(self) -> PenaltyNoise:
+        if (self.alpha is None) == (self.target is None):
+            raise FieldError("give exactly one of alpha and target")
+        if self.target is not None and self.updates is None:
+            raise FieldError("is required with target, which is spread over so many releases", "updates")
+        return self
 
     @property
     def reported_delta(self) -> float:
         """Delta at which epsilons are reported."""
-        return self.delta
+        if self.delta is not None:
+            return self.delta
+        return 1e-5 if self.target is None else self.target.delta
 
 
 class PerturbedAdmmParameters(ConsensusParameters):
@@ -99,10 +107,13 @@ class PerturbedAdmm(Protocol):
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""
         self.iteration, noise = Iteration(self.parameters, self.problem), self.parameters.noise
         agents = self.problem.task.agents
-        self._first_alpha = per_agent(noise.alpha, agents, "noise", "alpha")
         self._alpha_growth = per_agent(noise.growth, agents, "noise", "growth")
+        if noise.alpha is not None:
+            self._first_alpha = per_agent(noise.alpha, agents, "noise", "alpha")
         for agent in range(agents):
             self._check(agent)
+        if noise.target is not None:
+            self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in range(agents)])
 
     def layout(self) -> Layout:
         """Model f_i and dual variable lambda_i of each agent; one broadcast kind."""
@@ -156,20 +167,50 @@ class PerturbedAdmm(Protocol):
 
         Both cover all that noise and Jacobian do, so that the ledger sees sensitivities of epsilon / alpha.
         """
-        task, alpha, penalty = self.problem.task, self.alpha(agent, number), self.iteration.penalty(agent, number)
+        alpha, penalty = self.alpha(agent, number), self.iteration.penalty(agent, number)
         share = self.parameters.loss_weight / rows
-        claimed = share * (1.4 * task.loss.curvature + alpha) / (penalty * degree)
-        radius = task.bounds.get("l2", math.inf)
-        noise = alpha * share * radius * task.loss.lipschitz / (penalty * degree)
+        claimed = share * (1.4 * self.problem.task.loss.curvature + alpha) / (penalty * degree)
+        noise, determinant = self._proved(agent, number, rows, degree)
+        return claimed, noise * alpha + determinant
+
+    def _proved(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
+        """What a round's noise adds to its verified epsilon per alpha, and what the determinant adds."""
+        task, penalty = self.problem.task, self.iteration.penalty(agent, number)
+        share, radius = self.parameters.loss_weight / rows, task.bounds.get("l2", math.inf)
         row = share * task.loss.curvature * radius**2
-        return claimed, noise + math.log1p(row / self.iteration.local.curvature(degree, penalty))
+        determinant = math.log1p(row / self.iteration.local.curvature(degree, penalty))
+        return share * radius * task.loss.lipschitz / (penalty * degree), determinant
+
+    def _calibrated(self, target: Target, agent: int) -> float:
+        """alpha_i(1) at which an agent's planned releases reach the target; any for one that releases nothing."""
+        rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
+        if not rows or not degree:
+            return 1.0
+        rounds = range(1, (self.parameters.noise.updates or 0) + 1)
+        growth = float(self._alpha_growth[agent])
+        proved = [self._proved(agent, number, rows, degree) for number in rounds]
+        if not all(math.isfinite(number) for pair in proved for number in pair):
+            raise InputError(
+                "needs rows of a bounded norm and a loss of bounded slope, from which epsilon could be verified",
+                field=("noise", "target"),
+            )
+        costs = Counter((noise * growth**rank, determinant) for rank, (noise, determinant) in enumerate(proved))
+        least = _verified(costs, 0.0, target.delta)
+        if least >= target.verified:
+            raise InputError(
+                f"cannot be reached by any noise: the determinants of {len(rounds)} rounds of agent "
+                f"{self.problem.task.ids[agent]!r} alone are verified as {least:.4g}; take fewer updates, a smaller "
+                "loss_weight or a larger penalty",
+                field=("noise", "target", "verified"),
+            )
+        return _largest_alpha(tuple(costs.items()), target)
 
     def objective(self) -> Objective:
         """Problem (2), whose minimum under consensus is that of (1)."""
         return self.iteration.local.objective
 
     @property
-    def privacy(self) -> PenaltyNoise:  # type: ignore[override]  # it answers the engine's questions in its own way
+    def privacy(self) -> PenaltyNoise:
         """The noise, which says where epsilon is read and how claims add up."""
         return self.parameters.noise
 
@@ -199,3 +240,18 @@ class PerturbedAdmm(Protocol):
                 "loss_weight or a larger dual_step",
                 field=("loss_weight",),
             )
+
+
+def _verified(costs: Mapping[tuple[float, float], int], alpha: float, delta: float) -> float:
+    """Verified epsilon of rounds that cost ``noise * alpha + determinant`` each, counted by those two."""
+    counts: Counter[Charge] = Counter()
+    for (noise, determinant), times in costs.items():
+        epsilon = noise * alpha + determinant
+        counts[Charge("gamma", 1 / epsilon if epsilon else math.inf, 1.0, math.inf, 0.0, 0.0)] += times
+    return tight(counts, delta)
+
+
+@lru_cache(maxsize=4096)
+def _largest_alpha(costs: tuple[tuple[tuple[float, float], int], ...], target: Target) -> float:
+    rounds = dict(costs)
+    return 1 / smallest_multiplier(lambda scale: _verified(rounds, 1 / scale, target.delta), target.verified)

@@ -10,6 +10,10 @@ from ..agents.errors import InputError
 from .view import Problem
 
 CENTRE = 0
+"""The agent that holds the labels."""
+
+PARTY = "party"
+"""The role of the agents that hold columns."""
 
 
 def columns_of(problem: Problem) -> tuple[NDArray[np.int64], ...]:
@@ -40,7 +44,7 @@ def columns_of(problem: Problem) -> tuple[NDArray[np.int64], ...]:
 
 def roles(agents: int) -> list[str]:
     """The centre, and everybody else a party."""
-    return ["centre"] + ["party"] * (agents - 1)
+    return ["centre"] + [PARTY] * (agents - 1)
 
 
 def widths(agents: int, *, centre: int, party: int) -> list[int]:

@@ -47,7 +47,7 @@ from .base import Layout, MessageKind, Out, Protocol, View
 from .feature_noise import ClippedScores, check_isotropic
 from .feature_sharing import Factor, SharingParameters, centre_step, factorised, fitted
 from .privacy.budget import Privacy
-from .split_features import CENTRE, assembled, columns_of, roles, widths
+from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 Array = NDArray[np.float64]
 
@@ -81,6 +81,8 @@ class StaleFeatureSharing(Protocol):
 
     Parameters = StaleFeatureSharingParameters
     parameters: StaleFeatureSharingParameters
+    protects = PARTY
+    observer = "the centre"
 
     def prepare(self) -> None:
         """Columns and noise."""
@@ -113,7 +115,7 @@ class StaleFeatureSharing(Protocol):
 
     def start(self, view: View, out: Out) -> None:
         """Everything is zero; a party factorises its own quadratic, once."""
-        if view.role == "party":
+        if view.role == PARTY:
             ratio = self.parameters.ridge / self.stiffness
             self.factors[view.agent] = factorised(view.data.features, ratio)
 

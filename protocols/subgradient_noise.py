@@ -17,16 +17,17 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 
 from ..agents.errors import FieldError
 from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import View
-from .noise import GradientNoise, active
-from .privacy.accounting import gaussian_epsilon, tight
+from .noise import UNBOUNDED, GradientNoise, active
+from .privacy.accounting import tight
 from .privacy.budget import Privacy, Target
+from .privacy.calibration import smallest_multiplier
+from .privacy.composition import gaussian_epsilon
 from .privacy.ledger import charge_of
 from .privacy.mechanisms import Release
 
@@ -100,6 +101,7 @@ class SubgradientNoise:
             claimed_delta=amount.delta,
             recipients=recipients,
             sampling=self.share(count),
+            reason="" if math.isfinite(proved) else UNBOUNDED,
         )
 
     def _amount(self, count: int, sensitivity: float) -> Amount:
@@ -182,19 +184,7 @@ def calibrated(target: Target, updates: int, sampling: float) -> float:
     sampling : float
         Probability that a given record takes part in one of them, in (0, 1].
     """
-
-    def excess(logarithm: float) -> float:
-        return verified(math.exp(logarithm), updates, sampling, target.delta) - target.verified
-
-    high = 0.0
-    while excess(high) > 0:
-        high += 1.0
-    while excess(high - 1.0) <= 0:
-        high -= 1.0
-    found = float(root_scalar(excess, bracket=(high - 1.0, high), method="brentq", xtol=1e-4).root)
-    while excess(found) > 0:
-        found += 1e-4
-    return math.exp(found)
+    return smallest_multiplier(lambda scale: verified(scale, updates, sampling, target.delta), target.verified)
 
 
 def verified(multiplier: float, updates: int, sampling: float, delta: float) -> float:

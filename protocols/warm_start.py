@@ -22,9 +22,11 @@ from ..agents.parameters import Parameters
 from ..agents.propagation_objective import Propagation
 from .base import Problem, View
 from .output_perturbation import OutputNoise
-from .privacy.accounting import Charge, evaluate, root
-from .privacy.budget import Budget, Privacy, plan
+from .privacy.accounting import Charge, evaluate
+from .privacy.budget import Budget, Privacy
+from .privacy.composition import root
 from .privacy.mechanisms import Release
+from .privacy.plans import plan
 
 
 class PrivatePropagation(Parameters):

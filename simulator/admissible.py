@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from ..protocols.catalog import nearest
 from .yaml_source import Keys, has
 
 _WORDS = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
@@ -44,12 +45,21 @@ def models(annotation: Any) -> list[type[BaseModel]]:
 
 def kinds(annotation: Any) -> list[str]:
     """Every ``kind`` that the models among a type's alternatives go by."""
-    return [kind for model in models(annotation) for kind in kinds_of(model)]
+    return tags(annotation, "kind")
+
+
+def tags(annotation: Any, name: str) -> list[str]:
+    """Every literal value of the field that tells the models among a type's alternatives apart."""
+    return [tag for model in models(annotation) for tag in _literals_of(model, name)]
 
 
 def kinds_of(model: type[BaseModel]) -> tuple[str, ...]:
     """The literal values of a model's field ``kind``."""
-    annotation = model.model_fields["kind"].annotation if "kind" in model.model_fields else None
+    return _literals_of(model, "kind")
+
+
+def _literals_of(model: type[BaseModel], name: str) -> tuple[str, ...]:
+    annotation = model.model_fields[name].annotation if name in model.model_fields else None
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
@@ -108,11 +118,19 @@ def _inside(annotation: Any, data: Any, key: str | int) -> Any:
 
 
 def _model(annotation: Any, data: Any) -> type[BaseModel] | None:
-    """The model that a mapping was meant for: the one of its kind, else the one that knows most of its fields."""
+    """The model that a mapping was meant for: the one of its kind, else the one that knows most of its fields.
+
+    A field that is only spelt alike counts half.
+    """
     candidates = models(annotation)
     if not candidates or not isinstance(data, Mapping):
         return None
     for model in candidates:
-        if data.get("kind") in kinds_of(model):
+        if any(data.get(name) in _literals_of(model, name) for name in ("kind", "by")):
             return model
-    return max(candidates, key=lambda model: sum(key in model.model_fields for key in data))
+    return max(candidates, key=lambda model: _known(model, data))
+
+
+def _known(model: type[BaseModel], data: Mapping[str, Any]) -> float:
+    names = [info.alias or name for name, info in model.model_fields.items()]
+    return sum(1.0 if key in names else 0.5 * (nearest(key, names) is not None) for key in data)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,13 @@ Assignments = Annotated[
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Run this many seeds instead.")]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.")
+]
+Jobs = Annotated[
+    str, typer.Option("--jobs", metavar="N|auto", help="Processes; auto is one for every processor. Same results.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Use a dask cluster: tcp://host:8786 or tls://host:8786."),
 ]
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files that the scenario names.")]
 
@@ -68,12 +75,18 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     trust_code: TrustCode = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The scenario's quick version, into results/<scenario>-quick.")
+    ] = False,
+    jobs: Jobs = "1",
+    scheduler: Scheduler = None,
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
-    with _loaded(scenario, assignments, seeds, trust_code) as loaded:
+    with _loaded(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
         from .console import run_scenario
 
-        run_scenario(loaded, out=out, data_dir=data_dir, progress=not quiet, dry_run=dry_run)
+        workers = {"jobs": _processes(jobs), "scheduler": scheduler}
+        run_scenario(loaded, out=out, data_dir=data_dir, progress=not quiet, dry_run=dry_run, **workers)
 
 
 @app.command()
@@ -83,7 +96,9 @@ def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None,
         counts = [len(loaded.scenario.protocols), len(loaded.points), len(loaded.scenario.seed_pairs())]
         runs = counts[0] * counts[1] * counts[2]
         each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
-        typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}")
+        tried = sum(len(trial.scenario.protocols) * len(trial.scenario.seed_pairs()) for trial in loaded.trials)
+        tuning = f"; {_count(tried, 'run')} of tuning before" if tried else ""
+        typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}{tuning}")
 
 
 @app.command()
@@ -137,6 +152,49 @@ def plot(
 
 
 @app.command()
+def report(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.")
+    ] = None,
+) -> None:
+    """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
+    from .report.page import write_report
+
+    typer.echo(f"report: {write_report(results, out)}")
+
+
+@app.command()
+def compare(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders results/<scenario>.")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="NAME", help="A protocol; else the first.")
+    ] = None,
+) -> None:
+    """Compare protocols run by run with a baseline: paired differences, break-even points; also as CSV and LaTeX."""
+    from .compare_tables import compare_folders
+
+    compare_folders(results, baseline)
+
+
+@app.command()
+def bundle(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims."),
+    ] = None,
+) -> None:
+    """Pack what a reviewer needs to run an experiment again and to check its numbers; or check them."""
+    from .bundle import check_bundle, write_bundle
+
+    check_bundle(results, check) if check else typer.echo(f"bundle: {write_bundle(results, out)}")
+
+
+@app.command()
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="[PAPER|FIGURE]", help="Such as bellet2018 or bellet2018-fig2a; else all.")
@@ -146,12 +204,14 @@ def reproduce(
         Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.")
     ] = Path("results"),
     data_dir: DataDir = None,
+    jobs: Jobs = "1",
 ) -> None:
     """Run the papers' figures and tables; write a page per paper: claimed, measured, and whether it holds."""
     from .reproduction.papers import papers
     from .reproduction.reproduce import reproduce as reproduce_papers
 
-    failures = reproduce_papers(papers(), name, quick=quick, results=results, data_dir=data_dir, say=typer.echo)
+    options = {"quick": quick, "results": results, "data_dir": data_dir, "jobs": _processes(jobs)}
+    failures = reproduce_papers(papers(), name, **options, say=typer.echo)
     for failure in failures:
         typer.echo(str(failure), err=True)
     if failures:
@@ -205,6 +265,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone; what is still buffered must not be written when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        from .storage import FULL
+
+        if error.errno not in FULL:
+            raise
+        return _complain(f"{error.filename or 'a file'}: could not be written ({error.strerror}); make room there", 5)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
@@ -218,17 +284,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _loaded(
-    scenario: str, assignments: list[str] | None, seeds: int | None, trust_code: bool
+    scenario: str, assignments: list[str] | None, seeds: int | None, trust_code: bool, *, quick: bool = False
 ) -> Iterator[LoadedScenario]:
     """A checked scenario; errors that turn up inside are said with file and line."""
     from ..agents.errors import InputError
     from .loading import load, locate
 
-    loaded = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds)
+    loaded = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
     try:
         yield loaded
     except InputError as error:
         raise InputError(locate(error, loaded)) from error
+
+
+def _processes(jobs: str) -> int | Literal["auto"]:
+    if jobs == "auto":
+        return "auto"
+    if not jobs.isdecimal() or int(jobs) < 1:
+        raise typer.BadParameter(f"--jobs {jobs}: must be a number from 1, or auto")
+    return int(jobs)
 
 
 def _complain(message: str, code: int) -> int:

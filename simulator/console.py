@@ -10,15 +10,20 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..agents.errors import Divergence, InputError, Stall
+from ..agents.errors import HushnetError, InputError, Interrupted
 from . import results
 from .estimate import print_estimate
-from .experiment import Experiment, Run, perform
+from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
 from .figures import redraw
 from .graphs import graph_line
 from .loading import LoadedScenario, locate
+from .store import Store
 from .summary import print_summary
+from .tuning import sentences, trial_experiment
 from .world import World
+
+MOST_LINES = 20
+"""Failures that are said one by one."""
 
 
 def run_scenario(
@@ -28,26 +33,44 @@ def run_scenario(
     data_dir: Path | None = None,
     progress: bool = True,
     dry_run: bool = False,
+    jobs: Jobs = 1,
+    scheduler: str | None = None,
 ) -> None:
     """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
 
     Raises
     ------
-    Divergence, Stall
-        At the end, if a run diverged or stalled; everything that was recorded is kept, drawn and summarised.
+    Divergence, Stall, RunFailure
+        At the end, if a run diverged, stalled or failed; everything that was recorded is kept, drawn and summarised.
+    Interrupted
+        If somebody pressed Ctrl-C; it says how to go on.
     """
     console = Console()
     experiment = Experiment(loaded, out, data_dir)
     if dry_run:
         try:
-            print_estimate(experiment, console)
+            print_estimate(experiment, console, jobs)
         except InputError as error:
             raise InputError(locate(error, loaded)) from error
         return
-    failures = _with_progress(experiment, console) if progress else perform(experiment)
-    _conclude(experiment, console)
+    try:
+        with hire(jobs, scheduler) as workers:
+            failures = perform_visibly(experiment, workers, console, bar=progress)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(str(stop) or "interrupted") from stop
+    if Store(experiment.folder).index().get("runs"):
+        _conclude(experiment, console)
     if failures:
-        raise type(failures[0])("\n".join(str(failure) for failure in failures))
+        raise worst(failures)
+
+
+def worst(failures: Sequence[HushnetError]) -> HushnetError:
+    """One error for several: the kind with the largest exit code, and their sentences, as far as one can read them."""
+    gravest = max(failures, key=lambda failure: failure.exit_code)
+    lines = [str(failure) for failure in failures[:MOST_LINES]]
+    if len(failures) > MOST_LINES:
+        lines.append(f"and {len(failures) - MOST_LINES} more")
+    return type(gravest)("\n".join(lines))
 
 
 def engines(manifests: Sequence[dict[str, Any]]) -> str:
@@ -62,38 +85,59 @@ def engines(manifests: Sequence[dict[str, Any]]) -> str:
     return "; ".join(f"{engine} for {', '.join(labels)}" for engine, labels in ran.items())
 
 
-def _with_progress(experiment: Experiment, console: Console) -> list[Divergence | Stall]:
-    total = sum(1 for _ in experiment.runs())
+def perform_visibly(
+    experiment: Experiment, workers: Workers, console: Console, *, bar: bool = True
+) -> list[HushnetError]:
+    """`perform` with a progress bar, if wanted, and a line above it for every run that fails."""
+    if not bar:
+        return perform(experiment, workers=workers)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rate]}"),
+        TextColumn("runs{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        job = bar.add_task("preparing", total=total, rate="")
+    with Progress(*columns, console=console, transient=True) as progress:
+        stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
+        total = sum(1 for stage in stages for _ in stage.runs())
+        job = progress.add_task("preparing", total=total, rate="")
         began = {"at": time.perf_counter()}
-        counted = iter(range(total))
 
-        def on_run(run: Run, there: bool) -> None:
+        def on_start(run: Run) -> None:
             began["at"] = time.perf_counter()
-            label = run.point.scenario.label(run.protocol)
-            grid = "".join(f", {path} = {value}" for path, value in run.point.values.items())
-            description = f"{label}, seed {run.seed}{grid}{' (there)' if there else ''}"
-            bar.update(job, description=description, completed=next(counted), rate="")
+            progress.update(job, description=_words(run), rate="")
+
+        def on_run(run: Run, answer: Answer) -> None:
+            description = f"{_words(run)}{' (there)' if answer.there else ''}"
+            progress.update(job, advance=1, description=description)
+            _say_failure(run, answer, progress.console)
 
         def on_sample(world: World) -> None:
             rate = world.activations / max(time.perf_counter() - began["at"], 1e-9)
-            bar.update(job, rate=f"{rate:,.0f} activations/s")
+            progress.update(job, rate=f", {rate:,.0f} activations/s")
 
-        return perform(experiment, on_run=on_run, on_sample=on_sample)
+        return perform(experiment, workers=workers, on_start=on_start, on_run=on_run, on_sample=on_sample)
+
+
+def _words(run: Run) -> str:
+    grid = "".join(f", {path} = {value}" for path, value in run.point.values.items())
+    return f"{run.point.scenario.label(run.protocol)}, seed {run.seed}{grid}"
+
+
+def _say_failure(run: Run, answer: Answer, console: Console) -> None:
+    if answer.status != "complete" and not answer.there:
+        text = f"{answer.status}: {_words(run)}: {answer.error}"
+        console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 def _conclude(experiment: Experiment, console: Console) -> None:
     collection = results.load_all(experiment.folder)
     figures = redraw(experiment.folder)
     print_summary(collection, console)
+    for line, loud in sentences(collection.index["tuning"]) if collection.index.get("tuning") else ():
+        text, style = (f"warning: {line}", "yellow") if loud else (line, None)
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
     console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
     for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
         console.print(line, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What happens to a scenario between reading and validation: ``--set``, ``like`` and the points of a sweep."""
+"""What happens to a scenario between reading and validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Any
 
 from ..agents.errors import InputError
 from ..protocols.catalog import suggestion
+from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show
 
-SWEEPABLE = ("task", "topology", "clock", "network", "availability", "protocols", "stop")
+SWEEPABLE = ("task", "topology", "clock", "network", "availability", "protocols", "stop", "record", "engine")
 """Parts of a scenario that a sweep may vary."""
+
+USUAL_CLOCK = "poisson"
 
 ENTRY = "must be a mapping with a kind, or with like"
 
@@ -31,18 +34,68 @@ def override(source: Source, assignments: Sequence[str]) -> Source:
     for assignment in assignments:
         place = f"--set {assignment}"
         path, equals, text = assignment.partition("=")
-        keys = tuple(path.strip().split("."))
-        if not equals or not all(keys):
+        if not equals or not all(path.strip().split(".")):
             raise InputError(f"{place}: must look like network.loss=0.2")
         value = read_text(text, place, numbered=False).data if text.strip() else None
-        protocols = source.data.get("protocols")
-        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping) and keys[1] not in protocols:
-            raise InputError(
-                f"{place}: unknown protocol {keys[1]!r}{suggestion(keys[1], protocols)} "
-                f"admissible: {', '.join(protocols)}"
-            )
-        source = source.with_value(keys, value, place)
+        source = _set(source, path.strip(), value, place, said=place)
     return source
+
+
+def quickened(source: Source) -> Source:
+    """The quick version of a scenario: its ``quick`` assignments made, under a name of its own.
+
+    Raises
+    ------
+    InputError
+        If it has none, or one has no place in the scenario.
+    """
+    quick = source.data.get("quick")
+    if not isinstance(quick, Mapping) or not quick:
+        raise InputError(f"{source.where(())}: has no quick version; give one, such as quick: {{stop.time: 10}}")
+    for path, value in quick.items():
+        place = source.where(("quick", path), value=True)
+        said = f"{source.where(('quick', path))}: quick.{path}"
+        if not all(path.split(".")):
+            raise InputError(f"{said}: must be a path, such as network.loss")
+        source = _set(source, path, value, place, said=said)
+    name = source.data.get("scenario")
+    if not isinstance(name, str):
+        return source
+    return source.with_value(("scenario",), f"{name}-quick", source.where(("scenario",)))
+
+
+def _set(source: Source, path: str, value: Any, place: str, *, said: str) -> Source:
+    """Set what a path stands for; ``said`` begins the sentence about one that has no place in the scenario."""
+    try:
+        paths = expand(path)
+    except ValueError as error:
+        raise InputError(f"{said}: {error}") from error
+    protocols = source.data.get("protocols")
+    for each in paths:
+        keys = _keys(each)
+        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping) and keys[1] not in protocols:
+            wrong = str(keys[1])
+            raise InputError(
+                f"{said}: unknown protocol {wrong!r}{suggestion(wrong, protocols)} admissible: {', '.join(protocols)}"
+            )
+        source = _with_value(source, keys, value, place)
+    return source
+
+
+def _with_value(source: Source, keys: Keys, value: Any, place: str) -> Source:
+    """Set one part; a clock that is not written down is the usual one, of which a field may be set."""
+    if keys[0] == "clock" and len(keys) > 1 and "clock" not in source.data:
+        source = source.with_value(("clock", "kind"), USUAL_CLOCK, place)
+    return source.with_value(keys, value, place)
+
+
+def _keys(path: str) -> Keys:
+    """Where a path leads; what follows ``sweep`` and ``tune.over`` is one key, dots and all."""
+    for start in (("sweep",), ("tune", "over")):
+        begun = ".".join(start) + "."
+        if path.startswith(begun):
+            return (*start, path.removeprefix(begun))
+    return tuple(path.split("."))
 
 
 @dataclass
@@ -129,39 +182,62 @@ def _same_kind(above: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
     return "kind" not in own or own["kind"] == above.get("kind")
 
 
-def grid(source: Source, axes: Mapping[str, Sequence[Any]]) -> Iterator[tuple[dict[str, Any], Source]]:
-    """Every combination of a sweep's values, with the scenario that has them set.
+def grid(source: Source, axes: Sequence[Axis]) -> Iterator[tuple[dict[str, Any], Source]]:
+    """Every combination of a sweep's places, by the axes' names, with the scenario that has its values set.
 
     Raises
     ------
     InputError
         If a path may not be swept or there are too many combinations.
     """
-    for path in axes:
-        if path.partition(".")[0] not in SWEEPABLE or not all(path.split(".")):
-            raise InputError(
-                f"cannot be swept{suggestion(path.partition('.')[0], SWEEPABLE)} admissible are fields of "
-                f"{', '.join(SWEEPABLE)}, such as network.loss",
-                field=("sweep", path),
-            )
-        keys = tuple(path.split("."))
-        if keys[0] == "protocols" and (len(keys) < 3 or keys[1] not in source.data["protocols"]):
-            known = source.data["protocols"]
-            wrong = keys[1] if len(keys) > 1 else ""
-            raise InputError(
-                f"unknown protocol {wrong!r}{suggestion(wrong, known)} admissible: {', '.join(known)}",
-                field=("sweep", path),
-            )
-    points = prod(len(values) for values in axes.values())
+    for axis in axes:
+        for setting in axis.settings[0]:
+            _check_swept(source, setting.path, setting.written[:-1])
+    points = prod(len(axis.places) for axis in axes)
     if points > MAX_POINTS:
         raise InputError(f"has {points} combinations; at most {MAX_POINTS} are admissible", field=("sweep",))
-    for ranks in product(*(range(len(values)) for values in axes.values())):
-        values = {path: axes[path][rank] for path, rank in zip(axes, ranks, strict=True)}
+    for ranks in product(*(range(len(axis.places)) for axis in axes)):
         point = source
-        for (path, value), rank in zip(values.items(), ranks, strict=True):
-            place = source.where(("sweep", path, rank), value=True)
-            point = point.with_value(tuple(path.split(".")), value, place)
-        yield values, point
+        for axis, rank in zip(axes, ranks, strict=True):
+            for setting in axis.settings[rank]:
+                place = source.where(setting.written, value=True)
+                point = _with_value(point, tuple(setting.path.split(".")), setting.value, place)
+        yield {axis.name: axis.places[rank] for axis, rank in zip(axes, ranks, strict=True)}, point
+
+
+def _check_swept(source: Source, path: str, field: Keys) -> None:
+    keys = tuple(path.split("."))
+    if keys[0] not in SWEEPABLE or not all(keys):
+        raise InputError(
+            f"cannot be swept{suggestion(keys[0], SWEEPABLE)} admissible are fields of {', '.join(SWEEPABLE)}, such as "
+            "network.loss; several that move together need zip: {path: values}",
+            field=field,
+        )
+    if keys[0] == "protocols" and (len(keys) < 3 or keys[1] not in source.data["protocols"]):
+        known = source.data["protocols"]
+        wrong = keys[1] if len(keys) > 1 else ""
+        raise InputError(
+            f"unknown protocol {wrong!r}{suggestion(wrong, known)} admissible: {', '.join(known)}", field=field
+        )
+
+
+def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]]) -> Source:
+    """The scenario with some protocols' tuned fields set, and noted as tuned.
+
+    Parameters
+    ----------
+    source : Source
+    choices : mapping of str to mapping
+        Values by field, by the protocol's key.
+    """
+    for key, values in choices.items():
+        for path, value in values.items():
+            place = source.where(("tune", "over", f"{key}.{path}"))
+            source = source.with_value(("protocols", key, *path.split(".")), value, place)
+        before = source.value(("protocols", key, "tuned"))
+        noted = [*(before if isinstance(before, list) else []), *values]
+        source = source.with_value(("protocols", key, "tuned"), list(dict.fromkeys(noted)), source.where(("tune",)))
+    return source
 
 
 def locate(error: InputError, source: Source) -> str:

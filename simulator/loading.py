@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from . import drafts
 from .admissible import kinds_of
 from .messages import Mistake, mistakes, sentences, without_kind
 from .scenario import METRICS, Scenario
+from .trials import as_trial, trial_seeds, trials_of
 from .yaml_source import Source, read_file
+
+ALONE: dict[str, Any] = {"sweep": {}, "tune": None, "quick": {}}
+"""Fields that the scenario of a single grid point does not have any more."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,6 @@ class Code:
     def protocol(self, kind: str) -> type[Protocol]:
         """The class of a ``kind``; see `catalog.resolve`."""
         return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
-
-    def protocol_source(self, kind: str) -> str | None:
-        """Source text of a protocol that is not shipped; see `catalog.plugin_source`."""
-        return catalog.plugin_source(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
 
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``."""
@@ -70,15 +71,21 @@ class LoadedScenario:
     ----------
     scenario : Scenario
     points : tuple of GridPoint
-        In the order of the sweep, the last path fastest; their scenarios have no sweep.
+        In the order of the sweep, the last axis fastest; their scenarios have no sweep.
     source : Source
     code : Code
+    trials : tuple of GridPoint
+        What is to be tried before the points are run, see `hushnet.simulator.tuning`.
+    tuning : mapping, optional
+        What was tried and chosen for these points; see `hushnet.simulator.tuning`.
     """
 
     scenario: Scenario
     points: tuple[GridPoint, ...]
     source: Source
     code: Code
+    trials: tuple[GridPoint, ...] = ()
+    tuning: Mapping[str, Any] | None = None
 
     @property
     def base(self) -> Path:
@@ -93,6 +100,7 @@ def load(
     trust_code: bool = False,
     extra: Mapping[str, type[Protocol]] | None = None,
     seeds: int | None = None,
+    quick: bool = False,
 ) -> LoadedScenario:
     """Read and check a scenario.
 
@@ -108,6 +116,8 @@ def load(
         Protocol classes by the name that the scenario gives as ``kind``.
     seeds : int, optional
         Replaces the scenario's seeds.
+    quick : bool
+        Whether to make the scenario's ``quick`` assignments, before the overrides.
 
     Raises
     ------
@@ -121,17 +131,47 @@ def load(
         written, base = read_file(path), path.parent
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
-    written = drafts.override(written, overrides)
-    if seeds is not None:
-        written = written.with_value(("seeds",), seeds, f"--seeds {seeds}")
     code = Code(base, trust_code, dict(extra or {}))
+    loaded = _loaded(_assigned(drafts.quickened(written) if quick else written, overrides, seeds), code)
+    if loaded.scenario.quick and not quick:
+        _loaded(drafts.quickened(written), code)  # so that its mistakes show before somebody asks for it
+    return loaded
+
+
+def _assigned(source: Source, overrides: Sequence[str], seeds: int | None) -> Source:
+    source = drafts.override(source, overrides)
+    return source if seeds is None else source.with_value(("seeds",), seeds, f"--seeds {seeds}")
+
+
+def _loaded(written: Source, code: Code) -> LoadedScenario:
     scenario = _checked(written, code)
     try:
         points = tuple(_points(written, scenario, code))
+        trials = tuple(_trials(written, scenario, code))
         _check_metrics(scenario, code)
     except InputError as error:
         raise InputError(locate(error, written)) from error
-    return LoadedScenario(scenario, points, written, code)
+    return LoadedScenario(scenario, points, written, code, trials)
+
+
+def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, Any]]]) -> LoadedScenario:
+    """The scenario with what was chosen for it; its source stays as it was written.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    choices : sequence of mapping
+        For each grid point, or once for all: values by field, by the protocol's key.
+    """
+    source, scenario = loaded.source, loaded.scenario
+    if len(choices) == 1:
+        source = drafts.chosen(source, choices[0])
+        scenario = _checked(source, loaded.code)
+    drawn = drafts.grid(source, scenario.axes()) if scenario.sweep else iter([({}, source)])
+    if len(choices) > 1:
+        drawn = ((values, drafts.chosen(draft, own)) for (values, draft), own in zip(drawn, choices, strict=True))
+    points = tuple(GridPoint(values, _point(draft, loaded.code)) for values, draft in drawn)
+    return replace(loaded, scenario=scenario, points=points)
 
 
 def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
@@ -231,14 +271,29 @@ def _as_mistake(error: InputError, source: Source) -> Mistake:
     return Mistake(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
 
 
-def _points(source: Source, scenario: Scenario, code: Code) -> list[GridPoint]:
-    axes = scenario.axes()
-    if not axes:
-        return [GridPoint({}, scenario)]
-    return [
-        GridPoint(values, _checked(draft, code).model_copy(update={"sweep": {}}))
-        for values, draft in drafts.grid(source, axes)
-    ]
+def _points(source: Source, scenario: Scenario, code: Code) -> Iterator[GridPoint]:
+    if not scenario.sweep:
+        yield GridPoint({}, scenario.model_copy(update=ALONE))
+        return
+    for values, draft in drafts.grid(source, scenario.axes()):
+        yield GridPoint(values, _point(draft, code))
+
+
+def _point(draft: Source, code: Code) -> Scenario:
+    return _checked(draft, code).model_copy(update=ALONE)
+
+
+def _trials(source: Source, scenario: Scenario, code: Code) -> Iterator[GridPoint]:
+    """Every trial at the grid points where there is tuning; only of the protocols that are tuned."""
+    tune = scenario.tune
+    if tune is None:
+        return
+    seeds = trial_seeds(scenario)
+    points = drafts.grid(source, scenario.axes()) if scenario.sweep else iter([({}, source)])
+    for values, draft in points if tune.at == "each point" else islice(points, 1):
+        for number, choices in enumerate(trials_of(tune)):
+            trial = _point(drafts.chosen(draft, choices), code)
+            yield GridPoint({**values, "trial": number}, as_trial(trial, tune, list(choices), seeds))
 
 
 def _check_metrics(scenario: Scenario, code: Code) -> None:

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 WIDTH = 3.5
 """Inches: one column of a two-column paper."""
 
-PANEL_HEIGHT = 2.35
-"""Inches of a figure without its legend and title."""
+PAGE_WIDTH = 7.16
+"""Inches: both columns."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
+
+SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
+"""Colour maps of quantities, and of differences around 0."""
 
 ALARM = "#B00000"
 """Of a legend entry whose claim does not hold, or whose runs broke off."""
@@ -61,9 +64,14 @@ class Look(NamedTuple):
 
 
 def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
-    """A protocol looks the same in every figure; where a sweep splits it, its series differ in line and marker."""
+    """A protocol looks the same in every figure; where a sweep splits it, its series differ in line and marker.
+
+    The series of a single protocol over one swept number go from dark to light.
+    """
     splits = list(dict.fromkeys(key[1:] for key in keys))
     one_protocol = len({key[0] for key in keys}) == 1
+    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
+    colours = ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
     found = []
     for place, key in enumerate(keys):
         protocol, split = order.index(key[0]), splits.index(key[1:])
@@ -72,7 +80,7 @@ def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
         hatch = place if len(splits) > 1 else protocol
         found.append(
             Look(
-                COLOURS[colour % len(COLOURS)],
+                colours[colour % len(colours)],
                 LINES[line % len(LINES)],
                 MARKERS[marker % len(MARKERS)],
                 HATCHES[hatch % len(HATCHES)],
@@ -80,6 +88,14 @@ def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
             )
         )
     return found
+
+
+def ramp(count: int) -> tuple[str, ...]:
+    """Colours of an ordered quantity, dark to light, told apart in grey and without seeing colours."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return tuple(to_hex(colormaps[SEQUENTIAL](share)) for share in np.linspace(0.0, 0.88, count))
 
 
 @contextmanager
@@ -107,8 +123,9 @@ def sparse_ticks(axis: Axis) -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text with every line wrapped to a width in characters."""
-    return "\n".join(part for line in text.splitlines() for part in textwrap.wrap(line, width) or [""])
+    """The text with every line wrapped between words to a width in characters."""
+    lines = (textwrap.wrap(line, width, break_on_hyphens=False) or [""] for line in text.splitlines())
+    return "\n".join(part for parts in lines for part in parts)
 
 
 def literal(text: str) -> str:

@@ -43,19 +43,26 @@ def expected_bytes(scenario: Scenario) -> int:
     return int(data + dense + edges * BYTES_PER_EDGE + inboxes + agents * (BYTES_PER_AGENT + 8 * dimension))
 
 
-def check_memory(scenario: Scenario) -> None:
+def check_memory(scenario: Scenario, *, processes: int = 1) -> None:
     """Refuse a scenario that cannot fit.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    processes : int
+        How many of its runs are to be in memory at the same time.
 
     Raises
     ------
     OutOfResources
         With the numbers.
     """
-    needed, available = expected_bytes(scenario), psutil.virtual_memory().available
+    needed, available = processes * expected_bytes(scenario), psutil.virtual_memory().available
     if needed > RESERVE * available:
+        where, fewer = (f" in {processes} processes", "--jobs, ") if processes > 1 else ("", "")
         raise OutOfResources(
-            f"{scenario.scenario}: needs about {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are "
-            "available; use fewer agents, test samples, dimensions or edges"
+            f"{scenario.scenario}: needs about {needed / 2**30:.1f} GiB of memory{where}, and "
+            f"{available / 2**30:.1f} GiB are available; use fewer {fewer}agents, test samples, dimensions or edges"
         )
 
 

@@ -179,10 +179,13 @@ def _mistake(finding: _Finding, model: Any, data: Any) -> Mistake:
         return unknown_field(keys, known)
     annotation = admissible.at(model, data, keys)
     if finding.type == "union_tag_not_found":
-        return without_kind(keys, value, f"is missing; admissible: {', '.join(admissible.kinds(annotation))}")
+        name = _tag_name(context)
+        known = admissible.tags(annotation, name)
+        return without_kind(keys, value, f"is missing; admissible: {', '.join(known)}", (name,))
     if finding.type == "union_tag_invalid":
-        tag = value["kind"]
-        return Mistake((*keys, "kind"), _one_of("unknown kind", tag, admissible.kinds(annotation)), tag)
+        name = _tag_name(context)
+        wrong = _one_of(f"unknown {name}", value[name], admissible.tags(annotation, name))
+        return Mistake((*keys, name), wrong, value[name])
     shown = ... if isinstance(value, Mapping) else value
     if finding.type in _MISMATCHES:
         options = admissible.literals(annotation)
@@ -205,7 +208,12 @@ def without_kind(keys: Keys, given: Mapping[str, Any], message: str, names: Sequ
     for field in given:
         if nearest(field, names):
             return unknown_field((*keys, field), names)
-    return Mistake((*keys, "kind"), message)
+    return Mistake((*keys, names[0]), message)
+
+
+def _tag_name(context: Mapping[str, Any]) -> str:
+    """The field that tells the models of a union apart, ``kind`` or ``by``."""
+    return str(context["discriminator"]).strip("'")
 
 
 def _small(value: Any) -> bool:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .storage import json_text
+import numpy as np
+import pandas as pd
+
+from ..agents.graph import Graph
+from .storage import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
 PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
-PRESENTATION = ("figures", "seeds", "sweep")
-"""Scenario fields that choose which runs there are and how they are drawn, and change no run."""
+PRESENTATION = ("title", "description", "figures", "seeds", "sweep", "tune", "target", "quick")
+"""Scenario fields that choose which runs there are and how they are shown, and change no run."""
 
 
 def run_id(
@@ -32,9 +37,9 @@ def run_id(
     Parameters
     ----------
     resolved : dict
-        The scenario with all defaults filled in and the grid point's values set. Figures, labels, the lists of seeds
-        and swept values do not count, nor do the other protocols, but for the one whose objective is measured; so
-        adding one keeps finished runs.
+        The scenario with all defaults filled in and the grid point's values set. What is in `PRESENTATION` does not
+        count, nor do labels and the other protocols, but for the one whose objective is measured; so adding one keeps
+        finished runs.
     protocol : str
         Key of the run's protocol.
     seed : int or sequence of int
@@ -42,9 +47,9 @@ def run_id(
     code_version : str
         From `code_version`.
     plugin_source : str or None
-        Source, or a hash of it, of a protocol that comes from outside the package.
+        A hash of the code of the protocols and metrics that come from outside the package.
     data_fingerprint : str
-        Hash of the task's data.
+        Hash of the task's data, the graph and all files that the scenario names.
     libraries : dict of str
         From `libraries`.
 
@@ -53,6 +58,48 @@ def run_id(
     str
         16 hexadecimal digits.
     """
+    scenario = _deciding(resolved, protocol)
+    identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries]
+    return hashlib.blake2s(json_text(identity, indent=None).encode(), digest_size=8).hexdigest()
+
+
+def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str, str]:
+    """The files that a run reads besides its data and graph: traces, matrices, recorded clocks.
+
+    A field of the name ``path`` says where a file is; data sets and edge lists are known by what is read from them.
+
+    Parameters
+    ----------
+    resolved, protocol
+        As for `run_id`.
+    base : Path
+        Folder that paths in the scenario are relative to.
+
+    Returns
+    -------
+    dict of str
+        SHA-256 by path, as the scenario gives it; a file that is not there is left out.
+    """
+    read = {key: value for key, value in _deciding(resolved, protocol).items() if key not in ("task", "topology")}
+    return {path: file_checksum(base / path) for path in sorted(set(_paths(read))) if (base / path).is_file()}
+
+
+def edges(graph: Graph) -> Frame:
+    """A graph's undirected edges, each once: ``tail``, ``head`` (positions of agents, tail < head), ``weight``."""
+    once = graph.tails < graph.heads
+    return pd.DataFrame({"tail": graph.tails[once], "head": graph.heads[once], "weight": graph.weights[once]})
+
+
+def edges_hash(table: Frame) -> str:
+    """32 hexadecimal digits that stand for just these `edges`."""
+    digest = hashlib.blake2s(digest_size=16)
+    for column, kind in (("tail", np.int64), ("head", np.int64), ("weight", np.float64)):
+        digest.update(np.ascontiguousarray(table[column].to_numpy(kind)).data)
+    return digest.hexdigest()
+
+
+def _deciding(resolved: dict[str, Any], protocol: str) -> dict[str, Any]:
+    """The part of a scenario that decides the numbers of a protocol's runs."""
     scenario = {key: value for key, value in resolved.items() if key not in PRESENTATION}
     protocols = scenario.get("protocols")
     if isinstance(protocols, dict):
@@ -62,8 +109,20 @@ def run_id(
             key: {field: value for field, value in fields.items() if field != "label"}
             for key, fields in deciding.items()
         }
-    identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries]
-    return hashlib.blake2s(json_text(identity, indent=None).encode(), digest_size=8).hexdigest()
+    return scenario
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Every text under the key ``path``, at whatever depth."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key == "path" and isinstance(item, str):
+                yield item
+            else:
+                yield from _paths(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _paths(item)
 
 
 @cache

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..agents.blocks import State
 from ..agents.errors import Divergence, InputError
 from ..agents.graph import Graph
-from ..agents.objectives import Objective, cached_minimum, row_scores
+from ..agents.minima import cached_minimum
+from ..agents.objectives import Objective, row_scores
 from ..agents.tasks.base import Task
 from .world import World
 
@@ -126,7 +127,7 @@ class Recorder:
         return frame
 
     def agents(self, world: World) -> pd.DataFrame:
-        """Final rows per agent: samples, degree, updates, metric columns, claimed and tight epsilon."""
+        """Final rows per agent: samples, degree, updates, mean age of what it knows, its metric and both epsilons."""
         task, graph = world.setting.task, world.setting.graph
         delta = self._delta(world)
         frame = pd.DataFrame(
@@ -139,6 +140,11 @@ class Recorder:
                 "updates": world.updates,
             }
         )
+        ages = _ages(world)
+        heard = ~np.isnan(ages)
+        counts = np.bincount(graph.tails[heard], minlength=graph.agents)
+        sums = np.bincount(graph.tails[heard], weights=ages[heard], minlength=graph.agents)
+        frame["age"] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
         models = world.protocol.models(world.state)
         if models is not None:
             frame[task.metric] = quality(task, models)
@@ -227,11 +233,11 @@ class Recorder:
                 yield metric, name, values[inside & known].mean()
 
     def _epsilon(self, world: World, *, final: bool) -> Rows:
-        """Claimed epsilon always; the tight one at the samples 1, 2, 4, 8, ... and at the end."""
+        """Claimed epsilon always; the tight one at the samples 1, 2, 4, 8, ... and at the end; of protected agents."""
         delta = self._delta(world)
         few = final or self.samples & (self.samples - 1) == 0
         for which in ("claimed", "tight") if few else ("claimed",):
-            values = world.ledger.epsilon(which, delta)
+            values = world.ledger.epsilon(which, delta)[world.protected]
             yield f"epsilon_{which}", "worst", values.max()
             yield f"epsilon_{which}", "median", _quantile(values, 0.5)
             yield f"epsilon_{which}", "q90", _quantile(values, 0.9)
@@ -320,15 +326,26 @@ def _traffic(world: World) -> Rows:
     yield "traffic", "start_vectors", traffic.start_vectors
 
 
+def _ages(world: World) -> NDArray[np.float64]:
+    """(E,) how old is what the tail of each directed edge knows of its head; NaN where it never heard of it.
+
+    It is NaN for exchanges in pairs: what an agent gets there is used at once, and its inbox says nothing of its age.
+    """
+    if world.traits.exchange == "pairwise":
+        return np.full(len(world.setting.graph.heads), np.nan)
+    for times in world.inbox.sent_at.values():
+        return np.where(np.isfinite(times), world.now - times, np.nan)
+    return np.full(len(world.setting.graph.heads), np.nan)
+
+
 def _age(world: World) -> Rows:
     """How old is what agents know of their neighbours, over all links that were ever heard."""
-    for times in world.inbox.sent_at.values():
-        ages = world.now - times[np.isfinite(times)]
-        if len(ages):
-            yield "age", "mean", ages.mean()
-            yield "age", "q90", _quantile(ages, 0.9)
-            yield "age", "worst", ages.max()
-        break
+    ages = _ages(world)
+    ages = ages[~np.isnan(ages)]
+    if len(ages):
+        yield "age", "mean", ages.mean()
+        yield "age", "q90", _quantile(ages, 0.9)
+        yield "age", "worst", ages.max()
 
 
 def _updates(world: World) -> Rows:

@@ -1,76 +1,22 @@
-"""Runs on disk: one folder per run, written as a whole or not at all, and an index of the latest experiment.
-
-A run's folder holds ``manifest.json``, ``trace.parquet``, ``agents.parquet`` and ``ledger.parquet``. Identical tables
-give identical bytes; only the manifest, which carries timings, differs between two runs of the same scenario.
-"""
+"""The runs of an experiment, read from their files: what figures, summaries, comparisons and reports start from."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from ..agents.errors import InputError
-from .provenance import code_version, commit, libraries, run_id
-from .storage import Frame, json_text, read_json, read_table, sync, write_table, write_text
+from . import dataset
+from .dataset import grid_table
+from .run_folder import RunResult
+from .storage import Frame
+from .store import Store
 
-__all__ = [
-    "Collection",
-    "RunResult",
-    "code_version",
-    "commit",
-    "is_complete",
-    "libraries",
-    "load",
-    "load_all",
-    "run_id",
-    "save",
-    "write_index",
-]
-
-TABLES = ("trace", "agents", "ledger")
-TRACE_SCHEMA = pa.schema(
-    [
-        ("protocol", pa.string()),
-        ("seed", pa.uint64()),
-        ("time", pa.float64()),
-        ("activations", pa.int64()),
-        ("messages", pa.int64()),
-        ("vectors", pa.int64()),
-        ("bytes", pa.int64()),
-        ("metric", pa.string()),
-        ("statistic", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
-
-
-@dataclass
-class RunResult:
-    """Everything that one run leaves behind.
-
-    Parameters
-    ----------
-    manifest : dict
-        Resolved scenario, protocol, label, seeds, grid point, status, versions, hashes, timings, privacy.
-    trace : DataFrame
-        Tidy measurements with the columns of `TRACE_SCHEMA`, in order of time.
-    agents : DataFrame
-        One final row per agent.
-    ledger : DataFrame
-        What was released; may be empty.
-    """
-
-    manifest: dict[str, Any]
-    trace: pd.DataFrame
-    agents: pd.DataFrame
-    ledger: pd.DataFrame
+__all__ = ["Collection", "RunResult", "load_all"]
 
 
 @dataclass
@@ -81,7 +27,7 @@ class Collection:
     ----------
     trace, agents : DataFrame
         The runs' tables one after the other, with the columns ``run`` (the run id) and one per swept parameter, named
-        by its path (``network.loss``); a swept list or mapping appears as JSON text.
+        by its path (``network.loss``); see `hushnet.simulator.dataset.grid_table`.
     manifests : list of dict
         One per run, in the order of the index.
     runs : list of str
@@ -89,7 +35,9 @@ class Collection:
     index : dict
         Contents of ``index.json``; empty if there is none.
     missing : list of str
-        Run ids of the index without a complete folder.
+        Run ids of the index that are not there.
+    root : Path, optional
+        The folder that they were read from, which also holds graphs and logs of messages.
     """
 
     trace: Frame
@@ -98,6 +46,7 @@ class Collection:
     runs: list[str]
     index: dict[str, Any] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    root: Path | None = None
 
     @property
     def grid(self) -> list[str]:
@@ -107,9 +56,9 @@ class Collection:
     @property
     def places(self) -> Frame:
         """One row per run: ``run, protocol`` and the swept parameters."""
-        pairs = zip(self.runs, self.manifests, strict=True)
-        rows = [{"run": run, "protocol": m["protocol"], **_grid_values(m)} for run, m in pairs]
-        return pd.DataFrame(rows)
+        grid = grid_table([manifest.get("grid") or {} for manifest in self.manifests]).to_pandas()
+        protocols = [manifest["protocol"] for manifest in self.manifests]
+        return pd.concat([pd.DataFrame({"run": self.runs, "protocol": protocols}), grid], axis=1)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -118,72 +67,15 @@ class Collection:
         named = {key: label or key for key, label in (self.index.get("labels") or {}).items() if key in own}
         return {**named, **{key: label for key, label in own.items() if key not in named}}
 
-    @property
+    @cached_property
     def complete(self) -> set[str]:
-        """Ids of the runs that reached their end."""
+        """Ids of the runs that reached their end, found once."""
         runs = zip(self.runs, self.manifests, strict=True)
         return {run for run, manifest in runs if manifest.get("status") == "complete"}
 
 
-def save(result: RunResult, folder: Path) -> None:
-    """Write a run's folder so that it is there as a whole or not at all; an older one is replaced at the end.
-
-    Parameters
-    ----------
-    result : RunResult
-    folder : Path
-        ``results/<scenario>/<run id>``; parents are made.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    token = uuid.uuid4().hex[:8]
-    fresh = folder.with_name(f".{folder.name}.{token}")
-    stale = folder.with_name(f".{folder.name}.{token}.old")
-    try:
-        fresh.mkdir()
-        for name in TABLES:
-            write_table(getattr(result, name), fresh / f"{name}.parquet", TRACE_SCHEMA if name == "trace" else None)
-        write_text(json_text(result.manifest), fresh / "manifest.json")
-        sync(fresh)
-        if folder.exists():
-            folder.rename(stale)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if stale.exists():
-                stale.rename(folder)
-            raise
-        sync(folder.parent)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if folder.exists():
-            shutil.rmtree(stale, ignore_errors=True)
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether a folder holds a whole run, whatever the run's status."""
-    return all((folder / name).is_file() for name in ("manifest.json", *(f"{name}.parquet" for name in TABLES)))
-
-
-def load(folder: Path) -> RunResult:
-    """Read a run back.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged; the sentence names it.
-    """
-    manifest = read_json(folder / "manifest.json")
-    if isinstance(manifest.get("privacy"), dict):
-        manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
-    tables = {name: read_table(folder / f"{name}.parquet") for name in TABLES}
-    absent = [name for name in TRACE_SCHEMA.names if name not in tables["trace"].columns]
-    if absent:
-        raise InputError(f"{folder / 'trace.parquet'}: is no trace, it lacks the columns {', '.join(absent)}")
-    return RunResult(manifest, **tables)
-
-
 def load_all(root: Path) -> Collection:
-    """Read the latest experiment's runs, or every complete run where there is no index.
+    """Read the latest experiment's runs, or every run that is there where there is no index.
 
     Parameters
     ----------
@@ -193,86 +85,18 @@ def load_all(root: Path) -> Collection:
     Raises
     ------
     InputError
-        If there is no complete run, or a file is damaged.
+        If there is no run, or a file is damaged.
     """
-    index = read_json(root / "index.json") if (root / "index.json").exists() else {}
-    folders = sorted(path.name for path in root.glob("*") if path.is_dir() and not path.name.startswith("."))
-    wanted = index.get("runs", [name for name in folders if is_complete(root / name)])
-    grids = index.get("grids") or [None] * len(wanted)
-    kept = {name: load(root / name) for name in dict.fromkeys(wanted) if is_complete(root / name)}
-    if not kept:
+    store = Store(root)
+    index, entries = store.index(), store.entries()
+    if not entries:
         raise InputError(f"{root}: holds no complete run; give a folder results/<scenario> of hushnet run")
-    runs, results = [], []
-    for name, grid in zip(wanted, grids, strict=True):
-        if name in kept:
-            result, again = kept[name], sum(run.split("#")[0] == name for run in runs)
-            runs.append(f"{name}#{again + 1}" if again else name)
-            results.append(result if grid is None else replace(result, manifest={**result.manifest, "grid": grid}))
-    joined = {}
-    for name in ("trace", "agents"):
-        tables = [
-            getattr(result, name).assign(run=run, **_grid_values(result.manifest))
-            for run, result in zip(runs, results, strict=True)
-        ]
-        joined[name] = pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
-    missing = [name for name in wanted if name not in kept]
-    return Collection(**joined, manifests=[r.manifest for r in results], runs=runs, index=index, missing=missing)
-
-
-def write_index(
-    root: Path,
-    *,
-    scenario: str,
-    runs: list[str],
-    figures: list[dict[str, Any]],
-    labels: dict[str, str],
-    time_unit: str | None = None,
-    grids: list[dict[str, Any]] | None = None,
-) -> None:
-    """Say which runs make up the latest experiment and how to draw them, in ``index.json``, atomically.
-
-    Parameters
-    ----------
-    root : Path
-        ``results/<scenario>``.
-    scenario : str
-        Name of the scenario.
-    runs : list of str
-        Run ids, in order.
-    figures : list of dict
-        Figure specifications, see `hushnet.simulator.figures`.
-    labels : dict of str
-        Label by protocol key, in the order of the scenario, which is the drawing order.
-    time_unit : str, optional
-        Length of one expected wake-up, such as ``30 s``.
-    grids : list of dict, optional
-        Swept values by path, one for each of ``runs``; by default those of the manifests. A run whose protocol does not
-        depend on what is swept is kept once and listed at every grid point.
-
-    Raises
-    ------
-    ValueError
-        If a run is listed twice without saying where in the grid.
-    """
-    if grids is None and len(set(runs)) < len(runs):
-        raise ValueError("a run that stands for several grid points needs grids")
-    index = {"scenario": scenario, "runs": runs, "labels": labels, "figures": figures, "time_unit": time_unit}
-    index["grids"] = grids
-    root.mkdir(parents=True, exist_ok=True)
-    fresh = root / f".index.{uuid.uuid4().hex[:8]}.json"
-    try:
-        write_text(json_text(index, sort_keys=False), fresh)
-        os.replace(fresh, root / "index.json")
-        sync(root)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
-def _grid_values(manifest: dict[str, Any]) -> dict[str, Any]:
-    plain = (str, int, float, bool)
-    grid = manifest.get("grid") or {}
-    return {path: value if isinstance(value, plain) else json_text(value, indent=None) for path, value in grid.items()}
-
-
-def _finite_or_not(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf", "nan") else value
+    # Column by column, each let go once it is converted: a wide sweep is held once and not twice.
+    lean = {"split_blocks": True, "self_destruct": True}
+    tables = {name: dataset.read(root / "dataset", name, entries).to_pandas(**lean) for name in dataset.NAMES}
+    runs = [entry.run for entry in entries]
+    there = set(runs)
+    missing = [name for name in index.get("runs", []) if name not in there]
+    return Collection(
+        **tables, manifests=[e.manifest for e in entries], runs=runs, index=index, missing=missing, root=root
+    )

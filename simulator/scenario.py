@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ..agents.availability import Always, AvailabilityParameters
-from ..agents.errors import InputError
+from ..agents.errors import FieldError, InputError
 from ..agents.parameters import Parameters
 from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
 from ..protocols.catalog import is_file, suggestion
 from .clocks import ClockParameters, Poisson
+from .figure_parameters import Figure, check_figures
+from .message_window import MessageWindow
+from .names import Count, Duration, Key, Name, Seed
 from .network import NetworkParameters
+from .sweeps import Axis, SweepParameters, axes
 from .topology import TopologyParameters
+from .tune_parameters import TuneParameters, check_tuning
 
 METRICS: dict[str, tuple[str, ...]] = {
     "objective": ("objective",),
@@ -32,26 +36,6 @@ METRICS: dict[str, tuple[str, ...]] = {
 }
 """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
 
-AXES = ("time", "activations", "vectors", "updates", "bytes", "messages", "samples")
-"""What a figure may have on its x axis, besides the paths of the sweep."""
-
-MAX_VALUES = 10_000
-
-
-def _matching(pattern: str, what: str) -> AfterValidator:
-    """Text that matches a pattern, with an error in words."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"must {what}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _for_editors(pattern: str) -> Any:
-    return Field(json_schema_extra={"pattern": f"^(?:{pattern})$"})
-
 
 def _known_metric(name: str) -> str:
     if name not in METRICS and not is_file(name):
@@ -60,20 +44,7 @@ def _known_metric(name: str) -> str:
     return name
 
 
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_KEY = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-_DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
-Name = Annotated[
-    str, _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -"), _for_editors(_NAME)
-]
-Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -")]
-Duration = Annotated[
-    str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
-]
 MetricName = Annotated[str, AfterValidator(_known_metric)]
-Count = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0, lt=2**64)]
-Scalar = bool | int | float | str | None
 
 
 class StopParameters(Parameters):
@@ -107,6 +78,8 @@ class RecordParameters(Parameters):
     ``./file.py:function``; by default the objective and the task's own measure."""
     objective_of: str | None = None
     """Key of the protocol whose objective everyone is measured by; by default each by its own."""
+    messages: MessageWindow | None = None
+    """A few agents' messages, one by one, over a short window; by default none."""
 
     @field_validator("metrics")
     @classmethod
@@ -131,63 +104,32 @@ class SeedGrid(Parameters):
     """Runs on each of them: clocks, delays, losses, noise."""
 
 
-class Range(Parameters):
-    """Evenly spaced values of a sweep; whole numbers if all three are."""
+class SeedPair(Parameters):
+    """One repetition with seeds of its own for data and run; it goes by the latter."""
 
-    start: int | float = Field(alias="from")
-    """First value."""
-    to: int | float
-    """Last value, if the steps meet it."""
-    step: int | float = Field(gt=0)
-    """Distance of two values."""
+    data: Seed
+    """Seed of data and graph."""
+    run: Seed
+    """Seed of clocks, delays, losses and noise."""
+
+
+class TargetParameters(Parameters):
+    """What reached means, for times to target and the cost of getting there."""
+
+    metric: str = "objective"
+    """A recorded metric."""
+    share: float | None = Field(default=None, gt=0, lt=1)
+    """By this share the objective's gap to its optimum has shrunk, counted from its start; only for the objective."""
+    level: float | None = None
+    """The metric has met this level, from whichever side it comes."""
 
     @model_validator(mode="after")
-    def _forward(self) -> Range:
-        if self.to < self.start:
-            raise ValueError(f"from {self.start} must not exceed to {self.to}")
-        if (self.to - self.start) / self.step >= MAX_VALUES:
-            raise ValueError(f"has more than {MAX_VALUES} values")
+    def _one_condition(self) -> TargetParameters:
+        if (self.share is None) == (self.level is None):
+            raise ValueError("give exactly one of share and level")
+        if self.share is not None and self.metric != "objective":
+            raise FieldError("is admissible only with metric: objective; give a level", "share")
         return self
-
-    def values(self) -> list[int] | list[float]:
-        """The values, without the rounding errors of repeated addition."""
-        count = int((self.to - self.start) / self.step + 1e-9) + 1
-        values = [self.start + rank * self.step for rank in range(count)]
-        whole = all(isinstance(value, int) for value in values)
-        return values if whole else [float(f"{value:.12g}") for value in values]
-
-
-class Figure(Parameters):
-    """A figure: one metric against time, cost or a swept parameter."""
-
-    y: str
-    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed, epsilon_tight,
-    traffic, age, updates, conserved."""
-    x: str = "time"
-    """time, activations, vectors, updates, bytes, messages, samples, or a path of the sweep."""
-    by: Literal["protocol"] = "protocol"
-    """What the lines are."""
-    interval: Literal["95%", "none"] = "95%"
-    """Band over seeds: the 95 % t interval of the mean, or none."""
-    statistic: str = ""
-    """Statistic of the metric; by default value (objective), worst (epsilon), sent (traffic), else mean."""
-    log: Literal["none", "x", "y", "both"] = "none"
-    """Logarithmic axes."""
-    title: str | None = None
-    """Above the figure."""
-    protocols: list[str] | None = Field(default=None, min_length=1)
-    """Keys of the protocols that it shows; all by default."""
-    name: Name | None = None
-    """Name of its files."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _statistic_of_metric(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("y"), str) and "statistic" not in data:
-            usual = {"objective": "value", "epsilon_claimed": "worst", "epsilon_tight": "worst", "traffic": "sent"}
-            own = "value" if is_file(data["y"]) else "mean"
-            return {**data, "statistic": usual.get(data["y"], own)}
-        return data
 
 
 class Scenario(Parameters):
@@ -219,10 +161,18 @@ class Scenario(Parameters):
     """When a run ends."""
     record: RecordParameters = Field(default_factory=lambda: RecordParameters(every=1.0))
     """What is measured and when; by default once per time unit."""
-    seeds: Count | Annotated[list[Seed], Field(min_length=1)] | SeedGrid = 1
+    seeds: Count | Annotated[list[Seed | SeedPair], Field(min_length=1)] | SeedGrid = 1
     """Number of seeds, their list, or numbers of data and run seeds."""
-    sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)] | Range] = Field(default={})
-    """Values by dotted path; every combination is run."""
+    validation: float | None = Field(default=None, gt=0, lt=1)
+    """Share of every agent's training rows that is held out and measured instead of its test rows; for tuning."""
+    sweep: dict[str, SweepParameters] = Field(default={})
+    """Values by dotted path, or of several paths that move together by a name; every combination is run."""
+    tune: TuneParameters | None = None
+    """Parameters that are chosen before the reported runs, protocol by protocol."""
+    target: TargetParameters | None = None
+    """What reached means; by default that 90 % of the objective's gap at the start is closed."""
+    quick: dict[str, Any] = Field(default={})
+    """What ``hushnet run --quick`` sets, by dotted path."""
     figures: list[Figure] = Field(default=[])
     """What to draw."""
     engine: Literal["auto", "fast", "reference"] = "auto"
@@ -232,13 +182,19 @@ class Scenario(Parameters):
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
         self._check_protocols()
-        self._check_seeds_and_sweep()
-        for number, figure in enumerate(self.figures):
-            self._check_figure(figure, number)
-        names = [figure.name for figure in self.figures if figure.name is not None]
-        for number, figure in enumerate(self.figures):
-            if figure.name is not None and names.count(figure.name) > 1:
-                raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
+        self._check_seeds()
+        swept = self.axes()
+        if self.tune is not None:
+            check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
+        if self.target is not None:
+            self._require(self.target.metric, self.traced(), "metric is not recorded", ("target", "metric"))
+        check_figures(
+            self.figures,
+            metrics=self.traced(),
+            swept=list(self.sweep),
+            protocols=list(self.protocols),
+            messages=self.record.messages is not None,
+        )
         return self
 
     def _check_protocols(self) -> None:
@@ -252,19 +208,9 @@ class Scenario(Parameters):
         if measured_by is not None:
             self._require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
 
-    def _check_seeds_and_sweep(self) -> None:
-        if isinstance(self.seeds, list) and len(set(self.seeds)) < len(self.seeds):
+    def _check_seeds(self) -> None:
+        if isinstance(self.seeds, list) and len({run for _, _, run in self.seed_pairs()}) < len(self.seeds):
             raise InputError("names a seed twice", field=("seeds",))
-        for path, values in self.axes().items():
-            if len({(type(value), value) for value in values}) < len(values):
-                raise InputError("names a value twice", field=("sweep", path))
-
-    def _check_figure(self, figure: Figure, number: int) -> None:
-        where = ("figures", number)
-        self._require(figure.y, self.traced(), "metric is not recorded", (*where, "y"))
-        self._require(figure.x, [*AXES, *self.sweep], "unknown axis", (*where, "x"))
-        for rank, key in enumerate(figure.protocols or []):
-            self._require(key, list(self.protocols), "unknown protocol", (*where, "protocols", rank))
 
     @staticmethod
     def _require(given: str, known: list[str], wrong: str, field: tuple[str | int, ...]) -> None:
@@ -281,16 +227,18 @@ class Scenario(Parameters):
             return ["objective", "accuracy", "rmse", "mse"]
         return [traced for name in self.record.metrics for traced in METRICS.get(name, (name,))]
 
-    def axes(self) -> dict[str, list[Any]]:
-        """The values of every swept path."""
-        return {path: values.values() if isinstance(values, Range) else values for path, values in self.sweep.items()}
+    def axes(self) -> list[Axis]:
+        """The axes of the sweep, in order."""
+        return axes(self.sweep)
 
     def seed_pairs(self) -> list[tuple[int, int, int]]:
         """(label, data seed, run seed) of every repetition."""
         if isinstance(self.seeds, SeedGrid):
             runs = self.seeds.run
             return [(d * runs + r, d, r) for d in range(self.seeds.data) for r in range(runs)]
-        return [(seed, seed, seed) for seed in (range(self.seeds) if isinstance(self.seeds, int) else self.seeds)]
+        listed = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
+        pairs = [SeedPair(data=seed, run=seed) if isinstance(seed, int) else seed for seed in listed]
+        return [(pair.run, pair.data, pair.run) for pair in pairs]
 
     def resolved(self) -> dict[str, Any]:
         """Everything, defaults included, as JSON-able data: for manifests and hashes."""

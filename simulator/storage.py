@@ -1,10 +1,18 @@
-"""Files that are whole, durable and the same for the same content: parquet tables and strict JSON."""
+"""Files that are whole, durable and the same for the same content: parquet tables, strict JSON and plain YAML."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import io
 import json
 import math
 import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +20,124 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..agents.errors import InputError
+from ..agents.errors import InputError, OutOfResources
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
+
+PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+"""How every table is written."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Say in one sentence that a folder cannot be written.
+
+    Raises
+    ------
+    OutOfResources
+        If the disk is full, a quota is used up or a file would be larger than it may be.
+    InputError
+        If the folder is not one that may be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise OutOfResources(
+                f"{place}: could not be written ({error.strerror}); what was complete is kept, so make room there and "
+                "run again to go on"
+            ) from error
+        if error.errno in FORBIDDEN:
+            raise InputError(f"{place}: cannot be written ({error.strerror}); choose another folder") from error
+        raise
+
+
+def scratch(path: Path) -> Path:
+    """A fresh hidden name beside a path, for what will be renamed to it."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+
+
+def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
+    """Make a folder so that it is there as a whole or not at all; an older one is replaced at the end.
+
+    Parameters
+    ----------
+    folder : Path
+        Parents are made.
+    fill : callable
+        Writes the files into the folder that it is given; they need not be on the disk yet.
+    whole : callable
+        Whether a folder has everything; asked where somebody else has put the same one there in the meantime.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = scratch(folder)
+    stale = fresh.with_name(f"{fresh.name}.old")
+    try:
+        fresh.mkdir()
+        fill(fresh)
+        with ThreadPoolExecutor(len(files := [*fresh.iterdir()]) + 1) as pool:  # one commit of the disk's, not many
+            list(pool.map(sync, [*files, fresh]))
+        with suppress(FileNotFoundError):
+            folder.rename(stale)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not whole(folder):
+                if stale.exists():
+                    stale.rename(folder)
+                raise
+        sync(folder.parent)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def put_file(content: bytes, path: Path) -> None:
+    """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = scratch(path)
+    try:
+        fresh.write_bytes(content)
+        sync(fresh)
+        os.replace(fresh, path)
+        sync(path.parent)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def file_checksum(path: Path) -> str:
+    """The `checksum` of a file of any size."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def checksum(content: bytes | memoryview) -> str:
+    """SHA-256 in hexadecimal digits, as ``sha256sum`` prints it."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def json_text(value: Any, *, indent: int | None = 1, sort_keys: bool = True) -> str:
     """Strict JSON; non-finite numbers become the texts "inf", "-inf" and "nan", floats keep every bit."""
     text = json.dumps(_plain(value), indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False)
     return text if indent is None else text + "\n"
+
+
+def yaml_text(resolved: Mapping[str, Any]) -> str:
+    """A scenario as YAML that ``hushnet run`` reads."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None
+    yaml.width = 110
+    yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]
+    stream = io.StringIO()
+    yaml.dump(resolved, stream)
+    return stream.getvalue()
 
 
 def _plain(value: Any) -> Any:
@@ -38,17 +154,17 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def write_table(table: pd.DataFrame, path: Path, schema: pa.Schema | None) -> None:
-    """Parquet with nothing in it that depends on how the frame was made: no index, no pandas metadata."""
-    if schema is not None:
-        packed = pa.Table.from_pandas(table, schema=schema, preserve_index=False)
+def parquet(table: pd.DataFrame, schema: pa.Schema | None = None) -> bytes:
+    """A table as parquet with nothing in it that depends on how the frame was made: no index, no pandas metadata."""
+    if schema is None:
+        columns = {str(name): pa.array(column, from_pandas=True) for name, column in table.items()}
+        packed = pa.table({name: column.cast(_storage_type(column.type)) for name, column in columns.items()})
     else:
-        packed = pa.Table.from_pandas(table, preserve_index=False)
-        packed = packed.cast(pa.schema([(column.name, _storage_type(column.type)) for column in packed.schema]))
-    with path.open("wb") as stream:
-        pq.write_table(packed.replace_schema_metadata(None), stream, compression="zstd", write_page_checksum=True)
-        stream.flush()
-        os.fsync(stream.fileno())
+        columns = [pa.array(table[name], from_pandas=True) for name in schema.names]
+        packed = pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(packed, sink, **PARQUET)
+    return sink.getvalue().to_pybytes()
 
 
 def _storage_type(given: pa.DataType) -> pa.DataType:
@@ -57,21 +173,36 @@ def _storage_type(given: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_null(given) else given
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A parquet table, checked page by page, or an `InputError` that names the file."""
+def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
+    """A parquet table, or an `InputError` that names the file.
+
+    Parameters
+    ----------
+    path : Path
+    expected : str, optional
+        Its `checksum`; without one the pages' own are verified.
+    """
     try:
-        return pq.read_table(path, page_checksum_verification=True).to_pandas()
+        content = path.read_bytes()
+        if expected is not None and checksum(content) != expected:
+            raise OSError("its checksum is not the one in the manifest")
+        unchecked = expected is None
+        with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=unchecked, pre_buffer=False) as file:
+            return file.read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"{path}: is damaged or missing ({reason}); delete its folder and run again") from error
+        raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
+
+
+def read_table(path: Path, expected: str | None = None) -> pd.DataFrame:
+    """A parquet table as pandas has it; see `read_arrow`."""
+    return read_arrow(path, expected).to_pandas()
 
 
 def write_text(text: str, path: Path) -> None:
     """Write a text and wait until it is on the disk."""
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
+    path.write_bytes(text.encode())
+    sync(path)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -85,11 +216,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def sync(folder: Path) -> None:
-    """Make renames and new names in a folder last, where the system can (Windows cannot open folders)."""
+def sync(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk (Windows cannot do folders)."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -36,6 +36,10 @@ class Claim:
     assumed_public : tuple of str
         Inputs that are computed from private data and were treated as public.
     mechanism : str
+    because : tuple of str
+        Why nothing could be verified, where that is so.
+    unprotected : tuple of str
+        What is not protected although the protocol has noise: ``role: reason``.
     """
 
     claimed: tuple[float, ...]
@@ -45,6 +49,15 @@ class Claim:
     runs: int
     assumed_public: tuple[str, ...]
     mechanism: str
+    because: tuple[str, ...] = ()
+    unprotected: tuple[str, ...] = ()
+
+    @property
+    def details(self) -> str:
+        """What stands beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
+        parts = [f"not verified because {reason}" for reason in self.because]
+        parts += [f"not protected: {who}" for who in self.unprotected]
+        return "; ".join([*parts, f"assumed public: {', '.join(self.assumed_public) or 'nothing'}"])
 
     @property
     def text(self) -> str:
@@ -76,6 +89,14 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> Claim | None:
         runs=len(entries),
         assumed_public=tuple(public),
         mechanism=", ".join(dict.fromkeys(str(e["mechanism"]) for e in entries if e.get("mechanism"))),
+        because=tuple(dict.fromkeys(reason for entry in entries for reason in entry.get("because") or ())),
+        unprotected=tuple(
+            dict.fromkeys(
+                f"the {role} ({', '.join(reasons)})"
+                for entry in entries
+                for role, reasons in (entry.get("unprotected") or {}).items()
+            )
+        ),
     )
 
 
@@ -176,13 +197,10 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
         claim = claim_of(manifests)
         if claim is None:
             continue
-        public = ", ".join(claim.assumed_public) or "nothing"
         if claim.flagged:
-            remarks.append(
-                (f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; assumed public: {public}.", True)
-            )
+            remarks.append((f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; {claim.details}.", True))
         else:
-            remarks.append((f"{label} {claim.text}; assumed public: {public}.", False))
+            remarks.append((f"{label} {claim.text}; {claim.details}.", False))
     if collection.missing:
         total = len(collection.missing) + len(collection.runs)
         remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))

@@ -45,10 +45,11 @@ def test_every_folder_with_code_is_a_package_that_is_installed():
     assert settings["package-dir"] == {name: name.removeprefix("hushnet.").replace(".", "/") for name in found}
 
 
-def test_shipped_scenarios_are_package_data():
-    patterns = PYPROJECT["tool"]["setuptools"]["package-data"]["hushnet.scenarios"]
-    files = {path.name for path in (ROOT / "scenarios").iterdir() if path.suffix not in (".py", "")}
-    assert files == {path.name for pattern in patterns for path in (ROOT / "scenarios").glob(pattern)}
+def test_files_that_are_not_code_are_package_data():
+    for package, patterns in PYPROJECT["tool"]["setuptools"]["package-data"].items():
+        folder = ROOT / PYPROJECT["tool"]["setuptools"]["package-dir"][package]
+        files = {path for path in folder.rglob("*.*") if "__pycache__" not in path.parts and path.suffix != ".py"}
+        assert files == {path for pattern in patterns for path in folder.glob(pattern)}
 
 
 def test_imports_point_down(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Annotated, Literal, final
 
 import numpy as np
@@ -11,6 +12,8 @@ from pydantic import Field
 
 from ..errors import InputError
 from ..parameters import Parameters
+from ..tables import Table
+from .base import Task
 
 
 class Split(Parameters, ABC):
@@ -157,6 +160,38 @@ def hold_out(owners: NDArray[np.int64], agents: int, share: float, *, rng: np.ra
     rank[order] = np.arange(len(owners)) - first[owners[order]]
     held = np.minimum(np.rint(share * counts).astype(np.int64), np.maximum(counts - 1, 0))
     return rank < held[owners]
+
+
+def validation_part(task: Task, share: float, *, rng: np.random.Generator) -> Task:
+    """The task with some of every agent's training rows in the place of its test rows, which nobody sees then.
+
+    Parameters
+    ----------
+    task : Task
+    share : float
+        In (0, 1), of each agent's training rows, rounded; an agent keeps one row at least.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Task
+        Everything else (regularisation, bounds, profiles) is the whole task's.
+    """
+    table = task.train
+    held = hold_out(table.owners, task.agents, share, rng=rng)
+    return replace(
+        task,
+        name=f"{task.name}, validation",
+        train=_rows(table, ~held, task.agents),
+        test=_rows(table, held, task.agents),
+        notes={**task.notes, "validation": share},
+    )
+
+
+def _rows(table: Table, chosen: NDArray[np.bool_], agents: int) -> Table:
+    counts = np.bincount(table.owners[chosen], minlength=agents)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Table(table.features[chosen], table.labels[chosen], offsets)
 
 
 def inverse_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,10 +7,12 @@ holds the parameters that a scenario may set and `plan` spreads them over an age
 
 from __future__ import annotations
 
-from .accounting import Charge, Histogram, advanced, basic, claimed, gaussian, kairouz, kairouz_bounds, tight
-from .budget import Budget, Plan, Privacy, Target, allocation_weights, plan
+from .accounting import Charge, Histogram, claimed, tight
+from .budget import Budget, Privacy, Target
+from .composition import advanced, basic, gaussian, kairouz, kairouz_bounds
 from .ledger import Ledger
 from .mechanisms import Release, draw_noise
+from .plans import Plan, allocation_weights, plan
 
 __all__ = [
     "Budget",

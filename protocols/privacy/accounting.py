@@ -1,13 +1,7 @@
 """What a number of releases cost together: from releases to (epsilon, delta).
 
-Bounds, from cheap to exact:
-
-- basic composition (Dwork, Roth 2014, Theorem 3.16);
-- advanced composition (Dwork, Rothblum, Vadhan 2010, Theorem III.3);
-- the three-way minimum of Kairouz, Oh, Viswanath (2015), Theorem 3.5, as in Bellet et al. (2018), Theorem 1. The braces
-  of its third term close around the whole sum: it is sum(eps tanh(eps/2)) + sqrt(2 sum(eps^2) log(1/delta));
-- the exact curve of composed Gaussian mechanisms (Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 3.3);
-- ``tight``: numerical composition of privacy loss distributions where no closed form exists.
+`hushnet.protocols.privacy.composition` has the formulas; here they are applied to what a ledger has counted. ``tight``
+is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
 
 ``multiplier`` is always noise scale over sensitivity, for the adjacency that the sensitivity was computed for. A
 sampled release (``sampling < 1``) is the pair (1 - q) Q + q P against Q, in both orders: Poisson sampling under
@@ -21,15 +15,13 @@ epsilon can be simulated (Kairouz, Oh, Viswanath 2015).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.optimize import root_scalar
-from scipy.special import log_ndtr
 
+from .composition import gaussian, gaussian_epsilon, kairouz, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Parts, composed_epsilon
 
 Composition = Literal["basic", "kairouz", "gaussian", "tight"]
@@ -55,111 +47,6 @@ class Charge(NamedTuple):
 
 
 Histogram = Mapping[Charge, int]
-
-
-def basic(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
-    """Sum of (T,) epsilons, each taken ``counts`` times."""
-    return kairouz_bounds(epsilons, 0.0, counts)[0]
-
-
-def advanced(epsilon: float, count: int, delta: float) -> float:
-    """Dwork, Rothblum, Vadhan (2010): ``count`` releases of ``epsilon`` each, at ``delta`` in (0, 1)."""
-    return epsilon * math.sqrt(2 * count * math.log(1 / delta)) + count * epsilon * math.expm1(epsilon)
-
-
-def kairouz(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:
-    """Three-way minimum of Bellet et al. (2018), Theorem 1; see `kairouz_bounds`."""
-    return min(kairouz_bounds(epsilons, delta, counts))
-
-
-def kairouz_bounds(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> tuple[float, float, float]:
-    """The three bounds on the epsilon of composed pure releases.
-
-    Parameters
-    ----------
-    epsilons : (T,) array
-        Epsilon of each release, ``>= 0``.
-    delta : float
-        Slack of the composition, in [0, 1); at 0 only the first bound is finite.
-    counts : (T,) array, optional
-        How often each is made; once by default.
-
-    Returns
-    -------
-    tuple of three floats
-        In the order of Theorem 1.
-    """
-    eps = np.atleast_1d(np.asarray(epsilons, dtype=float))
-    times = np.ones_like(eps) if counts is None else np.asarray(counts, dtype=float)
-    if np.isinf(eps).any():
-        return math.inf, math.inf, math.inf
-    with np.errstate(over="ignore", under="ignore"):
-        return three_bounds(
-            float(times @ eps), float(times @ (eps * np.tanh(eps / 2))), float(times @ (eps * eps)), delta
-        )
-
-
-def three_bounds(total: float, drift: float, square: float, delta: float) -> tuple[float, float, float]:
-    """`kairouz_bounds` from the running sums of eps, eps tanh(eps/2) and eps^2."""
-    if delta <= 0:
-        return total, math.inf, math.inf
-    second = drift + math.sqrt(2 * square * math.log(math.e + math.sqrt(square) / delta))
-    third = drift + math.sqrt(2 * square * math.log(1 / delta))
-    return total, second, third
-
-
-def gaussian(multipliers: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:
-    """Exact epsilon of composed Gaussian mechanisms.
-
-    Parameters
-    ----------
-    multipliers : (T,) array
-        Noise standard deviation over L2 sensitivity of each release, in [0, inf].
-    delta : float
-        In [0, 1).
-    counts : (T,) array, optional
-        How often each is made; once by default.
-    """
-    sigma = np.atleast_1d(np.asarray(multipliers, dtype=float))
-    if (sigma == 0).any():
-        return math.inf
-    times = np.ones_like(sigma) if counts is None else np.asarray(counts, dtype=float)
-    with np.errstate(over="ignore", under="ignore"):
-        return gaussian_epsilon(math.sqrt(float(times @ sigma**-2.0)), delta)
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Epsilon at ``delta`` of telling N(0, 1) from N(mu, 1): the root of Balle and Wang (2018), equation (6)."""
-    if mu == 0:
-        return 0.0
-    if delta <= 0 or math.isinf(mu):
-        return math.inf
-    if _gaussian_log_delta(0.0, mu) <= math.log(delta):
-        return 0.0
-    upper = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
-    return root(lambda eps: _gaussian_log_delta(eps, mu) - math.log(delta), 0.0, upper)
-
-
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which N(0, 1) and N(mu, 1) are (epsilon, delta)-close; inverse of `gaussian_epsilon`."""
-    low = high = 1.0
-    while _gaussian_log_delta(epsilon, low) > math.log(delta):
-        low /= 2
-    while _gaussian_log_delta(epsilon, high) < math.log(delta):
-        high *= 2
-    return root(lambda mu: _gaussian_log_delta(epsilon, mu) - math.log(delta), low, high)
-
-
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Zero of a function between two points where its signs differ, by Brent's method to 1e-14 relative."""
-    return float(root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300, rtol=1e-14).root)
-
-
-def _gaussian_log_delta(epsilon: float, mu: float) -> float:
-    """Logarithm of Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
-    upper = float(log_ndtr(mu / 2 - epsilon / mu))
-    gap = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)) - upper
-    return upper + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
 
 
 def basic_bound(histogram: Histogram, delta: float) -> float:
@@ -238,14 +125,6 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
         return math.inf
     eps = [charge.claimed_epsilon for charge in charges]
     return kairouz(eps, slack if by == "kairouz" else 0.0, list(charges.values()))
-
-
-def remaining_delta(delta: float, spent: float) -> float | None:
-    """Slack with (1 - slack) e^spent = 1 - delta, given spent = sum log(1 - delta_k); None if overdrawn."""
-    slack = -math.expm1(math.log1p(-delta) - spent)
-    if slack < -1e-9 * delta:
-        return None
-    return slack if slack > 1e-9 * delta else 0.0
 
 
 def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Literal
 
@@ -17,9 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .accounting import Charge, Composition, evaluate, gaussian_mu, remaining_delta, three_bounds
+from .accounting import Charge, Composition, evaluate
 from .budget import Budget
 from .mechanisms import Release
+from .meter import Meter
 
 Which = Literal["claimed", "basic", "kairouz", "gaussian", "tight"]
 
@@ -34,8 +36,6 @@ COLUMNS = [
     "count",
     "sensitivity_source",
 ]
-SLACK = 1 + 1e-9
-"""A plan spends its budget exactly, so the comparison forgives rounding."""
 
 
 class Ledger:
@@ -75,9 +75,10 @@ class Ledger:
         self._claimed_by: Composition = claimed_by
         self._updates = math.inf if updates is None else updates
         counted_in_advance = budget is None or (budget.by == "tight" and updates is not None)
-        self._meters = None if budget is None or counted_in_advance else [_Meter(budget) for _ in range(agents)]
+        self._meters = None if budget is None or counted_in_advance else [Meter(budget) for _ in range(agents)]
         self._budgeted = budget is not None
         self._counts: list[dict[tuple[Charge, str | None], int]] = [{} for _ in range(agents)]
+        self._kinds: list[dict[tuple[str, str, str], None]] = [{} for _ in range(agents)]
         self._totals = [0] * agents
         self._reserved = [0] * agents
         self._pending: dict[Release, Charge] = {}
@@ -145,6 +146,8 @@ class Ledger:
                 self._meters[agent].add(charge)
         counts = self._counts[agent]
         entry = (charge, release.sensitivity_source)
+        if entry not in counts:
+            self._note(release)
         counts[entry] = counts.get(entry, 0) + 1
         self._totals[agent] += 1
         self._committed.add(release)
@@ -153,6 +156,7 @@ class Ledger:
     def add(self, release: Release, times: int) -> None:
         """Charge several releases like this one, which a compiled step has sent without reserving them."""
         counts, entry = self._counts[release.agent], (charge_of(release), release.sensitivity_source)
+        self._note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
 
@@ -164,6 +168,32 @@ class Ledger:
         self._reserved[release.agent] -= 1
         if self._meters is not None:
             self._meters[release.agent].add(charge, -1)
+
+    def _note(self, release: Release) -> None:
+        """Remember what a release is about, and why nothing can be verified about it if that is so."""
+        reason = release.reason if release.multiplier == 0 else ""
+        self._kinds[release.agent][release.unit, release.adjacency, reason] = None
+
+    def units(self, agents: Iterable[int]) -> tuple[str, ...]:
+        """What some agents' releases protect (``record``, ``party``), each once."""
+        return _distinct(unit for unit, _, _ in self._kinds_of(agents))
+
+    def adjacencies(self, agents: Iterable[int]) -> tuple[str, ...]:
+        """When data sets are neighbours for some agents' releases, each once."""
+        return _distinct(adjacency for _, adjacency, _ in self._kinds_of(agents))
+
+    def unverified(self, agents: Iterable[int]) -> tuple[str, ...]:
+        """Why some agents' verified epsilon is infinite, by the reasons that their releases give; empty if none is."""
+        inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if self._refuses else []
+        return _distinct([*inputs, *(reason for _, _, reason in self._kinds_of(agents))])
+
+    def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
+        return [kind for agent in agents for kind in self._kinds[agent]]
+
+    @property
+    def _refuses(self) -> bool:
+        """Whether nothing is verified, because of inputs that are treated as public."""
+        return self.strict and bool(self.assumed_public)
 
     def releases(self, agent: int) -> int:
         """Number of releases that an agent was charged for."""
@@ -192,7 +222,7 @@ class Ledger:
         (n,) array
             In [0, inf].
         """
-        if which != "claimed" and self.strict and self.assumed_public:
+        if which != "claimed" and self._refuses:
             return np.full(self.agents, math.inf)
         seen, values = self._epsilons.get((which, delta), ([0] * self.agents, np.zeros(self.agents)))
         known: dict[tuple[tuple[Charge, int], ...], float] = {}
@@ -233,47 +263,5 @@ def charge_of(release: Release) -> Charge:
     )
 
 
-class _Meter:
-    """Running sums of one agent's claimed parameters, and whether one more charge fits a budget."""
-
-    __slots__ = ("budget", "drift", "impure", "limit", "logs", "precision", "square", "total")
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self.total = self.drift = self.square = self.logs = self.precision = 0.0
-        self.impure = 0
-        curve = budget.delta > 0 and budget.by in ("gaussian", "tight")
-        self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
-
-    def take(self, charge: Charge) -> bool:
-        """Add a charge if it fits."""
-        self.add(charge)
-        if self.fits():
-            return True
-        self.add(charge, -1)
-        return False
-
-    def add(self, charge: Charge, times: int = 1) -> None:
-        eps = min(charge.claimed_epsilon, 1e150)
-        self.total += times * eps
-        self.drift += times * eps * math.tanh(eps / 2)
-        self.square += times * eps * eps
-        self.logs += times * math.log1p(-charge.claimed_delta)
-        if charge.mechanism == "gaussian":
-            self.precision += times * max(charge.claimed_multiplier, 1e-150) ** -2
-        else:
-            self.impure += times
-
-    def fits(self) -> bool:
-        budget = self.budget
-        if self.limit and not self.impure:
-            return self.precision <= self.limit
-        if budget.by == "gaussian":
-            return False
-        slack = remaining_delta(budget.delta, self.logs)
-        if slack is None:
-            return False
-        if self.total <= budget.epsilon * SLACK:
-            return True
-        bounds = three_bounds(self.total, self.drift, max(self.square, 0.0), slack)
-        return budget.by != "basic" and min(bounds) <= budget.epsilon * SLACK
+def _distinct(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for word in dict.fromkeys(words) if word)

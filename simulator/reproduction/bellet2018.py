@@ -36,7 +36,7 @@ def falls_then_rises(runs: Runs) -> Finding:
         start = runs.at(0, key, "objective", "activations")
         numbers.append(measured(f"{key}: fall of the objective by activation {low:,.0f}", start - best, above=0))
         numbers.append(measured(f"{key}: rise from there", runs.final(key, "objective") - best, above=0))
-    return Finding(tuple(numbers))
+    return Finding(tuple(numbers), noise_against_signal())
 
 
 def less_budget_costs(runs: Runs) -> Finding:

@@ -46,10 +46,8 @@ def ahead_along(
     return tuple(numbers)
 
 
-def promises(
-    runs: Runs, protocols: Iterable[str], *, why: str = "", point: Point | None = None, agent: str = "worst"
-) -> Finding:
-    """Whether an agent's verified epsilon stays within the claimed one, at the end of protocols' runs.
+def promises(runs: Runs, protocols: Iterable[str], *, why: str = "", point: Point | None = None) -> Finding:
+    """Whether the worst agent's verified epsilon stays within the claimed one, at the end of protocols' runs.
 
     Parameters
     ----------
@@ -57,12 +55,10 @@ def promises(
     protocols : iterable of str
     why : str
     point : mapping, optional
-    agent : {"worst", "median", "q90"}
-        Which agent's epsilons are compared.
     """
     numbers = []
     for key in protocols:
-        ends = (runs.final(key, f"epsilon_{which}", agent, point=point) for which in ("claimed", "tight"))
+        ends = (runs.final(key, f"epsilon_{which}", "worst", point=point) for which in ("claimed", "tight"))
         claimed, verified = (float(values.max()) for values in ends)
         name = f"verified epsilon of {key}, claimed {claimed:.3g}"
         numbers.append(Number(name, verified, high=claimed * (1 + 1e-6)))

@@ -107,14 +107,14 @@ def noise_and_use(runs: Runs) -> Finding:
 
 def figure_3_promises(runs: Runs) -> Finding:
     """Claimed and verified epsilon under the printed noise, where theorem 3 claims one (epsilon <= 1 a round)."""
-    keys = [key for key in noise_levels(runs) if np.isfinite(runs.final(key, "epsilon_claimed", "median").max())]
+    keys = [key for key in noise_levels(runs) if np.isfinite(runs.final(key, "epsilon_claimed", "worst").max())]
     if not keys:
         raise InputError("theorem 3 claims nothing at these levels of noise")
     why = (
-        "See theorem 3 below: no noise within the range of D protects it. Epsilons are those of the median agent, a "
-        "party; the centre, which holds the labels and about which nothing is claimed, has none."
+        "See theorem 3 below: no noise within the range of D protects it. Epsilons are those of the worst party; about "
+        "the centre, which holds the labels and sends what depends on them, nothing is claimed."
     )
-    return promises(runs, keys, why=why, agent="median")
+    return promises(runs, keys, why=why)
 
 
 def theorem_3() -> Finding:

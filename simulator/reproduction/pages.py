@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from ...agents.errors import InputError
-from ..aggregate import plot
-from ..figures import draw
+from ..figures import draw, plots
 from ..look import house_style
 from ..summary import with_half_width
 from .claims import Figure, Finding, Number, Paper, Verdict
@@ -147,7 +146,7 @@ def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "")
     for number, spec in enumerate((runs.collection.index.get("figures") or [])[: figure.pictures], 1):
         path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
         with house_style():
-            drawn = draw(runs.collection, spec, plot(runs.collection, spec))
+            drawn = draw(runs.collection, spec, plots(runs.collection, spec))
             for resolution in RESOLUTIONS:
                 drawn.savefig(path, dpi=resolution, metadata={"Software": None})
                 if path.stat().st_size <= LARGEST_PICTURE:

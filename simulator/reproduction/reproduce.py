@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ...agents.errors import HushnetError, InputError
-from ..experiment import Experiment, perform
+from ..experiment import Experiment, Jobs, Workers, hire, perform
 from ..loading import LoadedScenario
 from ..provenance import run_id
 from ..results import Collection, load_all
@@ -76,6 +76,7 @@ def reproduce(
     quick: bool = False,
     results: Path = Path("results"),
     data_dir: Path | None = None,
+    jobs: Jobs = 1,
     say: Callable[[str], None],
 ) -> list[Failure]:
     """Run what a name means, as far as it is not there yet, and write the pages of the papers concerned.
@@ -91,6 +92,8 @@ def reproduce(
     results : Path
     data_dir : Path, optional
         Where data sets are.
+    jobs : int or "auto"
+        How many processes execute the runs of all figures, see `hire`; the results are the same.
     say : callable
         Told one line at a time what is going on.
 
@@ -102,17 +105,18 @@ def reproduce(
     Raises
     ------
     InputError
-        If the name is unknown.
+        If the name is unknown, or the number of processes is none.
     """
     chosen = select(papers, name)
     place = Place(results, quick)
     announce(chosen, quick=quick, say=say)
     failures, reports = [], []
-    for paper, figures in chosen:
-        report, broken = look_at(paper, place, data_dir, run=figures, say=say)
-        failures += broken
-        reports.append(report)
-        say(f"page: {write_page(report, place)}")
+    with hire(jobs) as workers:
+        for paper, figures in chosen:
+            report, broken = look_at(paper, place, data_dir, run=figures, workers=workers, say=say)
+            failures += broken
+            reports.append(report)
+            say(f"page: {write_page(report, place)}")
     if name is None and not quick:
         write_text(overview(reports), place.pages / "README.md")
     return failures
@@ -124,6 +128,7 @@ def look_at(
     data_dir: Path | None = None,
     *,
     run: Container[Figure] = (),
+    workers: Workers | None = None,
     say: Callable[[str], None],
 ) -> tuple[Report, list[Failure]]:
     """Judge a paper's claims by the runs that there are, after running what is to be run.
@@ -135,11 +140,14 @@ def look_at(
     data_dir : Path, optional
     run : container of Figure
         Figures to run.
+    workers : Workers, optional
+        Who executes them; this process by default.
     say : callable
     """
     sections, failures = [], []
+    run_it = partial(_run, place=place, data_dir=data_dir, workers=workers, say=say)
     for figure in paper.figures:
-        section, broken = _look_at_figure(paper, figure, place, data_dir, run=figure in run, say=say)
+        section, broken = _look_at_figure(paper, figure, place, data_dir, run=run_it if figure in run else None, say=say)
         sections.append(section)
         failures += broken
     statements = tuple(judged(f"{s.place}: {s.text}", s.check) for s in paper.statements)
@@ -147,7 +155,13 @@ def look_at(
 
 
 def _look_at_figure(
-    paper: Paper, figure: Figure, place: Place, data_dir: Path | None, *, run: bool, say: Callable[[str], None]
+    paper: Paper,
+    figure: Figure,
+    place: Place,
+    data_dir: Path | None,
+    *,
+    run: Callable[[Figure], list[Failure]] | None,
+    say: Callable[[str], None],
 ) -> tuple[Section, list[Failure]]:
     """One figure's section; whatever goes wrong is kept for the end, so that it costs no other figure."""
     claims, failures = paper.claims_about(figure), []
@@ -156,7 +170,7 @@ def _look_at_figure(
         say(f"{figure.name}: {lacking}")
     try:
         if run and not lacking:
-            failures = _run(figure, place, data_dir, say)
+            failures = run(figure)
         runs = finished(figure, place)
         if runs is not None:
             place.pages.mkdir(parents=True, exist_ok=True)
@@ -188,12 +202,14 @@ def write_page(report: Report, place: Place) -> Path:
     return path
 
 
-def _run(figure: Figure, place: Place, data_dir: Path | None, say: Callable[[str], None]) -> list[Failure]:
+def _run(
+    figure: Figure, place: Place, data_dir: Path | None, workers: Workers | None, say: Callable[[str], None]
+) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     began = time.perf_counter()
     loaded = scenario_of(figure, quick=place.quick)
     experiment = Experiment(loaded, place.runs(figure), data_dir)
-    errors = perform(experiment, on_run=_beat(figure, loaded, say))
+    errors = perform(experiment, workers=workers, on_run=_beat(figure, loaded, say))
     say(f"{figure.name}: done after {duration(time.perf_counter() - began)}")
     return [Failure(figure.name, error) for error in errors]
 

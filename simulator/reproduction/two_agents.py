@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...protocols.privacy.budget import Allocation, allocation_weights
+from ...protocols.privacy.budget import Allocation
+from ...protocols.privacy.plans import allocation_weights
 
 PULL = 1.0
 """a = mu c: how much an agent trusts its own data."""

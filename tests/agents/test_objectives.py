@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents import objectives
+from hushnet.agents import minima
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
+from hushnet.agents.minima import cached_minimum
 from hushnet.agents.objectives import (
     GraphRegularised,
     LocalOnly,
-    cached_minimum,
     local_gradients,
     local_losses,
     local_models,
@@ -225,8 +225,8 @@ def test_the_fingerprint_changes_with_everything_that_the_objective_depends_on(g
 
 @pytest.fixture
 def empty_cache(monkeypatch):
-    monkeypatch.setattr(objectives, "_MINIMA", {})
-    return objectives._MINIMA
+    monkeypatch.setattr(minima, "_MINIMA", {})
+    return minima._MINIMA
 
 
 def test_a_minimum_is_computed_once(golden_task, empty_cache, monkeypatch):
@@ -249,6 +249,13 @@ def test_a_minimum_on_disk_serves_another_process(golden_task, empty_cache, monk
     loaded, same = cached_minimum(objective, tmp_path / "cache")
     assert np.array_equal(loaded, models)
     assert same == minimum
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(golden_task, empty_cache, tmp_path):
+    objective = golden_objective(golden_task, 4.0)
+    (tmp_path / "file").touch()
+    models, minimum = cached_minimum(objective, tmp_path / "file")
+    assert minimum == objective.value(models)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "no archive", "another minimum", "another shape", "missing array"])

@@ -1,7 +1,7 @@
 """How long thousands of runs take to save, check, consolidate and read: ``python -m tests.benchmarks.store``.
 
-Every run has 50 agents and records ten numbers at 100 instants, by formula. Wall-clock time shows a disk that is slow to
-sync and whatever else the machine does; processor time, of all threads, does not.
+Every run has 50 agents and records ten numbers at 100 instants, by formula. Wall-clock time shows a disk that is slow
+to sync and whatever else the machine does; processor time, of all threads, does not.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.latency import Exponential
@@ -174,6 +175,27 @@ def test_age_is_the_time_since_what_is_known_was_sent():
     assert last["worst"] == ages.max()
 
 
+def test_every_agent_has_the_mean_age_of_what_it_knows_at_the_end():
+    _, world, recorder = trace_of(["age"], every=1.0)
+    graph, times = world.setting.graph, world.inbox.sent_at["model"]
+    expected = []
+    for agent in range(graph.agents):
+        heard = [time for time in times[graph.edges_of(agent)] if np.isfinite(time)]
+        expected.append(world.now - np.mean(heard) if heard else np.nan)
+    np.testing.assert_allclose(recorder.agents(world)["age"], expected, rtol=1e-12)
+
+
+def test_what_is_exchanged_in_pairs_has_no_age():
+    recorder = Recorder(["age", "updates"])
+    setting = world_of().setting
+    parameters = EdgeConsensusAdmmParameters(kind="edge_consensus_admm")
+    world = World(setting, EdgeConsensusAdmm, parameters, recorder=recorder, every=4.0)
+    world.run()
+    assert world.updates.sum() > 0
+    assert set(recorder.trace()["metric"]) == {"updates"}
+    assert recorder.agents(world)["age"].isna().all()
+
+
 def test_the_other_measure_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="judged by accuracy, not by rmse") as caught:
         world_of(Recorder(["rmse"]), every=1.0).run()
@@ -184,7 +206,8 @@ def test_final_rows_per_agent_have_their_columns():
     _, world, recorder = trace_of(["updates"], every=4.0)
     rows = recorder.agents(world)
     assert rows.columns.tolist() == [
-        "protocol", "seed", "agent", "samples", "degree", "updates", "accuracy", "epsilon_claimed", "epsilon_tight",
+        "protocol", "seed", "agent", "samples", "degree", "updates", "age", "accuracy", "epsilon_claimed",
+        "epsilon_tight",
     ]  # fmt: skip
     assert rows["updates"].sum() == world.activations
     assert (rows["epsilon_tight"] <= rows["epsilon_claimed"] + 1e-9).all()

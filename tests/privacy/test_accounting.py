@@ -7,20 +7,15 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy import loss_distribution
-from hushnet.protocols.privacy.accounting import (
-    Charge,
+from hushnet.protocols.privacy.accounting import Charge, basic_bound, claimed, gaussian_bound, kairouz_bound, tight
+from hushnet.protocols.privacy.composition import (
     advanced,
     basic,
-    basic_bound,
-    claimed,
     gaussian,
-    gaussian_bound,
     gaussian_epsilon,
     gaussian_mu,
     kairouz,
-    kairouz_bound,
     kairouz_bounds,
-    tight,
 )
 from scipy.stats import norm
 

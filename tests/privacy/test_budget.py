@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.accounting import Charge, basic, claimed, gaussian, gaussian_epsilon, kairouz, tight
-from hushnet.protocols.privacy.budget import Allocation, Budget, Plan, Privacy, Target, allocation_weights, plan
+from hushnet.protocols.privacy.accounting import Charge, claimed, tight
+from hushnet.protocols.privacy.budget import Allocation, Budget, Privacy, Target
+from hushnet.protocols.privacy.composition import basic, gaussian, gaussian_epsilon, kairouz
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.privacy.plans import Plan, allocation_weights, plan
 from pydantic import ValidationError
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-3}

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.accounting import basic, gaussian, kairouz
 from hushnet.protocols.privacy.budget import Budget
+from hushnet.protocols.privacy.composition import basic, gaussian, kairouz
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 

@@ -19,12 +19,15 @@ from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 
-from .test_feature_sharing import split_task, star
+from .columns import split_task, star
 
 BAD = {"latency": {"kind": "lognormal", "mean": 0.5, "sigma": 1.0}, "loss": 0.3}
 BUDGET = {"epsilon": 2.0, "delta": 1e-3}
 GAUSSIAN = {"mechanism": "gaussian", "budget": {**BUDGET, "by": "gaussian"}, "updates": 6, "clip": 1.0}
 LAPLACE = {"mechanism": "laplace", "budget": BUDGET, "updates": 6, "clip": 1.0}
+RELEASED_ONCE = {"mechanism": "gaussian", "budget": {**BUDGET, "by": "gaussian"}, "updates": 1, "clip": 1.0}
+TARGET = {"mechanism": "gaussian", "target": {"verified": 2.0, "delta": 1e-3}, "updates": 6, "clip": 1.0}
+WARM = {"kind": "private_propagation", "epsilon": 1.0}
 SUBGRADIENT = {
     "mechanism": "gaussian",
     "budget": {"epsilon": 1.0, "delta": 1e-3, "by": "basic"},
@@ -41,16 +44,25 @@ class Case:
     fields: dict[str, Any]
     split: bool = False
 
+    @property
+    def name(self) -> str:
+        """The protocol and what is set, with the kind of the amount where it is private."""
+        amounts = {"budget", "target"} & set(self.fields.get("privacy", {}))
+        return "-".join([self.kind, *self.fields, *amounts])
+
 
 CASES = [
     Case("coordinate_descent", {"mu": 0.5}),
     Case("coordinate_descent", {"mu": 0.5, "privacy": LAPLACE}),
     Case("coordinate_descent", {"mu": 0.5, "privacy": GAUSSIAN, "schedule": "rounds"}),
+    Case("coordinate_descent", {"mu": 0.5, "privacy": LAPLACE, "start": WARM}),
+    Case("coordinate_descent", {"mu": 0.5, "privacy": TARGET}),
     Case("local", {}),
     Case("local_dp", {"privacy": {"mechanism": "laplace", "budget": BUDGET, "updates": 1, "clip": 1.0}}),
     Case("solitary", {}),
     Case("consensus", {}),
     Case("model_propagation", {}),
+    Case("model_propagation", {"privacy": RELEASED_ONCE}),
     Case("model_propagation", {"schedule": "rounds"}),
     Case("collaborative_admm", {}),
     Case("collaborative_admm", {"schedule": "rounds"}),
@@ -59,10 +71,17 @@ CASES = [
     Case("edge_consensus_admm", {}),
     Case("dual_averaging", {}),
     Case("dual_averaging", {"privacy": SUBGRADIENT}),
+    Case("dual_averaging", {"privacy": TARGET}),
     Case("push_sum_dual_averaging", {}),
+    Case("push_sum_dual_averaging", {"privacy": SUBGRADIENT}),
     Case("feature_sharing", {}, split=True),
+    Case("feature_sharing", {"order": "gauss_seidel"}, split=True),
+    Case("feature_sharing", {"noise": {"scale": 3.0, "updates": 6}}, split=True),
+    Case("feature_sharing", {"privacy": GAUSSIAN}, split=True),
     Case("feature_sgd", {}, split=True),
     Case("stale_feature_sharing", {}, split=True),
+    Case("stale_feature_sharing", {"privacy": GAUSSIAN}, split=True),
+    Case("stale_feature_sharing", {"privacy": TARGET}, split=True),
 ]
 
 
@@ -87,7 +106,7 @@ def test_no_protocol_is_left_out():
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([case.kind, *case.fields]))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(case, seed):
     world = world_on(case, seed)
     world.run()
@@ -96,6 +115,13 @@ def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(cas
     for block in world.state.agent.values():
         assert np.isfinite(block.values).all()
     privacy = world.protocol.privacy
-    if privacy is not None and privacy.budget is not None:
-        assert (world.ledger.epsilon("claimed", privacy.budget.delta) <= privacy.budget.epsilon * (1 + 1e-9)).all()
-        assert max(world.ledger.releases(agent) for agent in range(6)) <= privacy.updates
+    if privacy is None:
+        return
+    if privacy.budget is not None:
+        claimed = world.ledger.epsilon("claimed", privacy.budget.delta)[world.protected]
+        assert (claimed <= privacy.budget.epsilon * (1 + 1e-9)).all()
+    if getattr(privacy, "target", None) is not None:
+        verified = world.ledger.verified(privacy.target.delta)[world.protected]
+        assert (verified <= privacy.target.verified * (1 + 1e-9)).all()
+    if privacy.updates is not None:
+        assert max(world.ledger.releases(agent) for agent in np.flatnonzero(world.protected)) <= privacy.updates

@@ -2,150 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import GraphRegularised, local_models
-from hushnet.agents.tables import Table
+from hushnet.agents.objectives import local_models
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.protocols.collaborative_admm import CollaborativeAdmm
+from hushnet.simulator.bench import small_task
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.setting import Stop
 from pydantic import ValidationError
 
-GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz"))
-
-
-def parameters(**fields) -> CollaborativeAdmmParameters:
-    return CollaborativeAdmmParameters.model_validate({"kind": "collaborative_admm", **fields})
-
-
-def world_of(
-    spec,
-    *,
-    protocol=CollaborativeAdmm,
-    task=None,
-    graph=None,
-    clock=None,
-    availability=None,
-    stop=None,
-    recorder=None,
-    activations=None,
-    seed=1,
-    **network,
-) -> World:
-    """A world that is ready to run; further arguments are fields of the network."""
-    task = task or small_task(empty=False)
-    setting = Setting(
-        task=task,
-        graph=graph or small_graph(task.agents),
-        clock=clock or Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(network),
-        availability=availability or Always(kind="always"),
-        stop=stop or Stop(time=20.0),
-        draws=Draws(seed),
-    )
-    return World(setting, protocol, spec, recorder=recorder, activations=activations)
-
-
-class Scripted(CollaborativeAdmm):
-    """Partners and start models of an independent implementation."""
-
-    def start(self, view, out):
-        super().start(view, out)
-        out.sent.clear()
-        view.state["model"][:] = view.edge["z_own"][:] = GOLDEN["local"][view.agent]
-        out.send("solitary", view.state["model"], out.plain("a solitary model"))
-
-    def partner(self, view):
-        own = GOLDEN["neighbour"][GOLDEN["order"] == view.agent]
-        return int(np.searchsorted(view.neighbours, own[view.tick]))
-
-
-class Watcher:
-    """An observer that looks away."""
-
-    def woke(self, world, agent):
-        pass
-
-    def sent(self, world, message, delay, lost):
-        pass
-
-    def arrived(self, world, message, up, newest):
-        pass
-
-
-class EveryActivation(Watcher):
-    """The models at the start and after every activation."""
-
-    def __init__(self):
-        self.models = []
-
-    def sample(self, world, *, final):
-        if not final:
-            self.models.append(world.state.agent["model"].rows.copy())
-
-
-def golden_task(loss: str, regularisation: np.ndarray) -> Task:
-    base = small_task(12).__dict__
-    train = Table.from_owners(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12)
-    test = Table.from_owners(GOLDEN["target"], np.ones(12), np.arange(12), 12)
-    fields = {"train": train, "test": test, "loss": LOSSES[loss], "regularisation": regularisation}
-    return Task(**{**base, **fields})
-
-
-def golden_run(task: Task, **fields):
-    recorder = EveryActivation()
-    world = world_of(
-        parameters(**fields),
-        protocol=Scripted,
-        task=task,
-        graph=Graph.from_matrix(GOLDEN["W"]),
-        clock=Recorded(kind="recorded", order=GOLDEN["order"].tolist(), spacing=1.0),
-        stop=Stop(),
-        recorder=recorder,
-        activations=1,
-    )
-    world.run()
-    assert world.activations == 200
-    return world, np.array(recorder.models)
-
-
-def test_gossip_with_gradient_steps_follows_an_independent_implementation_step_by_step():
-    task = golden_task("logistic", GOLDEN["lam"])
-    fields = {"objective": "bellet", "mu": 4.0, "confidence": "relative", "rho": 0.1, "local_steps": 10}
-    world, models = golden_run(task, **fields)
-    np.testing.assert_allclose(models, GOLDEN["admm_logit_mu4_rho0.1_K10"], atol=1e-10)
-    assert world.protocol.objective().value(GOLDEN["opt_mu4"]) == pytest.approx(float(GOLDEN["Qstar_mu4"]), abs=1e-9)
-
-
-def test_gossip_on_the_hinge_follows_an_independent_implementation_step_by_step():
-    """Its local problems are solved to about 1e-5 there."""
-    world, models = golden_run(golden_task("hinge", np.zeros(12)), mu=0.25, rho=0.3, start="zero")
-    np.testing.assert_allclose(models, GOLDEN["cladmm_hinge_mu0.25_rho0.3"], atol=1e-4)
-    assert world.protocol.objective() is None
-
-
-@pytest.mark.slow
-def test_rounds_on_the_hinge_end_at_the_optimum_that_an_independent_implementation_found():
-    spec = parameters(mu=0.25, rho=0.1, start="zero", schedule="rounds")
-    task, graph = golden_task("hinge", np.zeros(12)), Graph.from_matrix(GOLDEN["W"])
-    world = world_of(spec, task=task, graph=graph, stop=Stop(updates=300))
-    world.run()
-    models = world.state.agent["model"].rows
-    np.testing.assert_allclose(models, GOLDEN["clopt_hinge_mu0.25"], atol=1e-6)
-    value = 2 * GraphRegularised(task, graph, 0.25 / 2, world.protocol.confidence).value(models)
-    assert value == pytest.approx(float(GOLDEN["Qcl_mu0.25"]), abs=1e-8)
+from .collaborative import EveryActivation, parameters, world_of
+from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges
 
 
 class Naive:
@@ -299,10 +170,6 @@ def test_the_models_converge_to_the_exact_minimiser(loss, fields):
     np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
 
 
-AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
-BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
-
-
 class EdgeLog(Watcher):
     """After every SimPy event, both ends of an edge without an open session agree.
 
@@ -311,18 +178,11 @@ class EdgeLog(Watcher):
 
     def __init__(self, world):
         self.world, self.checked, self.interleaved, self.crossed = world, 0, 0, 0
-        step = world.env.step
-
-        def checked():
-            step()
-            self.check()
-
-        world.env.step, world.observer = checked, self
+        world.observer = self
+        after_every_event(world, self.check)
 
     def check(self):
-        edge, graph, sessions = self.world.state.edge, self.world.setting.graph, self.world.schedule.open
-        back = graph.reverse
-        quiet = np.array([e not in sessions and int(back[e]) not in sessions for e in range(len(graph.heads))])
+        edge, back, quiet = self.world.state.edge, self.world.setting.graph.reverse, quiet_edges(self.world)
         met = edge["met"].rows[:, 0] > 0
         np.testing.assert_array_equal(met[quiet], met[back][quiet])
         quiet &= met

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.privacy.accounting import kairouz
+from hushnet.protocols.privacy.composition import kairouz
 from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.network import NetworkParameters

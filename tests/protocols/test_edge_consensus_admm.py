@@ -4,60 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.consensus_admm import ConsensusAdmm
 from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
-from hushnet.simulator.bench import Bench, small_graph, small_task
-from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.bench import Bench, small_task
+from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.contract import check_contract, protocol_parameters
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
+
+from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
 QUICKER = {**FIELDS, "penalty": 0.15}
-AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
-BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
 
 
-def world_of(
-    protocol=EdgeConsensusAdmm,
-    *,
-    task=None,
-    graph=None,
-    clock=None,
-    availability=None,
-    stop=None,
-    recorder=None,
-    seed=1,
-    fields=FIELDS,
-    **network,
-) -> World:
-    """A world that is ready to run; further arguments are fields of the network."""
-    task = task or small_task()
-    setting = Setting(
-        task=task,
-        graph=graph or small_graph(task.agents),
-        clock=clock or Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(network),
-        availability=availability or Always(kind="always"),
-        stop=stop or Stop(time=20.0),
-        draws=Draws(seed),
-    )
-    return World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
+def world_of(protocol=EdgeConsensusAdmm, *, recorder=None, fields=FIELDS, **setting) -> World:
+    """A world that is ready to run; further arguments are those of `setting_of`."""
+    spec = protocol_parameters(protocol, fields)
+    return World(setting_of(**setting), protocol, spec, recorder=recorder, every=1.0)
 
 
 def models_of(world: World) -> np.ndarray:
     return world.protocol.models(world.state)
 
 
-class Watcher:
+class Sessions(Watcher):
     """Whose session it is, and the models after every one."""
 
     def __init__(self, world):
@@ -71,22 +48,16 @@ class Watcher:
 
         world.count = counted
 
-    def woke(self, world, agent):
-        pass
-
     def sent(self, world, message, delay, lost):
         if message.kind == "request":
             self.pairs.append((message.sender, message.receiver))
-
-    def arrived(self, world, message, up, newest):
-        pass
 
 
 def test_sessions_that_take_no_time_are_the_randomised_admm_of_the_docstring():
     """Independent: dictionaries by name, and a linear system, as the loss is squared."""
     task = Task(**{**small_task().__dict__, "loss": LOSSES["squared"]})
     world = world_of(task=task, stop=Stop(activations=80))
-    watcher, graph, p = Watcher(world), world.setting.graph, task.dimension
+    watcher, graph, p = Sessions(world), world.setting.graph, task.dimension
     world.run()
     z, dual, models = {}, {}, np.zeros((6, p))
     for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
@@ -176,18 +147,16 @@ def test_late_and_lost_messages_put_off_what_the_sum_of_duals_makes_up_for():
 
 def test_two_ends_agree_on_the_model_of_every_settled_edge_at_every_event():
     world, checked = world_of(availability=AWAY, stop=Stop(time=40.0), **BAD), 0
-    step, back, sessions = world.env.step, world.setting.graph.reverse, world.schedule
-    edge = world.state.edge
+    edge, back = world.state.edge, world.setting.graph.reverse
 
-    def stepped():
+    def agree():
         nonlocal checked
-        step()
-        quiet = np.array([e not in sessions.open and int(back[e]) not in sessions.open for e in range(len(back))])
+        quiet = quiet_edges(world)
         for name, sign in (("between", 1.0), ("dual", -1.0), ("met", 1.0)):
             np.testing.assert_array_equal(edge[name].rows[quiet], sign * edge[name].rows[back][quiet])
         checked += int(quiet.sum())
 
-    world.env.step = stepped
+    after_every_event(world, agree)
     world.run()
     assert checked > 1000
 

@@ -4,96 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
-from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
-from hushnet.agents.tasks.libsvm_sets import A9a
 from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.protocols.feature_noise import range_root
 from hushnet.protocols.feature_sgd import FeatureSgd
 from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.privacy.accounting import gaussian
+from hushnet.protocols.privacy.composition import gaussian
 from hushnet.simulator import bench, contract
-from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.topology import Star
-from hushnet.simulator.world import World
 from pydantic import ValidationError
 from scipy.optimize import minimize
 
-DATA = os.environ.get("HUSHNET_DATA")
-needs_a9a = pytest.mark.skipif(
-    not (DATA and (Path(DATA) / "a9a" / "a9a").is_file()), reason="needs HUSHNET_DATA with the folder a9a"
-)
-ISOTROPIC = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
-PARTS = [2, 3, 1]
-
-
-def split_task(parts=PARTS, rows: int = 40, *, loss: str = "logistic", seed: int = 0) -> Task:
-    rng = np.random.default_rng(seed)
-    features = rng.uniform(-1, 1, (rows + 10, sum(parts)))
-    labels = np.where(features @ rng.normal(size=sum(parts)) + 0.3 * rng.normal(size=rows + 10) > 0, 1.0, -1.0)
-    return partitioned(
-        (features[:rows], labels[:rows]),
-        (features[rows:], labels[rows:]),
-        ByColumns(by="columns", parts=parts),
-        name="split",
-        loss=loss,
-        bounds={},
-        notes={},
-        rng=rng,
-    )
-
-
-def star(task: Task) -> Graph:
-    return Star(kind="star").build(task, rng=np.random.default_rng(0))
-
-
-class EveryRound:
-    """The centre's model and dual variables whenever time is recorded."""
-
-    def __init__(self) -> None:
-        self.models: list[np.ndarray] = []
-        self.residuals: list[float] = []
-
-    def sample(self, world: World, *, final: bool) -> None:
-        self.models.append(world.protocol.models(world.state)[0].copy())
-        if "y" in world.state.agent:
-            task = world.setting.task
-            slope = task.loss.slope(world.state.agent["z"][0], task.train.labels)
-            self.residuals.append(float(np.abs(world.state.agent["y"][0] - slope).max()))
-
-
-def world_of(task: Task, rounds: int, protocol=FeatureSharing, *, every: float = 2.0, seed: int = 5, **fields) -> World:
-    network, availability = fields.pop("network", NetworkParameters()), fields.pop("availability", None)
-    kind = "feature_sharing" if protocol is FeatureSharing else "feature_sgd"
-    setting = Setting(
-        task=task,
-        graph=fields.pop("graph", None) or star(task),
-        clock=Poisson(kind="poisson") if availability else Periodic(kind="periodic"),
-        network=network,
-        availability=availability or Always(kind="always"),
-        stop=Stop(updates=rounds),
-        draws=Draws(seed),
-    )
-    spec = protocol.Parameters.model_validate({"kind": kind, **fields})
-    return World(setting, protocol, spec, recorder=EveryRound(), every=every)
-
-
-def value(task: Task, model: np.ndarray, ridge: float = 1.0) -> float:
-    scores = task.train.features @ model
-    return float(np.logaddexp(0, -task.train.labels * scores).sum() + ridge / 2 * model @ model)
+from .columns import ISOTROPIC, mean_test_loss, split_task, star, value, world_of
 
 
 def printed_loop(task: Task, epochs: int, rho: float, order: str) -> list[np.ndarray]:
@@ -209,7 +140,7 @@ def test_the_printed_noise_lies_in_the_range_of_the_columns_with_its_covariance(
 
 def test_the_printed_noise_is_claimed_and_proves_nothing():
     """Lemma 1 with d = 2, M = 3, rho = .5, lambda = c1 = b1 = 1: C = 3 (1 + 2.5) / 1 = 10.5."""
-    noise = {"scale": 200.0, "delta": 1e-8}
+    noise = {"scale": 200.0, "round_delta": 1e-8}
     world = world_of(split_task(), 20, rho=0.5, noise=noise)
     world.run()
     release = world.protocol.parameters.noise.release(world.views[1], parties=3, rho=0.5, ridge=1.0)
@@ -342,52 +273,6 @@ def test_minibatch_steps_come_near_the_optimum():
     world.run()
     objective = world.protocol.objective()
     assert objective.value(world.protocol.models(world.state)) - objective.minimise()[1] < 1e-2
-
-
-@pytest.fixture(scope="module")
-def a9a() -> Task:
-    spec = A9a.model_validate({"kind": "a9a", "split": {"by": "columns", "parts": [66, 57]}})
-    return spec.build(rng=np.random.default_rng(0), data_dir=Path(str(DATA)))
-
-
-def mean_test_loss(task: Task, model: np.ndarray) -> float:
-    return float(np.logaddexp(0, -task.test.labels * (task.test.features @ model)).mean())
-
-
-@needs_a9a
-def test_a9a_reaches_its_optimum_and_its_numbers(a9a):
-    """Jacobi, rho = .3: objective / N at epochs 10 and 50; optimum, test loss."""
-    world = world_of(a9a, 100, rho=0.3)
-    world.run()
-    objective, count = world.protocol.objective(), len(a9a.train.labels)
-    assert value(a9a, world.recorder.models[10]) / count == pytest.approx(0.329101, abs=2e-6)
-    assert value(a9a, world.recorder.models[50]) / count == pytest.approx(0.323515, abs=2e-6)
-    assert max(world.recorder.residuals[1:]) < 1e-8
-    best, minimum = objective.minimise()
-    assert minimum / count == pytest.approx(0.3233796, abs=1e-7)
-    assert mean_test_loss(a9a, best[0]) == pytest.approx(0.32406, abs=1e-5)
-
-
-@pytest.mark.slow
-@needs_a9a
-def test_a9a_diverges_in_parallel_at_a_small_penalty_and_converges_in_turn(a9a):
-    gaps = {}
-    for order, rounds in (("jacobi", 2), ("gauss_seidel", 4)):
-        world = world_of(a9a, 20 * rounds, rho=0.01, order=order)
-        world.run()
-        objective = world.protocol.objective()
-        gap = objective.value(world.protocol.models(world.state)) - 0.3233795824648475 * 32561
-        gaps[order] = gap / 32561
-    assert gaps["jacobi"] > 1
-    assert 0 < gaps["gauss_seidel"] < 2e-3
-
-
-@pytest.mark.slow
-@needs_a9a
-def test_a9a_learns_less_from_the_first_party_alone(a9a):
-    world = world_of(a9a, 200, parties=1)
-    world.run()
-    assert mean_test_loss(a9a, world.protocol.models(world.state)[0]) == pytest.approx(0.3494, abs=1e-4)
 
 
 def test_the_test_loss_is_recorded_for_the_assembled_model():

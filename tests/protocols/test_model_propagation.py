@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
@@ -17,10 +17,9 @@ from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.bench import run_small, small_graph, small_setting, small_task
+from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws
@@ -306,62 +305,6 @@ def test_without_noise_the_cost_is_infinite(extra):
     world.run()
     inhabited = small_task().train.counts > 0
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
-
-
-# Compiled steps
-
-AWAY = OnOff(
-    kind="on_off",
-    online=0.9,
-    mean_down=1.0,
-    joins=Window(share=0.4, between=[1.0, 6.0]),
-    leaves=Window(share=0.4, between=[25.0, 35.0]),
-)
-SLOW = {"latency": {"kind": "exponential", "mean": 0.3}}
-
-
-@pytest.mark.parametrize("start", ["known", "own", "zero"])
-@pytest.mark.parametrize(
-    ("fields", "network", "availability"),
-    [
-        ({}, {}, Always(kind="always")),
-        ({"partners": "weighted"}, {**SLOW, "loss": 0.1}, AWAY),
-        ({"schedule": "async"}, {**SLOW, "loss": 0.1}, AWAY),
-        ({"schedule": "rounds"}, SLOW, Always(kind="always")),
-    ],
-)
-def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, network, availability, start):
-    spec = parameters(alpha=0.8, **fields)
-    shared = {
-        "network": NetworkParameters.model_validate({**network, "start": start}),
-        "availability": availability,
-        "time": 40.0,
-    }
-    reference, compiled = (run_small(ModelPropagation, spec, make=make, **shared) for make in (World, fast_world))
-    assert compiled.engine == "fast (compiled step)"
-    assert compiled.activations == reference.activations > 20
-    assert compiled.traffic == reference.traffic
-    for name in ("agent", "edge"):
-        blocks = getattr(compiled.state, name)
-        for block, expected in getattr(reference.state, name).items():
-            np.testing.assert_allclose(blocks[block].values, expected.values, rtol=0, atol=1e-12)
-    costs, charges = zip(
-        *(
-            (world.ledger.epsilon("tight", 1e-5).tolist(), [world.ledger.releases(agent) for agent in range(6)])
-            for world in (reference, compiled)
-        ),
-        strict=True,
-    )
-    assert costs[0] == costs[1]
-    if (fields.get("schedule"), start) != ("async", "own"):
-        # There, who has heard nobody repeats itself up to rounding, and only the same bytes are free.
-        assert charges[0] == charges[1]
-        assert sum(charges[0]) > 20
-
-
-def test_steps_with_noise_are_not_compiled():
-    world = fast_world(small_setting(), ModelPropagation, parameters(alpha=0.8, privacy=PRIVATE))
-    assert world.engine == "fast (Python step)"
 
 
 # Contract and mistakes

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, clip_rows
 from hushnet.agents.objectives import local_models
@@ -20,13 +19,13 @@ from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.warm_start import PrivatePropagation
 from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
+
+from .worlds import setting_of
 
 START = {"kind": "private_propagation", "epsilon": 0.5}
 GRADIENTS = {
@@ -48,16 +47,7 @@ def descent(**fields) -> CoordinateDescentParameters:
 
 
 def world_of(spec: CoordinateDescentParameters, *, task: Task | None = None, start="known", seed=7, **stop) -> World:
-    task = task or small_task()
-    setting = Setting(
-        task=task,
-        graph=small_graph(task.agents),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters(start=start),
-        availability=Always(kind="always"),
-        stop=Stop(**(stop or {"time": 20.0})),
-        draws=Draws(seed),
-    )
+    setting = setting_of(task=task, stop=Stop(**(stop or {"time": 20.0})), seed=seed, start=start)
     return World(setting, CoordinateDescent, spec)
 
 

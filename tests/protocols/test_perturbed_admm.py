@@ -22,6 +22,7 @@ from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
+from pydantic import ValidationError
 from scipy import stats
 
 LOGISTIC = LOSSES["logistic"]
@@ -52,7 +53,8 @@ def task_of(counts: list[int], dimension: int, *, seed: int = 0, **fields) -> Ta
 
 
 def parameters(**fields) -> PerturbedAdmmParameters:
-    noise = {"alpha": 3.0, **fields.pop("noise", {})}
+    noise = fields.pop("noise", {})
+    noise = noise if "target" in noise else {"alpha": 3.0, **noise}
     return PerturbedAdmmParameters.model_validate({"kind": "perturbed_admm", "noise": noise, **fields})
 
 
@@ -205,6 +207,40 @@ def test_an_agent_falls_silent_after_its_releases():
     world = world_of(task_of([3] * 5, 2), parameters(noise={"updates": 4}), rounds=10)
     assert [agent.updates for agent in world.agents] == [4] * 5
     assert [world.ledger.releases(agent) for agent in range(5)] == [4] * 5
+
+
+@pytest.mark.parametrize(("growth", "noise_growth"), [(1.0, 1.0), (1.1, 1.05)])
+def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size(growth, noise_growth):
+    noise = {"target": {"verified": 2.0, "delta": 1e-3}, "updates": 4, "growth": noise_growth}
+    task = task_of([20, 35, 60, 60, 90], 2)
+    world = world_of(task, parameters(loss_weight=2.0, penalty_growth=growth, noise=noise), rounds=8)
+    assert [world.ledger.releases(agent) for agent in range(5)] == [4] * 5
+    verified = world.ledger.epsilon("tight", 1e-3)
+    assert (verified <= 2.0).all()
+    assert verified == pytest.approx(2.0, rel=1e-3)
+    assert world.protocol.privacy.reported_delta == 1e-3
+
+
+def test_a_target_below_what_determinants_cost_cannot_be_reached():
+    noise = {"target": {"verified": 0.1, "delta": 1e-5}, "updates": 50}
+    with pytest.raises(InputError, match=r"the determinants of 50 rounds of agent 0 alone are verified as") as caught:
+        PerturbedAdmm(parameters(noise=noise), Problem(task_of([3] * 5, 2), ring(5)))
+    assert caught.value.field == ("noise", "target", "verified")
+    with pytest.raises(InputError, match="needs rows of a bounded norm"):
+        PerturbedAdmm(parameters(noise=noise), Problem(task_of([3] * 5, 2, bounds={}), ring(5)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "says"),
+    [
+        ({"alpha": 1.0, "target": {"verified": 1.0, "delta": 1e-5}, "updates": 3}, "exactly one of alpha and target"),
+        ({}, "exactly one of alpha and target"),
+        ({"target": {"verified": 1.0, "delta": 1e-5}}, "is required with target"),
+    ],
+)
+def test_the_amount_of_noise_is_given_once(noise, says):
+    with pytest.raises(ValidationError, match=says):
+        PerturbedAdmmParameters.model_validate({"kind": "perturbed_admm", "noise": noise})
 
 
 def test_who_has_no_rows_or_nobody_to_tell_pays_nothing():

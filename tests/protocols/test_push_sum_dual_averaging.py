@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.availability import Always, Window
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.dual_averaging import DualAveraging
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.simulator.bench import Bench, small_graph, small_task
+from hushnet.simulator.bench import Bench, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.contract import check_contract, protocol_parameters
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from .worlds import AWAY, BAD, setting_of
+
 FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
-AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
-BAD = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}, "loss": 0.3}
 COMMON = Periodic(kind="periodic", phase="common")
 STRAGGLERS = Poisson.model_validate({"kind": "poisson", "rate": {"kind": "stragglers", "share": 0.4, "slow": 0.2}})
 NOISE = {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "clip", "clip": 1.0}
@@ -32,29 +30,9 @@ def ring(agents: int = 6) -> Graph:
     return Graph.from_edges(agents, tails, (tails + 1) % agents, np.ones(agents))
 
 
-def world_of(
-    protocol=PushSumDualAveraging,
-    *,
-    time=50.0,
-    task=None,
-    graph=None,
-    clock=None,
-    availability=None,
-    recorder=None,
-    seed=1,
-    fields=FIELDS,
-    **network,
-) -> World:
-    """A world that has run; further arguments are fields of the network."""
-    setting = Setting(
-        task=task or small_task(),
-        graph=graph or small_graph(),
-        clock=clock or Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(network),
-        availability=availability or Always(kind="always"),
-        stop=Stop(time=time),
-        draws=Draws(seed),
-    )
+def world_of(protocol=PushSumDualAveraging, *, time=50.0, recorder=None, fields=FIELDS, **setting) -> World:
+    """A world that has run; further arguments are those of `setting_of`."""
+    setting = setting_of(stop=Stop(time=time), **setting)
     world = World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
     world.run()
     assert world.traffic.conserved

@@ -4,50 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.availability import Always, Window
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator import bench, contract
-from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
+from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
 
-from .test_feature_sharing import ISOTROPIC, EveryRound, split_task, star
-
-AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
-LATE = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}
-BAD = {**LATE, "loss": 0.3}
+from .columns import ISOTROPIC, EveryRound, split_task, star
+from .worlds import AWAY, BAD, LATE, setting_of
 
 
 def made(
-    protocol=StaleFeatureSharing,
-    *,
-    time=300.0,
-    task=None,
-    clock=None,
-    availability=None,
-    recorder=None,
-    every=1.0,
-    seed=5,
-    fields=None,
-    **network,
+    protocol=StaleFeatureSharing, *, time=300.0, task=None, recorder=None, every=1.0, seed=5, fields=None, **setting
 ) -> World:
-    """A world that is ready to run; further arguments are fields of the network."""
+    """A world that is ready to run; further arguments are those of `setting_of`."""
     task = task or split_task()
-    setting = Setting(
-        task=task,
-        graph=star(task),
-        clock=clock or Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(network),
-        availability=availability or Always(kind="always"),
-        stop=Stop(time=time),
-        draws=Draws(seed),
-    )
+    setting = setting_of(task=task, graph=star(task), stop=Stop(time=time), seed=seed, **setting)
     spec = contract.protocol_parameters(protocol, fields or {})
     return World(setting, protocol, spec, recorder=recorder, every=every)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hushnet.simulator.results import Collection, RunResult, save, write_index
+from hushnet.simulator.results import Collection, RunResult
+from hushnet.simulator.store import Store
 
 STEPS = np.arange(6)
 STATISTICS = {
@@ -58,10 +59,9 @@ def pretend(loaded, folder):
     results = list(pretended_runs(loaded))
     names = [f"{k:016x}" for k in range(len(results))]
     for name, result in zip(names, results, strict=True):
-        save(result, folder / name)
+        Store(folder).save(name, result)
     scenario = loaded.scenario
-    write_index(
-        folder,
+    Store(folder).write_index(
         scenario=scenario.scenario,
         runs=names,
         figures=[figure.model_dump() for figure in scenario.figures],

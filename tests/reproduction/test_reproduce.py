@@ -10,6 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.cli import main
+from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.loading import load
 from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Statement, measured
 from hushnet.simulator.reproduction.pages import LARGEST_PICTURE, Report, Row, Section, number_text, page
@@ -168,6 +169,46 @@ def test_reproducing_runs_what_is_missing_and_writes_the_page(tmp_path):
     assert page_path.read_bytes() == written
 
 
+def test_two_processes_that_are_hired_once_run_all_figures_and_write_the_same_page(tmp_path, monkeypatch):
+    from hushnet.simulator.reproduction import reproduce as module
+
+    other = tiny_figure("tiny-fig2", scenario="bellet2018-fig2a", quick=(*TINY, "figures=[]"))
+    papers, hired, used = [tiny_paper(tiny_figure(), other)], [], []
+
+    def hiring(jobs):
+        hired.append((jobs, hire(jobs)))
+        return hired[-1][1]
+
+    def performing(experiment, *, workers, on_run):
+        used.append(workers)
+        return perform(experiment, workers=workers, on_run=on_run)
+
+    monkeypatch.setattr(module, "hire", hiring)
+    monkeypatch.setattr(module, "perform", performing)
+    pages = []
+    for jobs in (1, 2):
+        root = tmp_path / str(jobs)
+        assert reproduce(papers, quick=True, results=root, jobs=jobs, say=lambda _: None) == []
+        pages.append((root / "reproduction/tiny-quick.md").read_bytes())
+    assert [jobs for jobs, _ in hired] == [1, 2]
+    assert used == [hired[0][1], hired[0][1], hired[1][1], hired[1][1]]
+    assert pages[0] == pages[1]
+
+
+def test_the_shell_takes_a_number_of_processes_or_auto(tmp_path, monkeypatch, capsys):
+    from hushnet.simulator.reproduction import papers as registry
+    from hushnet.simulator.reproduction import reproduce as module
+
+    asked = []
+    monkeypatch.setattr(registry, "papers", lambda: ())
+    monkeypatch.setattr(module, "hire", lambda jobs: asked.append(jobs) or hire(1))
+    for jobs in ("3", "auto"):
+        assert main(["reproduce", "--jobs", jobs, "--results", str(tmp_path)]) == 0
+    assert asked == [3, "auto"]
+    assert main(["reproduce", "--jobs", "0"]) == 2
+    assert capsys.readouterr().err == "--jobs 0: must be a number from 1, or auto; see hushnet --help\n"
+
+
 def test_one_figures_failure_stops_no_other_and_is_named_at_the_end(tmp_path):
     broken = tiny_figure("tiny-fig0", quick=("task.agents=0",), scenario="bellet2018-fig2c")
     failures = reproduce([tiny_paper(broken, tiny_figure())], quick=True, results=tmp_path, say=lambda _: None)
@@ -181,7 +222,7 @@ def test_one_figures_failure_stops_no_other_and_is_named_at_the_end(tmp_path):
 def test_an_unforeseen_error_in_one_figure_stops_no_other(tmp_path, monkeypatch):
     from hushnet.simulator.reproduction import reproduce as module
 
-    def fail(experiment, on_run):
+    def fail(experiment, workers, on_run):
         raise KeyError("surprise")
 
     monkeypatch.setattr(module, "perform", fail)
@@ -209,7 +250,7 @@ def test_full_runs_say_before_they_start_what_will_run_and_for_how_long(tmp_path
     from hushnet.simulator.reproduction import reproduce as module
 
     lines = []
-    monkeypatch.setattr(module, "perform", lambda experiment, on_run: lines.append("running") or [])
+    monkeypatch.setattr(module, "perform", lambda experiment, **_: lines.append("running") or [])
     reproduce([tiny_paper()], results=tmp_path, say=lines.append)
     before = lines[: lines.index("running")]
     assert before == [
@@ -223,7 +264,7 @@ def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
 
     lines = []
     monkeypatch.setattr(module, "BEAT", 0.0)
-    monkeypatch.setattr(module, "perform", lambda experiment, on_run: on_run(None, False) or on_run(None, False) or [])
+    monkeypatch.setattr(module, "perform", lambda experiment, workers, on_run: [on_run(None, False) for _ in range(2)] and [])
     reproduce([tiny_paper()], quick=True, results=tmp_path, say=lines.append)
     assert lines[1:3] == ["tiny-fig1: run 1 of 4", "tiny-fig1: run 2 of 4"]
 

@@ -12,11 +12,16 @@ from hushnet.agents.objectives import local_models
 from hushnet.agents.propagation_objective import Propagation
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
 from hushnet.simulator.experiment import run
+from hushnet.simulator.reproduction.comparisons import straight_line
+from hushnet.simulator.reproduction.runs import Runs
 from scipy.spatial.distance import cdist
 
 pytestmark = pytest.mark.slow
 
 STEPS = "{steps: 10, step_size: 1.0}"
+PROPAGATION = f"{{kind: model_propagation, alpha: 0.8, solitary: {STEPS}}}"
+OPTIMUM = "{like: mp, closed_form: true}"
+LEARNING = f"{{kind: collaborative_admm, alpha: 0.9, rho: 0.1, solitary: {STEPS}}}"
 
 
 def finals(collection, protocol, metric):
@@ -71,16 +76,41 @@ def test_linear_classification_accuracies_at_dimension_50(tmp_path):
 
 
 def test_gossip_needs_about_as_many_communications_as_rounds(tmp_path):
-    """Figure 2 right: the ratio of the errors at 897,000 communications is 1.06 +- .15, one run.
+    """Figure 2 right: the ratio of the errors at 897,000 communications is 1.06 +- .15.
 
-    Errors are absolute distances to the true mean, averaged over agents: root mean squares would weigh outliers more.
+    The measure is the paper's, "average L2 error of the models": of every agent's model the l2 distance to its true
+    mean, which in one dimension is the absolute value, averaged over agents. The ratio depends on the instance, with a
+    deviation of .11, so it is averaged over ten, of the seeds 0 to 9; the mean's standard error is .035, and 1.02
+    would be outside of the tolerance with a probability below .001.
     """
-    overrides = ("record={every: 2000.0, metrics: [mse]}", "seeds=1", "figures=[]")
+    overrides = ("record={every: 2000.0, metrics: [mse]}", "seeds={data: 10, run: 1}", "figures=[]")
     collection = run("vanhaesebrouck2017-fig2-right", overrides=overrides, out=tmp_path)
-    errors = {
-        protocol: np.sqrt(collection.agents.query("protocol == @protocol")["mse"]).mean()
-        for protocol in ("gossip", "synchronous")
-    }
-    assert errors["gossip"] / errors["synchronous"] == pytest.approx(1.06, abs=0.15)
+    distances = collection.agents.assign(distance=np.sqrt(collection.agents["mse"]))
+    errors = distances.groupby(["protocol", "seed"])["distance"].mean()
+    ratios = errors["gossip"] / errors["synchronous"]
+    assert len(ratios) == 10
+    assert ratios.mean() == pytest.approx(1.06, abs=0.15)
     totals = [manifest["totals"]["vectors"] for manifest in collection.manifests]
-    assert totals == [pytest.approx(897_000, abs=300)] * 2
+    assert totals == [pytest.approx(897_000, abs=300)] * 20
+
+
+@pytest.mark.parametrize(
+    ("method", "best", "sizes", "overrides"),
+    [
+        ("mp", "optimum", [100, 250, 500, 1000], (f"protocols={{mp: {PROPAGATION}, optimum: {OPTIMUM}}}", "seeds=3")),
+        ("cl", "cl", [100, 200, 400], (f"protocols={{cl: {LEARNING}}}", "stop.updates=30", "seeds=1")),
+    ],
+)
+def test_communications_to_90_percent_of_the_best_accuracy_are_linear_in_the_number_of_agents(
+    tmp_path, method, best, sizes, overrides
+):
+    """Figure 5: R^2 > .98 with 10 nearest neighbours. The best of collaborative learning is its own last accuracy."""
+    overrides = (*overrides, f"sweep={{task.agents: {sizes}}}", "figures=[]")
+    runs, needed = Runs(run("vanhaesebrouck2017-fig5", overrides=overrides, out=tmp_path)), []
+    for agents in sizes:
+        point = {"task.agents": agents}
+        level = 0.9 * runs.final(best, "accuracy", point=point)
+        needed.append(runs.first(level, method, "accuracy", "messages", point=point).mean())
+    slope, determination = straight_line(sizes, needed)
+    assert slope > 0
+    assert determination > 0.98

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.simulator.results import save, write_index
+from hushnet.simulator.store import Store
 
 from .synthetic import FALSE, LABELS, make_run
 
@@ -19,9 +19,11 @@ def experiment(tmp_path):
         root = tmp_path / "results" / "synthetic"
         names = [f"{k:016x}" for k in range(len(runs))]
         for name, run in zip(names, runs, strict=True):
-            save(run, root / name)
+            Store(root).save(name, run)
         labels = labels or {run.manifest["protocol"]: run.manifest["label"] for run in runs}
-        write_index(root, scenario="synthetic", runs=names, figures=list(figures), labels=labels, time_unit=time_unit)
+        Store(root).write_index(
+            scenario="synthetic", runs=names, figures=list(figures), labels=labels, time_unit=time_unit
+        )
         return root
 
     return write

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.aggregate import plot, time_scale
-from hushnet.simulator.figures import draw, redraw
+from hushnet.simulator.aggregate import time_scale
+from hushnet.simulator.figures import draw, plots, redraw
 from hushnet.simulator.look import house_style
 from hushnet.simulator.results import load_all
-from matplotlib.text import Text
 from scipy import stats
 
 from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
+from .writing import written
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
 LONG = "asynchronous private coordinate descent with late allocation of the budget over a very lossy network"
@@ -27,36 +27,15 @@ def drawn(root, spec):
     """The figure, its legend's texts and everything written on it."""
     collection = load_all(root)
     with house_style():
-        figure = draw(collection, spec, plot(collection, spec))
+        figure = draw(collection, spec, plots(collection, spec))
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     return figure, legend
 
 
-def written(figure):
-    """(text, box) of every visible text."""
-    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    ticks = {
-        label: (axis, tick.get_loc())
-        for axes in figure.axes
-        for axis in (axes.xaxis, axes.yaxis)
-        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-        for label in (tick.label1, tick.label2)
-    }
-
-    def shown(text):
-        if text not in ticks:
-            return True
-        axis, place = ticks[text]
-        low, high = sorted(axis.get_view_interval())
-        return low <= place <= high
-
-    with house_style():
-        return [(text.get_text(), text.get_window_extent()) for text in texts if shown(text)]
-
-
 def numbers(root, **spec):
     shutil.rmtree(root / "figures", ignore_errors=True)
-    return plot(load_all(root), {**OVER_TIME, **spec}).points
+    (plot,) = plots(load_all(root), {**OVER_TIME, **spec})
+    return plot.points
 
 
 def test_the_csv_beside_a_curve_holds_means_and_t_intervals(experiment):

@@ -86,6 +86,13 @@ def test_a_claim_that_holds_is_not_loud_but_says_what_it_assumes(experiment):
     assert "assumed public: graph weights, confidences." in " ".join(text.split())
 
 
+def test_an_infinite_epsilon_says_why_and_who_is_not_protected(experiment):
+    privacy = {**FALSE, "verified": math.inf, "because": ["the noise hides nothing"], "unprotected": {"centre": ["y"]}}
+    loud = " ".join(printed(load_all(experiment([make_run("cd_eps", privacy=privacy)]))).split())
+    assert "ε claimed 0.15 < verified ∞, δ=0.0067; not verified because the noise hides nothing;" in loud
+    assert "not protected: the centre (y); assumed public:" in loud
+
+
 def test_runs_that_broke_off_are_counted_and_left_out(experiment):
     runs = [make_run(seed=seed, status="diverged" if seed == 2 else "complete") for seed in range(3)]
     collection = load_all(experiment(runs))

@@ -61,6 +61,20 @@ def test_run_hands_the_loaded_scenario_over(scenario, experiment, tmp_path):
     )
 
 
+def test_run_quick_runs_the_quick_version(scenario, experiment):
+    assert main(["run", str(scenario), "--quick"]) == 2
+    scenario.write_text(SCENARIO + "quick: {stop.time: 1}\n", encoding="utf-8")
+    assert main(["run", str(scenario), "--quick"]) == 0
+    ((loaded, _),) = experiment.calls
+    assert (loaded.scenario.scenario, loaded.scenario.stop.time) == ("tiny-quick", 1)
+
+
+def test_check_counts_the_runs_of_tuning_apart(scenario, capsys):
+    scenario.write_text(SCENARIO + "tune: {over: {cd.mu: [0.1, 0.2]}, seeds: 4}\n", encoding="utf-8")
+    assert main(["check", str(scenario)]) == 0
+    assert capsys.readouterr().out.endswith(": 12 runs; 8 runs of tuning before\n")
+
+
 def raising(error):
     def run_scenario(loaded, **options):
         raise error

@@ -455,9 +455,27 @@ def wrong_overrides():
         yield Case(f"--set {assignment}", CLASSIFICATION, None, [f"--set {assignment}: ", *says], ["--set", assignment])
 
 
+def mistakes_in_a_split():
+    """The forms of a split are told apart by ``by``."""
+    table = [
+        (
+            "{by: columms, parts: [1]}",
+            ["task.split.by = 'columms': unknown by; did you mean 'columns'?", "rows, columns"],
+        ),
+        ("{parts: [1]}", ["task.split.by: is missing; admissible: rows, columns"]),
+        ("{by: columns, part: [1]}", ["unknown field 'part'; did you mean 'parts'?"]),
+        ("{by: [rows]}", ["task.split.by"]),
+    ]
+    for split, says in table:
+        text = REGULAR.replace("  kind: linear_classification\n", "  kind: gisette_like\n")
+        for line in ("agents: 10", "dimension: 4", "points: gaussian", "loss: logistic"):
+            text = text.replace(f"  {line}\n", f"  split: {split}\n" if line == "agents: 10" else "")
+        yield Case(f"split {split}", text, 6, says)
+
+
 CASES = [
     *misspelt_fields(), *values_of_another_type(), *missing_fields(), *unknown_kinds(), *out_of_range(),
-    *yaml_mistakes(), *inheritance_mistakes(), *mistakes_across_fields(), *wrong_overrides(),
+    *yaml_mistakes(), *inheritance_mistakes(), *mistakes_across_fields(), *mistakes_in_a_split(), *wrong_overrides(),
 ]  # fmt: skip
 
 

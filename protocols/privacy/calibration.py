@@ -1,0 +1,33 @@
+"""How much noise a verified epsilon asks for, where no formula says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import root_scalar
+
+
+def smallest_multiplier(verified: Callable[[float], float], target: float) -> float:
+    """The smallest noise multiplier, to 0.03 %, at which a verified epsilon is within its target.
+
+    Parameters
+    ----------
+    verified : callable
+        Epsilon at a multiplier > 0; it decreases, and falls below the target somewhere.
+    target : float
+        > 0.
+    """
+
+    def excess(logarithm: float) -> float:
+        return verified(math.exp(logarithm)) - target
+
+    high = 0.0
+    while excess(high) > 0:
+        high += 1.0
+    while excess(high - 1.0) <= 0:
+        high -= 1.0
+    found = float(root_scalar(excess, bracket=(high - 1.0, high), method="brentq", xtol=1e-4).root)
+    while excess(found) > 0:
+        found += 1e-4
+    return math.exp(found)

@@ -1,0 +1,65 @@
+"""What one agent has spent of its budget, in running sums: nothing is composed anew while the event loop runs."""
+
+from __future__ import annotations
+
+import math
+
+from .accounting import Charge
+from .budget import Budget
+from .composition import gaussian_mu, remaining_delta, three_bounds
+
+SLACK = 1 + 1e-9
+"""A plan spends its budget exactly, so the comparison forgives rounding."""
+
+
+class Meter:
+    """Running sums of one agent's claimed parameters, and whether one more charge fits a budget.
+
+    Parameters
+    ----------
+    budget : Budget
+    """
+
+    __slots__ = ("budget", "drift", "impure", "limit", "logs", "precision", "square", "total")
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.total = self.drift = self.square = self.logs = self.precision = 0.0
+        self.impure = 0
+        curve = budget.delta > 0 and budget.by in ("gaussian", "tight")
+        self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
+
+    def take(self, charge: Charge) -> bool:
+        """Add a charge if it fits."""
+        self.add(charge)
+        if self.fits():
+            return True
+        self.add(charge, -1)
+        return False
+
+    def add(self, charge: Charge, times: int = 1) -> None:
+        """Add a charge so many times, whether it fits or not; -1 takes it back."""
+        eps = min(charge.claimed_epsilon, 1e150)
+        self.total += times * eps
+        self.drift += times * eps * math.tanh(eps / 2)
+        self.square += times * eps * eps
+        self.logs += times * math.log1p(-charge.claimed_delta)
+        if charge.mechanism == "gaussian":
+            self.precision += times * max(charge.claimed_multiplier, 1e-150) ** -2
+        else:
+            self.impure += times
+
+    def fits(self) -> bool:
+        """Whether what was added is within the budget."""
+        budget = self.budget
+        if self.limit and not self.impure:
+            return self.precision <= self.limit
+        if budget.by == "gaussian":
+            return False
+        slack = remaining_delta(budget.delta, self.logs)
+        if slack is None:
+            return False
+        if self.total <= budget.epsilon * SLACK:
+            return True
+        bounds = three_bounds(self.total, self.drift, max(self.square, 0.0), slack)
+        return budget.by != "basic" and min(bounds) <= budget.epsilon * SLACK

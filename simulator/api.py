@@ -1,0 +1,176 @@
+"""What Python users need: run a scenario, hold its results, load those of earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .results import Collection, load_all
+from .storage import Frame
+
+if TYPE_CHECKING:
+    from ..protocols.base import Protocol
+    from .compare import Comparison
+    from .experiment import Jobs
+    from .recorder import Metric
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """The results of an experiment, as they are on disk.
+
+    Parameters
+    ----------
+    collection : Collection
+        All its runs.
+    """
+
+    collection: Collection
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Result:
+        """Results that are there already.
+
+        Parameters
+        ----------
+        folder : Path or str
+            ``results/<scenario>``.
+
+        Raises
+        ------
+        InputError
+            If it holds no runs, or a file is damaged.
+        """
+        return cls(load_all(Path(folder)))
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it is."""
+        assert self.collection.root is not None
+        return self.collection.root
+
+    @property
+    def trace(self) -> Frame:
+        """What was recorded over time, see `load`."""
+        return self.collection.trace
+
+    @property
+    def agents(self) -> Frame:
+        """One final row per run and agent: samples, degree, updates, the task's measure, epsilons."""
+        return self.collection.agents
+
+    @property
+    def manifests(self) -> list[dict[str, Any]]:
+        """One per run: resolved scenario, seeds, versions, status, privacy, totals."""
+        return self.collection.manifests
+
+    def summary(self) -> Frame:
+        """Final means and 95 % intervals per protocol and grid point, see `hushnet.simulator.summary.summarise`."""
+        from .summary import summarise
+
+        return summarise(self.collection)
+
+    def compare(self, baseline: str | None = None) -> Comparison:
+        """Paired differences to a baseline (by default the first protocol), see `hushnet.simulator.compare.compare`."""
+        from .compare import compare
+
+        return compare(self.collection, baseline)
+
+    def figures(self) -> list[Path]:
+        """Draw the scenario's figures; returns their files: PNG, PDF and CSV."""
+        from .figures import redraw
+
+        return redraw(self.folder)
+
+    def __repr__(self) -> str:
+        count = len(self.collection.runs)
+        return f"Result({self.folder}: {count} run{'' if count == 1 else 's'} of {', '.join(self.collection.labels)})"
+
+
+def run(
+    scenario: Path | str | Mapping[str, Any],
+    *,
+    protocols: Mapping[str, type[Protocol]] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    out: Path | str | None = None,
+    data_dir: Path | str | None = None,
+    seeds: int | None = None,
+    overrides: tuple[str, ...] = (),
+    trust_code: bool = False,
+    quick: bool = False,
+    jobs: Jobs = 1,
+    scheduler: str | None = None,
+) -> Result:
+    """Run what is not there yet of a scenario's runs, as ``hushnet run`` does, and return all of them.
+
+    Parameters
+    ----------
+    scenario : Path, str or mapping
+        A scenario file, the name of a shipped scenario, or the scenario itself.
+    protocols : mapping of str to type, optional
+        Your own protocol classes, by the name that the scenario gives as ``kind``.
+    metrics : mapping of str to callable, optional
+        Your own metrics: functions of a `hushnet.simulator.recorder.Snapshot` that give a number, or numbers by name.
+    out, data_dir : Path or str, optional
+        Folder of the results, ``results/<scenario>`` by default; folder of the data sets.
+    seeds : int, optional
+        Replaces the scenario's seeds.
+    overrides : tuple of str
+        ``path=value`` each, such as ``network.loss=0.2``.
+    trust_code : bool
+        Whether Python files that the scenario names may be run.
+    quick : bool
+        Whether to run the scenario's quick version.
+    jobs : int or "auto"
+        Processes. The results are the same. A script that asks for more than one needs
+        ``if __name__ == "__main__":`` around what it does, for they import it.
+    scheduler : str, optional
+        Address of a dask cluster to use instead.
+
+    Raises
+    ------
+    InputError
+        If something about the input is not admissible; the sentence says what is.
+    Divergence, Stall, RunFailure
+        If a run diverged, stalled or failed; all results are saved and can be opened with `Result.open`.
+    """
+    from .experiment import run as perform
+
+    collection = perform(
+        scenario,
+        protocols=protocols,
+        metrics=metrics,
+        out=None if out is None else Path(out),
+        data_dir=None if data_dir is None else Path(data_dir),
+        seeds=seeds,
+        overrides=overrides,
+        trust_code=trust_code,
+        quick=quick,
+        jobs=jobs,
+        scheduler=scheduler,
+    )
+    return Result(collection)
+
+
+def load(results: Path | str) -> Frame:
+    """The measurements of all runs of an experiment as one tidy table.
+
+    Parameters
+    ----------
+    results : Path or str
+        ``results/<scenario>``.
+
+    Returns
+    -------
+    DataFrame
+        ``protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value``, ``run`` (its id) and
+        a column for each swept path, such as ``network.loss``.
+
+    Raises
+    ------
+    InputError
+        If there are no runs, or a file is damaged.
+    """
+    return load_all(Path(results)).trace

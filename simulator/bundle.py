@@ -1,0 +1,230 @@
+"""What a reviewer needs to run an experiment again and to hold its numbers against the claims, in one file."""
+
+from __future__ import annotations
+
+import io
+import platform
+import shlex
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..agents.errors import HushnetError, InputError
+from .bundle_claims import check_claims, claims, minutes, read_claims
+from .bundle_lock import lock_file
+from .compare_tables import number
+from .origin import FOLDER, origin_files
+from .results import Collection, load_all
+from .storage import checksum, json_text, put_file, read_json, writing
+from .summary import MARK
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WHEN = (1980, 1, 1, 0, 0, 0)
+"""Date of all files in a bundle: the same results give the same bytes."""
+
+CHECK = "hushnet bundle results --check claims.csv"
+SCRIPT = """#!/bin/sh
+# Runs the experiment again and holds its numbers against claims.csv. Options are those of hushnet run:
+# --jobs 4, --data-dir DIR.
+set -e
+cd "$(dirname "$0")"
+{run} "$@"
+{check}
+"""
+README = """# {scenario}: artifact
+
+What was measured, how to measure it again, and whether it holds.
+
+1. Install Python {python} and then the same versions of everything: `pip install -r requirements.txt`.
+2. Install hushnet {version}{commit}; the check says so if its code is not {code}.
+3. `sh rerun.sh` runs the experiment (about {minutes:.1f} minutes of one processor core; `sh rerun.sh --jobs 4` uses
+   four) and says for each of the {claims} numbers in claims.csv whether it holds. It ends with exit code 0 if all do.
+
+A number holds if it differs from the one in claims.csv by no more than the tolerance there: half its 95 % interval
+over seeds. The run has the same seeds, so on the same versions the numbers are the same to the last digit.
+
+| file | what it is |
+| --- | --- |
+{files}
+
+{data}
+{notes}"""
+NOTHING_TO_GET = "They are drawn anew from the seeds; nothing has to be downloaded."
+NOT_IN_HERE = (
+    "They are not in here; data.csv has their checksums. `hushnet data` says where to get data sets, and "
+    "`sh rerun.sh --data-dir DIR` where they are; a file that scenario.yaml names by its path belongs there, beside it."
+)
+ABOUT = {
+    "scenario.yaml": "the experiment, as it was written",
+    "resolved.json": "the same with all defaults",
+    "claims.csv": "claim, value, tolerance, command, minutes",
+    "requirements.txt": "exact versions of all that hushnet needs",
+    "data.csv": "checksums of the data that the runs used",
+    "made-with.json": "versions of hushnet, its numeric libraries and Python",
+    "rerun.sh": "runs and checks",
+    "SHA256SUMS": "checksums of these files: sha256sum -c SHA256SUMS",
+}
+
+
+def write_bundle(results: Path, out: Path | None = None) -> Path:
+    """Pack what it takes to run an experiment again and to check its numbers.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``.
+    out : Path, optional
+        The file; ``results/<scenario>/<scenario>-bundle.zip`` by default.
+
+    Returns
+    -------
+    Path
+        The file. The same results give the same bytes.
+
+    Raises
+    ------
+    InputError
+        If there are no results, some are missing, or they came of different versions.
+    """
+    collection = load_all(results)
+    _check_whole(collection, results)
+    origin = origin_files(results / FOLDER)
+    left_out = read_json(results / FOLDER / "left-out.json") if "left-out.json" in origin else {}
+    if "scenario.yaml" not in origin:
+        raise InputError(f"{results}: does not say what it was made from; run the scenario again")
+    contents = {name: content for name, content in origin.items() if name != "left-out.json"}
+    contents |= {name: text.encode() for name, text in _texts(collection, contents, left_out.get("files", [])).items()}
+    sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
+    contents["SHA256SUMS"] = sums.encode()
+    name = str(collection.index.get("scenario") or results.resolve().name)
+    path = out or results / f"{name}-bundle.zip"
+    with writing(path.parent):
+        put_file(_zipped(contents), path)
+    return path
+
+
+def check_bundle(results: Path, table: Path, console: Console | None = None) -> None:
+    """Print for each claim of a table whether results bear it out.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``.
+    table : Path
+        The ``claims.csv`` of a bundle.
+    console : rich.console.Console, optional
+
+    Raises
+    ------
+    HushnetError
+        If a claim does not hold.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    console = console or Console()
+    found = check_claims(results, read_claims(table))
+    for row in found.to_dict("records"):
+        said = f"claimed {number(row['value'], row['tolerance'])} \N{PLUS-MINUS SIGN} {row['tolerance']:.2g}"
+        verdict = "holds" if row["holds"] else "DOES NOT HOLD"
+        line = f"{verdict}: {row['claim']}: {said}, measured {number(row['measured'], row['tolerance'])}"
+        console.print(Text(line, style="" if row["holds"] else "bold red"), soft_wrap=True)
+    for sentence in _differences(table.with_name("made-with.json"), made_with(load_all(results))):
+        console.print(Text(f"{MARK} {sentence}", style="yellow"), soft_wrap=True)
+    broken = int((~found["holds"]).sum())
+    if broken:
+        raise HushnetError(f"{broken} of {len(found)} claims do not hold")
+    console.print(f"all {len(found)} claims hold", highlight=False)
+
+
+def made_with(collection: Collection) -> dict[str, Any]:
+    """Versions that decide a run's numbers."""
+    manifest = collection.manifests[0]
+    versions = {**(manifest.get("versions") or {}), "Python": platform.python_version()}
+    return {"hushnet": manifest.get("code"), "commit": manifest.get("commit"), "versions": versions}
+
+
+def _check_whole(collection: Collection, results: Path) -> None:
+    unfinished = len(collection.missing) + len(collection.index.get("failed") or [])
+    if unfinished:
+        raise InputError(f"{results}: {unfinished} runs are missing or failed; run the scenario to its end first")
+    if len({(m.get("code"), json_text(m.get("versions"))) for m in collection.manifests}) > 1:
+        raise InputError(f"{results}: its runs came of different versions of the code; run the scenario again")
+
+
+def _texts(collection: Collection, origin: Mapping[str, bytes], left_out: list[str]) -> dict[str, str]:
+    """What a bundle has besides the origin, by name."""
+    trust = " --trust-code" if any(name.endswith(".py") for name in origin) else ""
+    run = f"hushnet run scenario.yaml --out results --quiet{trust}"
+    table = claims(collection, run)
+    texts = {
+        "claims.csv": table.to_csv(index=False, lineterminator="\n"),
+        "data.csv": _data(collection).to_csv(index=False, lineterminator="\n"),
+        "requirements.txt": lock_file(),
+        "made-with.json": json_text(made_with(collection)),
+        "rerun.sh": SCRIPT.format(run=run, check=CHECK),
+    }
+    texts["README.md"] = _readme(collection, sorted({*origin, *texts, "SHA256SUMS"}), len(table), left_out)
+    return texts
+
+
+def _readme(collection: Collection, names: list[str], count: int, left_out: list[str]) -> str:
+    made = made_with(collection)
+    version = str(made["hushnet"] or "").partition("+")[0]
+    sources = sorted({str(manifest["task"]["notes"].get("source")) for manifest in collection.manifests})
+    drawn = all(source.startswith("synthetic") for source in sources)
+    notes = [f"{path} lies outside the scenario's folder and is not in here." for path in left_out]
+    return README.format(
+        scenario=collection.index.get("scenario"),
+        python=made["versions"]["Python"],
+        version=version,
+        code=made["hushnet"],
+        commit=f" (commit {made['commit']})" if made["commit"] else "",
+        minutes=minutes(collection),
+        claims=count,
+        files="\n".join(
+            f"| {shlex.quote(name)} | {ABOUT.get(name, 'code or data of the experiment')} |" for name in names
+        ),
+        data=f"Data: {', '.join(sources)}. {NOTHING_TO_GET if drawn else NOT_IN_HERE}",
+        notes="".join(f"\n{sentence}\n" for sentence in notes),
+    )
+
+
+def _data(collection: Collection) -> pd.DataFrame:
+    """One row per data seed and grid point: a hash of what the runs read, and of the file that it came from."""
+    rows = []
+    for manifest in collection.manifests:
+        notes = manifest["task"]["notes"]
+        row = {"data_seed": manifest.get("data_seed"), **(manifest.get("grid") or {})}
+        rows.append(
+            {**row, "fingerprint": manifest.get("data"), "source": notes.get("source"), "md5": notes.get("md5")}
+        )
+    frame = pd.DataFrame(rows)
+    return frame.loc[~frame.astype(str).duplicated()]
+
+
+def _differences(recorded: Path, here: dict[str, Any]) -> list[str]:
+    """Sentences about versions that are not those of the bundle."""
+    if not recorded.exists():
+        return []
+    then = read_json(recorded)
+    pairs = {"hushnet": (then.get("hushnet"), here["hushnet"])}
+    names = sorted({*then.get("versions", {}), *here["versions"]})
+    pairs |= {name: (then.get("versions", {}).get(name), here["versions"].get(name)) for name in names}
+    return [f"{name} is {now} here and was {was} in the bundle" for name, (was, now) in pairs.items() if was != now]
+
+
+def _zipped(contents: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(contents.items()):
+            entry = zipfile.ZipInfo(name, WHEN)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
+            archive.writestr(entry, content)
+    return stream.getvalue()

@@ -1,0 +1,136 @@
+"""The numbers that an experiment's results claim, and whether other results bear them out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..agents.errors import InputError
+from .compare import compare
+from .results import Collection, load_all
+from .storage import Frame
+from .summary import summarise
+
+ROUNDING = 1e-6
+"""What another machine's rounding may change of a number, as a share of it."""
+
+ALONE = 0.01
+"""Tolerance, as a share of it, of a number that a single run gave and that has no interval."""
+
+Row = tuple[str, float, float, str]
+"""Claim, value, tolerance, and where the tolerance comes from."""
+
+
+def claims(collection: Collection, command: str) -> Frame:
+    """Every headline number with what it takes to get it again.
+
+    Parameters
+    ----------
+    collection : Collection
+    command : str
+        Runs the experiment.
+
+    Returns
+    -------
+    DataFrame
+        ``claim``, ``value``, ``tolerance``, ``why`` (what the tolerance is), ``command`` and ``minutes`` (measured, of
+        all runs one after the other).
+    """
+    rows = [*_finals(collection), *_differences(collection)]
+    frame = pd.DataFrame(rows, columns=["claim", "value", "tolerance", "why"])
+    return frame.assign(command=command, minutes=round(minutes(collection), 2))
+
+
+def minutes(collection: Collection) -> float:
+    """Time that the runs took, each counted once."""
+    once = {run.partition("#")[0]: m for run, m in zip(collection.runs, collection.manifests, strict=True)}
+    return sum((manifest.get("timings") or {}).get("seconds", 0.0) for manifest in once.values()) / 60
+
+
+def read_claims(path: Path) -> Frame:
+    """A table that `claims` made, from CSV.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a table of claims ({error})") from error
+    absent = [name for name in ("claim", "value", "tolerance") if name not in table]
+    if absent or not len(table):
+        missing = f"lacks {', '.join(absent)}" if absent else "is empty"
+        raise InputError(f"{path}: is no table of claims, it {missing}; give the claims.csv of a bundle")
+    for name in ("value", "tolerance"):
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            raise InputError(f"{path}: column {name} has something that is no number")
+    return table
+
+
+def check_claims(results: Path, table: Frame) -> Frame:
+    """Hold results against a table of claims.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``.
+    table : DataFrame
+        From `read_claims`.
+
+    Returns
+    -------
+    DataFrame
+        The table's ``claim, value, tolerance`` with ``measured`` (NaN where there is no such number) and ``holds``:
+        whether the measured number is within the tolerance.
+    """
+    measured = claims(load_all(results), "").set_index("claim")["value"]
+    found = table[["claim", "value", "tolerance"]].assign(measured=table["claim"].map(measured))
+    distance = np.abs(found["measured"] - found["value"])
+    return found.assign(holds=(found["measured"] == found["value"]) | (distance <= found["tolerance"]))
+
+
+def _finals(collection: Collection) -> Iterator[Row]:
+    frame = summarise(collection)
+    metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
+    for row in frame.to_dict("records"):
+        where = f"{row['protocol']}{_place(row, collection.grid)}"
+        for name in metrics:
+            yield from _row(f"final {name} of {where}", row[name], row[f"{name} half_width"], f"{row['n']} runs")
+        for name in ("epsilon_claimed", "epsilon_verified"):
+            yield from _row(f"{name} of {where}", row[name], 0.0, "rounding")
+
+
+def _differences(collection: Collection) -> Iterator[Row]:
+    """Paired differences to the first protocol, where there is an interval."""
+    if len(collection.labels) < 2:
+        return
+    comparison = compare(collection)
+    for row in comparison.differences.to_dict("records"):
+        if math.isfinite(row["high"] - row["low"]):
+            half = max(row["high"] - row["difference"], row["difference"] - row["low"])
+            where = f"{row['protocol']} to {comparison.baseline}{_place(row, collection.grid)}"
+            yield from _row(f"difference in {row['title']} of {where}", row["difference"], half, f"{row['n']} pairs")
+
+
+def _place(row: dict[str, Any], grid: list[str]) -> str:
+    return "".join(f", {path} = {row[path]}" for path in grid)
+
+
+def _row(claim: str, value: float, half: float, runs: str) -> Iterator[Row]:
+    if math.isnan(value):
+        return
+    if not math.isfinite(value):
+        yield claim, value, 0.0, "the same"
+    elif math.isnan(half):
+        yield claim, value, ALONE * abs(value), f"{ALONE:.0%} of a single run's number"
+    elif half <= ROUNDING * abs(value):
+        yield claim, value, ROUNDING * abs(value), "rounding"
+    else:
+        yield claim, value, half, f"half the 95 % interval over {runs}"

@@ -1,0 +1,40 @@
+"""The exact versions of everything that hushnet needs, as pip reads them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = "hushnet"
+
+
+def lock_file() -> str:
+    """``name==version`` of every installed distribution that hushnet needs, directly or not, without hushnet itself."""
+    pins = "".join(f"{name}=={version}\n" for name, version in sorted(needed().items()))
+    return f"# Python {platform.python_version()}\n{pins}"
+
+
+def needed() -> dict[str, str]:
+    """Installed versions by canonical name; markers are those of this machine."""
+    found: dict[str, str] = {}
+    waiting: list[tuple[str, frozenset[str]]] = [(ROOT, frozenset())]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while waiting:
+        name, extras = node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # not installed, so it was not used either
+        if name != ROOT:
+            found[name] = distribution.version
+        for text in distribution.requires or []:
+            wanted = Requirement(text)
+            if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in extras | {""}):
+                waiting.append((canonicalize_name(wanted.name), frozenset(wanted.extras)))
+    return found

@@ -1,0 +1,247 @@
+"""Protocols compared run by run: what changes when all meet the same clocks, delays, losses and absences.
+
+Runs are paired by seed at every point of the grid, and every protocol is held against one, the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..agents.errors import InputError
+from .compare_luck import not_shared
+from .compare_measures import Measure, measures
+from .compare_statistics import crossings, holm, paired_difference
+from .results import Collection
+from .storage import Frame
+from .summary import MARK
+from .targets import describe, per_run, target_of
+
+SIGNIFICANT = 0.05
+DRAWS = 415
+"""Seed of the bootstraps: the same results give the same intervals."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every protocol against the baseline.
+
+    Parameters
+    ----------
+    baseline : str
+        Key of the protocol that the others are held against.
+    labels : dict of str
+        Label by protocol key, in drawing order.
+    grid : list of str
+        Paths of the swept parameters.
+    differences : DataFrame
+        A row per measure, protocol and grid point: ``measure, title, protocol, label``, the swept parameters, ``n``
+        (pairs), ``baseline_mean, mean, difference, low, high`` (95 % interval), ``method``, ``p``, ``p_holm``
+        (corrected across the protocols of a measure and grid point), ``pairing`` (how many times smaller the variance
+        is than that of unpaired runs), ``finite`` and ``baseline_finite`` (pairs in which each got there), ``larger``
+        and ``smaller`` (pairs in which the protocol's value is), ``verdict`` (better, worse, larger, smaller; empty
+        where ``p_holm`` is not below 0.05).
+    break_even : DataFrame
+        A row per change of sign along a numeric axis of the sweep: ``measure, title, protocol, label, axis``, the other
+        swept parameters, ``at, low, high, after, before, seen``, and ``first`` and ``then``: how the protocol stands
+        before and after.
+    target : str
+        What the target is, in words.
+    warnings : list of str
+        Sentences about what was not shared, not finished or not paired.
+    """
+
+    baseline: str
+    labels: dict[str, str]
+    grid: list[str]
+    differences: Frame
+    break_even: Frame
+    target: str
+    warnings: list[str]
+
+
+def compare(collection: Collection, baseline: str | None = None) -> Comparison:
+    """Hold every protocol against a baseline, over pairs of runs with the same seed at the same grid point.
+
+    Parameters
+    ----------
+    collection : Collection
+    baseline : str, optional
+        Key or label of a protocol; the scenario's first by default.
+
+    Raises
+    ------
+    InputError
+        If there is no such protocol, nothing to compare it with, or a seed was run twice.
+    """
+    chosen = _baseline(collection, baseline)
+    pairs = _pairs(collection, chosen)
+    found = measures(collection)
+    rng = np.random.default_rng(DRAWS)
+    valued = [(measure, _valued(measure, pairs)) for measure in found]
+    rows = [row for measure, table in valued for row in _measured(measure, table, collection, rng)]
+    differences = pd.DataFrame(rows)
+    crossed = [row for measure, table in valued for row in _break_even(measure, table, collection, rng)]
+    return Comparison(
+        chosen,
+        collection.labels,
+        collection.grid,
+        differences,
+        pd.DataFrame(crossed),
+        describe(target_of(collection)),
+        _warnings(collection, chosen, pairs),
+    )
+
+
+def _baseline(collection: Collection, wanted: str | None) -> str:
+    keys = list(collection.labels)
+    if len(keys) < 2:
+        raise InputError(f"there is nothing to compare {keys[0]} with; give results of two or more protocols")
+    if wanted is None:
+        return keys[0]
+    found = [key for key, label in collection.labels.items() if wanted in (key, label)]
+    if not found:
+        raise InputError(f"baseline {wanted!r} is not in the results; it must be one of {', '.join(keys)}")
+    return found[0]
+
+
+def _pairs(collection: Collection, baseline: str) -> Frame:
+    """One row per run and its partner: ``run, protocol, seed, baseline_run`` and the grid; partners may be missing."""
+    table = per_run(collection)
+    keys = ["seed", *collection.grid]
+    twice = table[table.duplicated(["protocol", *keys])]
+    if len(twice):
+        row = twice.iloc[0]
+        raise InputError(
+            f"protocol {row['protocol']}, seed {row['seed']} was run more than once (runs of older code lie beside new "
+            "ones and no index.json says which count); run the scenario again"
+        )
+    theirs = table.loc[table["protocol"] == baseline, ["run", *keys]].rename(columns={"run": "baseline_run"})
+    return table[table["protocol"] != baseline].merge(theirs, on=keys, how="left")
+
+
+def _valued(measure: Measure, pairs: Frame) -> Frame:
+    """Pairs with what a measure says of both: ``ours`` and ``theirs``."""
+    ours, theirs = (pairs[column].map(measure.values).astype(np.float64) for column in ("run", "baseline_run"))
+    return pairs.assign(ours=ours, theirs=theirs)
+
+
+def _groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]]:
+    """Rows by swept parameters; everything at once without any."""
+    if not by:
+        yield {}, table
+        return
+    for values, group in table.groupby(by, sort=False, dropna=False):
+        yield dict(zip(by, values, strict=True)), group
+
+
+def _measured(
+    measure: Measure, valued: Frame, collection: Collection, rng: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Rows of one measure, corrected across the protocols of a grid point."""
+    result, labels = [], collection.labels
+    for place, here in _groups(valued, collection.grid):
+        rows = []
+        for key, group in here.groupby("protocol", sort=False):
+            found = asdict(paired_difference(group["ours"], group["theirs"], rng=rng))
+            if found["n"]:
+                rows.append({**_head(measure, str(key), labels), **place, **_columns(found)})
+        for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+            result.append({**row, "p_holm": float(p), "verdict": _verdict(row, float(p), measure.more_is_better)})
+    return result
+
+
+def _head(measure: Measure, protocol: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {
+        "measure": measure.name,
+        "title": measure.title,
+        "protocol": protocol,
+        "label": labels[protocol],
+    }
+
+
+def _columns(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "n": found["n"],
+        "baseline_mean": found["theirs"],
+        "mean": found["ours"],
+        "difference": found["mean"],
+        **{name: found[name] for name in ("low", "high", "method", "p", "pairing", "finite")},
+        "baseline_finite": found["theirs_finite"],
+        "larger": found["larger"],
+        "smaller": found["smaller"],
+    }
+
+
+def _verdict(row: dict[str, Any], p: float, more_is_better: bool | None) -> str:
+    """How a protocol stands to the baseline where the difference is significant."""
+    if not p < SIGNIFICANT:
+        return ""
+    up = row["larger"] > row["smaller"] if row["method"] == "sign test" else row["difference"] > 0
+    return _stands(bool(up), more_is_better)
+
+
+def _stands(up: bool, more_is_better: bool | None) -> str:
+    if more_is_better is None:
+        return "larger" if up else "smaller"
+    return "better" if up == more_is_better else "worse"
+
+
+def _break_even(
+    measure: Measure, valued: Frame, collection: Collection, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """Changes of sign of the mean difference along every numeric axis of the sweep."""
+    labels = collection.labels
+    differences = valued.assign(difference=valued["ours"] - valued["theirs"])
+    for axis in collection.grid:
+        if not pd.api.types.is_numeric_dtype(valued[axis]) or pd.api.types.is_bool_dtype(valued[axis]):
+            continue
+        others = [path for path in collection.grid if path != axis]
+        for key, ours in differences.groupby("protocol", sort=False):
+            for place, here in _groups(ours, others):
+                table = here.groupby([axis, "seed"])["difference"].first().unstack("seed")
+                x = table.index.to_numpy(np.float64)
+                for found in crossings(x, table.to_numpy(np.float64), log=_geometric(x), rng=rng):
+                    stands = [_stands(up, measure.more_is_better) for up in (not found.rising, found.rising)]
+                    numbers = {name: value for name, value in asdict(found).items() if name != "rising"}
+                    head = {**_head(measure, str(key), labels), "axis": axis, **place}
+                    yield {**head, **numbers, "first": stands[0], "then": stands[1]}
+
+
+def _geometric(x: np.ndarray[Any, Any]) -> bool:
+    """Whether values grow rather by factors than by steps."""
+    if len(x) < 3 or not (x > 0).all():
+        return False
+    spread = [np.std(steps) / np.mean(steps) for steps in (np.diff(x), np.diff(np.log(x)))]
+    return bool(spread[1] < spread[0])
+
+
+def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
+    """Everything that a reader must know before believing the table."""
+    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
+    said = []
+    for key, group in pairs.groupby("protocol", sort=False):
+        label, other = collection.labels[str(key)], collection.labels[baseline]
+        whole = group.dropna(subset="baseline_run")
+        met = ((manifests[a], manifests[b]) for a, b in zip(whole["run"], whole["baseline_run"], strict=True))
+        for words in not_shared(met):
+            said.append(f"{label} and {other} did not share {words}.")
+        if len(whole) < len(group):
+            said.append(f"{len(group) - len(whole)} of {len(group)} runs of {label} have no partner and do not count.")
+    for key, label in collection.labels.items():
+        here = [manifest for manifest in collection.manifests if manifest["protocol"] == key]
+        stopped = [str(manifest.get("status")) for manifest in here if manifest.get("status") != "complete"]
+        if stopped:
+            kinds = ", ".join(dict.fromkeys(stopped))
+            said.append(
+                f"{len(stopped)} of {len(here)} runs of {label} did not reach their end ({kinds}); final values and "
+                "means over time leave their pairs out, which flatters it."
+            )
+    unfinished = len(collection.missing) + len(collection.index.get("failed") or [])
+    if unfinished:
+        said.append(f"{unfinished} runs failed or have not been finished.")
+    return [f"{MARK} {sentence}" for sentence in said]

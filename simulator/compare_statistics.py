@@ -1,0 +1,237 @@
+"""The arithmetic of a paired comparison: intervals, tests, Holm's correction and break-even points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from .aggregate import mean_interval
+
+FEW = 20
+"""Below this many pairs an interval is Student's; from here on it is a bootstrap."""
+
+RESAMPLES = 4999
+"""Of the pairs, for an interval of their mean."""
+
+REPETITIONS = 1999
+"""Of a whole axis, for an interval of a break-even point."""
+
+LEVEL = 0.95
+ROUNDING = 1e-12
+"""Differences that vary by less than this share of the values do not vary."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the pairs say about ours minus theirs.
+
+    Parameters
+    ----------
+    n : int
+        Pairs in which both are known.
+    mean : float
+        Mean difference over the pairs in which both are finite.
+    low, high : float
+        95 % interval of the mean difference; NaN below two pairs and where a value is infinite.
+    p : float
+        Two-sided p value of no difference; NaN below two pairs.
+    pairing : float
+        Variance that the difference of two independent means would have, divided by that of the paired one; NaN
+        below two pairs, where a value is infinite and where nothing varies.
+    method : {"t", "bootstrap", "sign test", ""}
+        Where interval and p value come from; the sign test has no interval.
+    ours, theirs : float
+        Means over the pairs that ``mean`` is about.
+    finite, theirs_finite : int
+        Pairs in which ours, and theirs, are finite.
+    larger, smaller : int
+        Pairs in which ours is the larger, and the smaller.
+    """
+
+    n: int
+    mean: float
+    low: float
+    high: float
+    p: float
+    pairing: float
+    method: str
+    ours: float
+    theirs: float
+    finite: int
+    theirs_finite: int
+    larger: int
+    smaller: int
+
+
+def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Generator) -> Difference:
+    """Compare two measurements of the same luck.
+
+    Parameters
+    ----------
+    ours, theirs : (n,) array_like
+        Paired values; infinite where something never happened, NaN where it is not known, which drops the pair.
+    rng : numpy.random.Generator
+        For the bootstrap.
+
+    Notes
+    -----
+    Student's t interval below 20 pairs, the bias-corrected and accelerated bootstrap from there on, the paired t test
+    for both. Differences that do not vary admit no t test, and infinite values (a run that never reached its target)
+    have no mean: there the exact sign test on all pairs counts who came first, ties aside, and the mean over the pairs
+    in which both are finite, which favours whoever fails more often, is given without an interval.
+    """
+    ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    known = ~(np.isnan(ours) | np.isnan(theirs))
+    ours, theirs = ours[known], theirs[known]
+    counts = [int(np.sum(here)) for here in (np.isfinite(ours), np.isfinite(theirs), ours > theirs, ours < theirs)]
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    differences = ours[both] - theirs[both]
+    means = [float(np.mean(values)) if len(values) else np.nan for values in (differences, ours[both], theirs[both])]
+    p, (low, high), method, pairing = np.nan, (np.nan, np.nan), "", np.nan
+    if known.sum() > 1:
+        if both.all():
+            low, high = _interval(differences, rng)
+            method = "t" if len(differences) < FEW else "bootstrap"
+            pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
+        if both.all() and np.ptp(differences) > ROUNDING * np.max(np.abs([ours, theirs])):
+            p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
+        else:
+            p, method = _sign_test(*counts[2:]), "sign test"
+    return Difference(int(known.sum()), means[0], low, high, p, pairing, method, means[1], means[2], *counts)
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Holm's step-down adjustment: the k-th smallest of m p values times m - k + 1, made monotone, at most 1.
+
+    Parameters
+    ----------
+    p_values : (m,) array_like
+        NaN stands for a test that was not made and does not count.
+
+    References
+    ----------
+    .. [1] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+       1979.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(p.shape, np.nan)
+    order = np.argsort(p, kind="stable")[: int(np.sum(~np.isnan(p)))]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where along an axis a mean difference changes sign.
+
+    Parameters
+    ----------
+    at : float
+        Linear interpolation between the two neighbouring values; NaN where a mean is infinite.
+    after, before : float
+        The neighbouring values of the axis.
+    rising : bool
+        Whether the difference turns from negative to positive.
+    low, high : float
+        95 % percentile interval over resampled seeds; NaN below three seeds or without ``at``.
+    seen : float
+        Share of the resamples with a crossing in this direction.
+    """
+
+    at: float
+    after: float
+    before: float
+    rising: bool
+    low: float
+    high: float
+    seen: float
+
+
+def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random.Generator) -> list[Crossing]:
+    """Where the mean over seeds of a paired difference changes sign along an axis.
+
+    Parameters
+    ----------
+    x : (k,) array_like
+        Ascending values of the axis.
+    differences : (k, n) array_like
+        Differences by value and seed; NaN where unknown, infinite where one of the two never got there.
+    log : bool
+        Whether to interpolate, and to choose the nearest crossing of a resample, on a logarithmic axis.
+    rng : numpy.random.Generator
+        For the bootstrap, which resamples seeds jointly at all values of the axis.
+    """
+    places, table = np.asarray(x, dtype=np.float64), np.asarray(differences, dtype=np.float64)
+    known = ~np.isnan(_means(table))
+    places, table = places[known], table[known]
+    axis = np.log(places) if log else places
+    n = table.shape[1]
+    draws = rng.integers(n, size=(REPETITIONS, n)) if n > 2 else np.empty((0, n), dtype=np.int64)
+    resampled = _means(table[:, draws].transpose(1, 0, 2))
+    result = []
+    for at, after, before, rising in _sign_changes(axis, _means(table)):
+        near = _nearest(axis, resampled, at, rising)
+        low, high = np.quantile(near, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if len(near) else (np.nan, np.nan)
+        seen = len(near) / len(draws) if len(draws) else np.nan
+        ends = [float(np.exp(place) if log else place) for place in (at, low, high)]
+        result.append(Crossing(ends[0], float(places[after]), float(places[before]), rising, ends[1], ends[2], seen))
+    return result
+
+
+def _interval(differences: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
+    mean, half, n = mean_interval(differences, LEVEL)
+    if n < FEW or np.ptp(differences) == 0:
+        return float(mean - half), float(mean + half)
+    found = stats.bootstrap(
+        (differences,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", rng=rng
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _sign_test(larger: int, smaller: int) -> float:
+    return float(stats.binomtest(larger, larger + smaller).pvalue) if larger + smaller else 1.0
+
+
+def _ratio(above: Any, below: Any) -> float:
+    return float(above / below) if below > 0 else np.inf if above > 0 else np.nan
+
+
+def _means(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means along the last axis over the seeds that are known; NaN where none is, or where both infinities meet."""
+    known = ~np.isnan(table)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known, table, 0.0).sum(axis=-1) / known.sum(axis=-1)
+
+
+def _sign_changes(axis: NDArray[np.float64], means: NDArray[np.float64]) -> Iterator[tuple[float, int, int, bool]]:
+    """(place, index before it, index after it, whether rising) of every change of sign."""
+    for left, right in pairwise(np.flatnonzero(means)):
+        if (means[left] > 0) == (means[right] > 0):
+            continue
+        if right > left + 1:
+            at = float(np.mean(axis[left + 1 : right]))
+        elif np.isfinite(means[left]) and np.isfinite(means[right]):
+            at = float(axis[left] + means[left] / (means[left] - means[right]) * (axis[right] - axis[left]))
+        else:
+            at = np.nan
+        yield at, int(left), int(right), bool(means[right] > 0)
+
+
+def _nearest(axis: NDArray[np.float64], means: NDArray[np.float64], at: float, rising: bool) -> NDArray[np.float64]:
+    """Of every resample (rows of means) that crosses zero in this direction, the crossing nearest to a place."""
+    upwards = means if rising else -means
+    left, right = upwards[:, :-1], upwards[:, 1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        crossed = axis[:-1] + left / (left - right) * np.diff(axis)
+    there = (left <= 0) & (right >= 0) & (left < right) & np.isfinite(left) & np.isfinite(right)
+    distance = np.where(there, np.abs(crossed - at), np.inf)
+    best = np.argmin(distance, axis=1)
+    rows = np.flatnonzero(np.isfinite(distance[np.arange(len(best)), best]))
+    return crossed[rows, best[rows]]

@@ -1,0 +1,33 @@
+"""Experiments: every protocol for every grid point and seed, on common random numbers, saved run by run.
+
+::
+
+    plan.py        which runs there are, and how the world of one is made
+    execute.py     one run, from its world to its result
+    attempts.py    one run and the store: skip it, keep its result, or keep why it failed
+    workers.py     who executes runs: this process, ...
+    cluster.py     ... or those of a dask cluster (imported only where one is asked for)
+    batches.py     what one of those does with a batch of runs
+    under_way.py   whether somebody waits for them, and which run a worker died of
+    perform.py     all of it together: the entry
+"""
+
+from .attempts import Answer
+from .execute import FAILURES, execute
+from .perform import perform, run
+from .plan import Experiment, Run
+from .workers import InProcess, Jobs, Workers, hire
+
+__all__ = [
+    "FAILURES",
+    "Answer",
+    "Experiment",
+    "InProcess",
+    "Jobs",
+    "Run",
+    "Workers",
+    "execute",
+    "hire",
+    "perform",
+    "run",
+]

@@ -1,0 +1,96 @@
+"""One run, wherever it is executed: skip it if it is there, keep its result, or keep why it failed."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...agents.errors import HushnetError
+from ..storage import put_file, writing
+from ..store import Store
+from ..world import World
+from .execute import execute
+from .plan import Experiment, PlannedRun
+
+FAILED = "failed"
+"""Status of a run that raised an error nobody foresaw, or killed its worker again and again."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a run; small enough to send by the thousand.
+
+    Parameters
+    ----------
+    run_id : str or None
+        None if the run failed before its data were there.
+    status : str
+        That of the manifest (``complete``, ``diverged``, ``stalled``), or `FAILED`.
+    there : bool
+        Whether it was there already.
+    error : str
+        One sentence about a run that did not complete.
+    seconds, cpu_seconds : float
+        Wall-clock and processor time that it took, data included.
+    """
+
+    run_id: str | None
+    status: str
+    there: bool = False
+    error: str = ""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None) -> Answer:
+    """Make sure that a run is in the store.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    planned : PlannedRun
+    on_sample : callable, optional
+        Called with the world at every record instant.
+
+    Raises
+    ------
+    HushnetError
+        If the scenario, the data or this machine does not admit the run: others would fare no better.
+    """
+    store, run_id = Store(experiment.folder), None
+    began, worked = time.perf_counter(), time.process_time()
+    there, status, error = False, FAILED, ""
+    try:
+        run_id = experiment.run_id(planned.run)
+        there = not experiment.metrics and store.state(run_id) == "complete"
+        if there:
+            manifest = store.manifest(run_id)
+        else:
+            result = execute(experiment, planned.run, on_sample)
+            manifest = result.manifest
+            manifest["topology"]["graph"] = store.save_graph(experiment.data(planned.run)[1])
+            store.save(run_id, result)
+        status, error = manifest["status"], manifest["error"]
+    except HushnetError:
+        raise
+    except (Exception, SystemExit) as raised:
+        error = f"{type(raised).__name__}: {' '.join(str(raised).split()) or 'no message'}"
+        keep_failure(experiment, planned, "".join(traceback.format_exception(raised)))
+    times = (time.perf_counter() - began, time.process_time() - worked)
+    return Answer(run_id, status, there, error, *times)
+
+
+def failure_file(experiment: Experiment, planned: PlannedRun) -> Path:
+    """Where the details of a failed run are."""
+    return experiment.folder / "failures" / f"{planned.name}.txt"
+
+
+def keep_failure(experiment: Experiment, planned: PlannedRun, details: str) -> None:
+    """Keep what is known about a run that failed."""
+    text = f"{experiment.loaded.scenario.scenario}: {planned.run.place}\nprocess {os.getpid()}\n\n{details}"
+    with writing(experiment.folder):
+        put_file(text.encode(), failure_file(experiment, planned))

@@ -1,0 +1,168 @@
+"""What a worker process does: a batch of runs, as far as it comes in the time that it is given."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import cloudpickle
+
+from ...agents.errors import HushnetError, InputError
+from ...protocols import catalog
+from ..provenance import code_version, libraries
+from .attempts import FAILED, Answer, attempt, keep_failure
+from .plan import Experiment, PlannedRun
+from .under_way import Abandoned, UnderWay
+
+SECONDS = 2.0
+"""How long a worker goes on with a batch: far longer than it takes to send one, far shorter than an experiment."""
+MOST_DEATHS = 3
+"""A run during which this many workers died is not tried again."""
+
+_one_at_a_time = threading.Lock()
+"""Threads of one worker would share its limits on BLAS threads and its data."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """What every worker needs to know of an experiment.
+
+    Parameters
+    ----------
+    experiment : bytes
+        Pickled; users' own classes travel with it where a worker could not import them.
+    files : tuple of str
+        Users' files that are to be imported before, as scenarios name them.
+    base : Path
+        Folder that these are relative to.
+    under_way : Path
+    code : str
+    libraries : tuple of (str, str)
+        Versions that a worker has to have: they decide the runs' ids and numbers.
+    """
+
+    experiment: bytes
+    files: tuple[str, ...]
+    base: Path
+    under_way: Path
+    code: str
+    libraries: tuple[tuple[str, str], ...]
+
+
+def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -> Post:
+    """Pack an experiment for workers."""
+    elsewhere = experiment.elsewhere()
+    kinds = {p.kind for one in queue for p in one.run.point.scenario.protocols.values()}
+    return Post(
+        pack(elsewhere),
+        tuple(sorted(filter(catalog.is_file, kinds))),
+        elsewhere.loaded.base,
+        under_way,
+        code_version(),
+        tuple(libraries().items()),
+    )
+
+
+def pack(content: object) -> bytes:
+    """Pickle, with the classes and functions that another process cannot import."""
+    return cloudpickle.dumps(content)
+
+
+def work(post: Post, packed: bytes, seconds: float) -> tuple[list[Answer], HushnetError | None]:
+    """Execute runs in order until time is up, but one at least.
+
+    Parameters
+    ----------
+    post : Post
+    packed : bytes
+        Some of the queue, packed.
+    seconds : float
+        After these no further run is begun.
+
+    Returns
+    -------
+    answers : list of Answer
+        For the first of the runs.
+    error : HushnetError or None
+        Why no further run makes sense.
+    """
+    answers: list[Answer] = []
+    with _one_at_a_time:
+        began = time.perf_counter()
+        try:
+            _check(post)
+            experiment = _unpacked(post)
+            under_way = UnderWay(post.under_way)
+            for planned in _loaded(packed):
+                answers.append(_tried(experiment, planned, under_way))
+                if time.perf_counter() - began > seconds:
+                    break
+        except HushnetError as error:
+            return answers, error
+        except Abandoned:
+            return answers, None
+    return answers, None
+
+
+def _tried(experiment: Experiment, planned: PlannedRun, under_way: UnderWay) -> Answer:
+    deaths = under_way.deaths(planned.name)
+    if deaths >= MOST_DEATHS:
+        return quarantined(experiment, planned, deaths)
+    with under_way.at(planned.name):
+        return attempt(experiment, planned, under_way.look)
+
+
+def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int) -> Answer:
+    """The answer about a run that is not tried again because workers die of it."""
+    error = f"killed its worker {deaths} times (a crash in compiled code, or too little memory)"
+    keep_failure(experiment, planned, error)
+    return Answer(None, FAILED, error=error)
+
+
+def _check(post: Post) -> None:
+    """Refuse to make runs that the other side would not recognise, or not find."""
+    own = {"hushnet": code_version(), **libraries()}
+    wanted = {"hushnet": post.code, **dict(post.libraries)}
+    different = [f"{name} {own[name]} for {version}" for name, version in wanted.items() if own[name] != version]
+    if different:
+        raise InputError(f"the worker on {gethostname()} has {', '.join(different)}; install the same versions there")
+    if not post.under_way.is_dir():
+        raise InputError(
+            f"{post.under_way.parent} is not the same folder on {gethostname()}, where a worker runs; choose one that "
+            "all machines share with --out"
+        )
+
+
+@cache
+def _imported(files: tuple[str, ...], base: Path) -> None:
+    for spec in files:
+        catalog.resolve(spec, trust_code=True, base=base)
+
+
+_latest: deque[tuple[Post, Experiment]] = deque(maxlen=1)
+"""The experiment of the batch before, with the data that it holds."""
+
+
+def _unpacked(post: Post) -> Experiment:
+    if not _latest or _latest[0][0] != post:
+        _imported(post.files, post.base)
+        _latest.append((post, _loaded(post.experiment)))
+    return _latest[0][1]
+
+
+def _loaded(packed: bytes) -> Any:
+    try:
+        return pickle.loads(packed)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"a worker on {gethostname()} cannot import what the experiment is made of ({error}); put your classes and "
+            "functions into a file that the scenario names, or into an installed package"
+        ) from error

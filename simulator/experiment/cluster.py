@@ -1,0 +1,280 @@
+"""Runs on the workers of a dask cluster: one that is made for the purpose on this machine, or one that exists.
+
+A cluster that exists is named by its scheduler's address. Whoever made it, it needs nothing but the same versions of
+hushnet and its libraries on every worker, and the results' folder under the same path on a file system that all share:
+
+- SSH: ``dask ssh --nthreads 1 host1 host2``, then ``hushnet run NAME --scheduler tcp://host1:8786``.
+- Slurm, PBS, LSF, SGE: ``dask_jobqueue.SLURMCluster(cores=1, processes=1, memory="4GB").scale(100)`` in Python, and its
+  ``scheduler_address``.
+- Kubernetes: the dask operator's ``DaskCluster`` with a shared volume; forward the scheduler's port.
+- TLS, wherever others can reach the ports: ``--tls-ca-file ca.pem --tls-cert cert.pem --tls-key key.pem`` for ``dask
+  scheduler`` and ``dask worker``, an address ``tls://host:8786``, and for hushnet the environment variables
+  ``DASK_DISTRIBUTED__COMM__TLS__CA_FILE``, ``DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT`` and ``...__CLIENT__KEY``.
+
+Start workers with one thread each: a worker executes one run at a time, and pins BLAS to one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import dask.config
+from distributed import Client, Future, KilledWorker, LocalCluster
+from distributed.client import FutureCancelledError
+from distributed.utils import silence_logging_cmgr
+
+from ...agents.errors import HushnetError, InputError, OutOfResources
+from ..memory import check_memory
+from .attempts import Answer
+from .batches import MOST_DEATHS, SECONDS, pack, post, quarantined, work
+from .plan import Experiment, PlannedRun
+from .under_way import UnderWay
+from .workers import OnSample, OnStart, Workers
+
+MOST_RUNS = 200
+"""Runs of a batch at most."""
+STARTS = 3
+"""Attempts to start processes."""
+PATIENCE = 2.0
+"""Seconds to take leave from a scheduler."""
+LOOK = 1.0
+"""Seconds after which to see whether there are more workers."""
+
+GONE = "the scheduler has gone; what was complete is kept, so run again to go on"
+
+ALONE: dict[str, Any] = {
+    "threads_per_worker": 1,
+    "processes": True,
+    "host": "127.0.0.1",
+    "security": True,
+    "dashboard_address": None,
+    "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+    "memory_limit": 0,
+    "silence_logs": logging.CRITICAL,
+}
+"""A cluster of our own: on the loopback interface alone, encrypted with keys that nobody else has, without pages."""
+
+SETTINGS: dict[str, Any] = {
+    "distributed.scheduler.allowed-failures": MOST_DEATHS,
+    "distributed.scheduler.worker-ttl": None,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.nanny.pre-spawn-environ": {
+        **{f"{library}_NUM_THREADS": 1 for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA")},
+        "MALLOC_TRIM_THRESHOLD_": 65536,
+    },
+}
+"""Its workers may be busy for long without answering, have one thread throughout, and nobody watches them."""
+
+
+class Cluster(Workers):
+    """Executes runs through a dask scheduler; short ones many at a time."""
+
+    @abstractmethod
+    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+        """The cluster, with the workers that it may use for some runs."""
+
+    def work(
+        self,
+        experiment: Experiment,
+        queue: Sequence[PlannedRun],
+        *,
+        on_start: OnStart | None = None,
+        on_sample: OnSample | None = None,
+    ) -> Generator[tuple[int, Answer], None, None]:
+        """See `Workers.work`; what begins and what a run samples is known to the workers only."""
+        client = self.connect(queue)
+        with UnderWay.begun(experiment.folder.resolve()) as under_way:
+            yield from _Dispatch(client, experiment, queue, under_way).answers()
+
+
+class Local(Cluster):
+    """Processes of this machine that talk over the loopback interface, encrypted, and end with this one.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes at most.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._cluster: LocalCluster | None = None
+        self._client: Client | None = None
+
+    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+        """See `Cluster.connect`.
+
+        Raises
+        ------
+        OutOfResources
+            If as many runs at a time do not fit into memory.
+        """
+        wanted = min(self.jobs, max(len(queue), 1))
+        for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
+            check_memory(scenario, processes=wanted)
+        with dask.config.set(SETTINGS), shielded():
+            if self._cluster is None:
+                self._cluster = _started(wanted)
+                self._client = Client(self._cluster, set_as_default=False)
+            elif wanted > len(self._cluster.workers):
+                self._cluster.scale(wanted)
+        assert self._client is not None
+        return self._client
+
+    def close(self) -> None:
+        """See `Workers.close`."""
+        if self._cluster is None or self._client is None:
+            return
+        for nanny in list(self._cluster.workers.values()):
+            nanny.close_gracefully()  # so that it starts no other worker
+            if nanny.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(nanny.pid, signal.SIGKILL)
+        for connection in (self._client, self._cluster):
+            with suppress(TimeoutError):
+                connection.close(timeout=PATIENCE)
+        self._cluster = self._client = None
+
+
+class Existing(Cluster):
+    """Workers of a scheduler that somebody else has started; what dask would log about them is said in a sentence.
+
+    Parameters
+    ----------
+    address : str
+        ``tcp://host:8786`` or ``tls://host:8786``.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._client: Client | None = None
+        self._quiet = ExitStack()
+
+    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+        """See `Cluster.connect`."""
+        del queue
+        if self._client is None:
+            self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
+            try:
+                self._client = Client(self.address, set_as_default=False)
+            except (OSError, ValueError, TypeError, RuntimeError) as error:
+                reason = str(error).splitlines()[0].rstrip(".:") if str(error) else type(error).__name__
+                raise InputError(f"--scheduler {self.address}: cannot be reached ({reason})") from error
+        return self._client
+
+    def close(self) -> None:
+        """See `Workers.close`; the workers are not ours, and stay."""
+        if self._client is not None:
+            self._client.close(timeout=PATIENCE)
+            self._client = None
+        self._quiet.close()
+
+
+def _started(workers: int) -> LocalCluster:
+    """A cluster of our own; once more from the beginning if a process dies before it is part of it."""
+    for start in range(1, STARTS + 1):
+        try:
+            return LocalCluster(n_workers=workers, **ALONE)
+        except (RuntimeError, AssertionError, OSError) as error:
+            if start == STARTS:
+                reason = str(error) or type(error).__name__
+                raise OutOfResources(f"{workers} processes cannot be started ({reason}); use fewer --jobs") from error
+    raise AssertionError
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Ctrl-C waits for the end of this block, and processes that are started inside never see it.
+
+    A terminal sends it to all processes alike. Threads and processes inherit from those that start them what signals
+    they do not receive, so that this also holds for a worker that is started later in the place of a dead one.
+    """
+    if threading.current_thread() is not threading.main_thread() or os.name != "posix":
+        yield
+        return
+    met: list[int] = []
+    resource_tracker.ensure_running()  # which unblocks Ctrl-C, wherever it is started
+    before = signal.signal(signal.SIGINT, lambda number, _: met.append(number))
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        signal.signal(signal.SIGINT, before)
+    if met:
+        raise KeyboardInterrupt
+
+
+class _Dispatch:
+    """Hands runs out in batches, one to every worker at a time, and takes back what did not fit into a batch's time."""
+
+    def __init__(
+        self, client: Client, experiment: Experiment, queue: Sequence[PlannedRun], under_way: UnderWay
+    ) -> None:
+        self.client, self.experiment, self.queue = client, experiment, queue
+        self.post = post(experiment, queue, under_way.folder)
+        self.waiting, self.alone = deque(range(len(queue))), set[int]()
+        self.open: dict[Any, tuple[Future, list[int]]] = {}
+        self.done: SimpleQueue[Any] = SimpleQueue()
+
+    def answers(self) -> Iterator[tuple[int, Answer]]:
+        """(Rank, answer) of every run, in order of completion."""
+        try:
+            while self.waiting or self.open:
+                try:
+                    self._send()
+                except OSError as error:
+                    raise OutOfResources(GONE) from error
+                try:
+                    future, batch = self.open.pop(self.done.get(timeout=LOOK))
+                except Empty:
+                    continue
+                answers, error = self._received(future, batch)
+                yield from zip(batch, answers, strict=False)
+                self.waiting.extendleft(reversed(batch[len(answers) :]))
+                if error is not None:
+                    raise error
+        finally:
+            self.client.cancel([future for future, _ in self.open.values()], force=True)
+
+    def _send(self) -> None:
+        known: Any = self.client.nthreads()
+        workers = max(1, len(known))
+        while self.waiting and len(self.open) < workers:
+            batch = self._next(len(self.waiting) // (2 * workers))
+            future = self.client.submit(work, self.post, pack([self.queue[k] for k in batch]), SECONDS, pure=False)
+            self.open[future.key] = future, batch
+            future.add_done_callback(lambda done: self.done.put(done.key))
+
+    def _next(self, most: int) -> list[int]:
+        batch = [self.waiting.popleft()]
+        while self.waiting and len(batch) < min(most, MOST_RUNS) and not self.alone & {batch[-1], self.waiting[0]}:
+            batch.append(self.waiting.popleft())
+        return batch
+
+    def _received(self, future: Future, batch: list[int]) -> tuple[list[Answer], HushnetError | None]:
+        try:
+            return future.result()
+        except KilledWorker:
+            if len(batch) == 1:
+                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS + 1)], None
+            self.alone.update(batch)
+            return [], None
+        except FutureCancelledError:
+            return [], OutOfResources(GONE)
+        except ModuleNotFoundError as error:
+            return [], InputError(f"a worker has no {error.name}; install the same version of hushnet on all of them")

@@ -1,0 +1,106 @@
+"""One run, from its world to its result: tables, and a manifest that says what was run and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ...agents.errors import Divergence, Stall
+from ..graphs import describe
+from ..privacy_statement import privacy_statement
+from ..provenance import code_version, commit, libraries
+from ..results import RunResult
+from ..world import World
+from .plan import Experiment, Run, naming_fields
+
+FAILURES: dict[str, type[Divergence] | type[Stall]] = {"diverged": Divergence, "stalled": Stall}
+"""Errors that end a run and keep what was recorded, by the status that they give it."""
+
+
+def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
+    """Run, whatever comes of it: a run that diverges or stalls keeps what was recorded.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    run : Run
+        One of its runs.
+    on_sample : callable, optional
+        Called with the world at every record instant.
+
+    Raises
+    ------
+    HushnetError
+        If the run is not admissible or does not fit into this machine.
+    """
+    began, worked = time.perf_counter(), time.process_time()
+    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+        recorder = experiment.recorder(run, on_sample)
+        log = experiment.message_log(run)
+        world = experiment.world(run, recorder, log)
+        failure = None
+        try:
+            world.run()
+        except tuple(FAILURES.values()) as error:
+            failure = error
+        ledger = world.ledger.to_frame()
+        ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
+        manifest = _manifest(run, world, failure)
+        trace, agents = recorder.trace(), recorder.agents(world)
+    seconds = time.perf_counter() - began
+    manifest["timings"] = {
+        "seconds": seconds,
+        "cpu_seconds": time.process_time() - worked,
+        "activations_per_second": world.activations / max(seconds, 1e-9),
+    }
+    return RunResult(manifest, trace, agents, ledger, extras={} if log is None else {"messages": log.table(world)})
+
+
+def _manifest(run: Run, world: World, failure: Exception | None) -> dict[str, Any]:
+    scenario, task = run.point.scenario, world.setting.task
+    status = next((name for name, kind in FAILURES.items() if isinstance(failure, kind)), "complete")
+    privacy, warnings = privacy_statement(world)
+    return {
+        "scenario": scenario.resolved(),
+        "protocol": run.protocol,
+        "label": scenario.label(run.protocol),
+        "seed": run.seed,
+        "data_seed": run.data_seed,
+        "run_seed": run.run_seed,
+        "grid": run.point.values,
+        "status": status,
+        "error": str(failure or ""),
+        "ended": status if failure else world.ended,
+        "engine": world.engine,
+        "noise": "seeded simulation noise, not a sampler for deployment",
+        "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
+        "topology": describe(world.setting.graph),
+        "privacy": privacy,
+        "warnings": warnings,
+        "totals": _totals(world),
+        "versions": libraries(),
+        "code": code_version(),
+        "commit": commit(),
+        "data": task.fingerprint,
+    }
+
+
+def _totals(world: World) -> dict[str, Any]:
+    traffic = world.traffic
+    return {
+        "time": world.now,
+        "activations": world.activations,
+        "messages": traffic.messages,
+        "vectors": traffic.vectors,
+        "start_vectors": traffic.start_vectors,
+        "bytes": traffic.bytes.sent,
+        "delivered": traffic.links.delivered,
+        "lost": traffic.links.lost,
+        "dropped": traffic.links.dropped,
+        "in_flight": traffic.links.in_flight,
+        "overtaken": traffic.overtaken,
+    }

@@ -1,0 +1,188 @@
+"""Make sure that all runs of an experiment are there: the one entry, whoever executes them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...agents.errors import HushnetError, InputError, RunFailure
+from ...protocols.base import Protocol
+from ..loading import load, locate
+from ..origin import keep_origin
+from ..recorder import Metric
+from ..results import Collection, load_all
+from ..store import Store
+from ..tuning import choose, trial_experiment
+from ..world import World
+from .attempts import FAILED, Answer, failure_file
+from .execute import FAILURES
+from .plan import Experiment, PlannedRun, Run, plan
+from .workers import InProcess, Jobs, Workers, hire
+
+
+def run(
+    source: Path | str | Mapping[str, Any],
+    *,
+    protocols: Mapping[str, type[Protocol]] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    out: Path | None = None,
+    data_dir: Path | None = None,
+    seeds: int | None = None,
+    overrides: tuple[str, ...] = (),
+    trust_code: bool = False,
+    quick: bool = False,
+    jobs: Jobs = 1,
+    scheduler: str | None = None,
+) -> Collection:
+    """Run a scenario from Python and return what it left behind.
+
+    Parameters
+    ----------
+    source : Path, str or mapping
+        A scenario file, the name of a shipped scenario, or the scenario itself.
+    protocols : mapping of str to type, optional
+        Your own protocol classes, by the name that the scenario gives as ``kind``.
+    metrics : mapping of str to callable, optional
+        Your own metrics: functions of a `Snapshot` that give a number, or numbers by statistic.
+    out, data_dir : Path, optional
+        Folder of the results; folder of the data sets.
+    seeds : int, optional
+        Replaces the scenario's seeds.
+    overrides : tuple of str
+        ``path=value`` each.
+    trust_code : bool
+        Whether Python files that the scenario names may be run.
+    quick : bool
+        Whether to run the scenario's quick version.
+    jobs, scheduler
+        Who executes the runs, see `hire`; the results are the same. A script that asks for more than one job needs
+        ``if __name__ == "__main__":`` around what it does, for its processes import it.
+
+    Raises
+    ------
+    InputError
+        If something about the input is not admissible.
+    Divergence, Stall, RunFailure
+        If a run diverged, stalled or failed; all results are saved.
+    """
+    loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds, quick=quick)
+    experiment = Experiment(loaded, out, data_dir, metrics or {})
+    with hire(jobs, scheduler) as workers:
+        failures = perform(experiment, workers=workers)
+    if failures:
+        raise failures[0]
+    return load_all(experiment.folder)
+
+
+def perform(
+    experiment: Experiment,
+    *,
+    workers: Workers | None = None,
+    on_start: Callable[[Run], None] | None = None,
+    on_run: Callable[[Run, Answer], None] | None = None,
+    on_sample: Callable[[World], None] | None = None,
+) -> list[HushnetError]:
+    """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
+
+    Where the scenario asks for tuning, that comes first, and the experiment's scenario is then the tuned one.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    workers : Workers, optional
+        Who executes the runs, from `hire`; this process by default. They can perform several experiments.
+    on_start : callable, optional
+        Told of every run before it begins; only where this process executes them.
+    on_run : callable, optional
+        Told what became of every run.
+    on_sample : callable, optional
+        Called with the world at every record instant; only where this process executes the runs.
+
+    Returns
+    -------
+    list of Divergence, Stall or RunFailure
+        One for every run that diverged, stalled or failed, in the experiment's order.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If runs are not admissible, or do not fit into this machine; those that were complete are kept.
+    KeyboardInterrupt
+        With a sentence that says how many runs are known to be there.
+    """
+    if trial_experiment(experiment) is not None:
+        on = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
+        experiment.loaded = choose(experiment, partial(perform, workers=workers, **on))
+    store, runs = Store(experiment.folder), list(experiment.runs())
+    queue = plan(experiment, runs)
+    answers: dict[int, Answer] = {}
+    with store.locked():
+        store.sweep()
+        shutil.rmtree(store.root / "failures", ignore_errors=True)
+        keep_origin(experiment)
+        try:
+            work = (workers or InProcess()).work(experiment, queue, on_start=on_start, on_sample=on_sample)
+            with closing(work):
+                for rank, answer in work:
+                    answers[rank] = answer
+                    for repeated, place in enumerate(queue[rank].places):
+                        if on_run:
+                            on_run(runs[place], replace(answer, there=answer.there or repeated > 0))
+        except InputError as error:
+            raise InputError(locate(error, experiment.loaded)) from error
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(_so_far(queue, answers, len(runs))) from stop
+        finally:
+            _write_index(store, experiment, runs, queue, answers)
+        store.sweep()
+        store.consolidate()
+    return [_failure(experiment, queue[rank], a) for rank, a in sorted(answers.items()) if a.status != "complete"]
+
+
+def _so_far(queue: list[PlannedRun], answers: Mapping[int, Answer], runs: int) -> str:
+    there = sum(len(queue[rank].places) for rank, answer in answers.items() if answer.status != FAILED)
+    return f"interrupted; run the same command again to go on: at least {there} of {runs} runs are there"
+
+
+def _failure(experiment: Experiment, planned: PlannedRun, answer: Answer) -> HushnetError:
+    sentence = f"{experiment.loaded.scenario.scenario}: {planned.run.place}: {answer.error}"
+    if answer.status == FAILED:
+        return RunFailure(f"{sentence}; see {failure_file(experiment, planned)}")
+    return FAILURES[answer.status](sentence)
+
+
+def _write_index(
+    store: Store, experiment: Experiment, runs: list[Run], queue: list[PlannedRun], answers: Mapping[int, Answer]
+) -> None:
+    """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
+    scenario = experiment.loaded.scenario
+    ended = {place: (rank, answer) for rank, answer in answers.items() for place in queue[rank].places}
+    there = [place for place in sorted(ended) if ended[place][1].status != FAILED]
+    failed = [place for place in sorted(ended) if ended[place][1].status == FAILED]
+    if not ended:
+        return
+    store.write_index(
+        scenario=scenario.scenario,
+        runs=[str(ended[place][1].run_id) for place in there],
+        grids=[runs[place].point.values for place in there],
+        figures=[figure.model_dump() for figure in scenario.figures],
+        labels={key: scenario.label(key) for key in scenario.protocols},
+        time_unit=scenario.time_unit,
+        target=scenario.target and scenario.target.model_dump(exclude_none=True),
+        tuning=experiment.loaded.tuning,
+        failed=[
+            {
+                "protocol": runs[place].protocol,
+                "seed": runs[place].seed,
+                "grid": runs[place].point.values,
+                "error": ended[place][1].error,
+                "details": failure_file(experiment, queue[ended[place][0]]).relative_to(store.root).as_posix(),
+            }
+            for place in failed
+        ],
+    )

@@ -1,0 +1,266 @@
+"""The runs of an experiment: every protocol for every grid point and seed, on common random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ...agents.errors import InputError
+from ...agents.graph import Graph
+from ...agents.objectives import Objective
+from ...agents.tasks.base import Task
+from ...agents.tasks.datasets import data_directory
+from ...agents.tasks.splits import validation_part
+from ...protocols.base import Problem, Protocol, ProtocolParameters
+from ..engine import build_world
+from ..loading import GridPoint, LoadedScenario
+from ..memory import check_memory
+from ..message_log import MessageLog
+from ..provenance import code_version, edges, edges_hash, libraries, named_files, run_id
+from ..randomness import Draws
+from ..recorder import Metric, Recorder
+from ..scenario import METRICS, Scenario
+from ..setting import Setting, Stop
+from ..storage import json_text
+from ..user_code import source_hash
+from ..world import Observer, World
+from ..yaml_source import Source
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run that an experiment asks for."""
+
+    point: GridPoint
+    protocol: str
+    seed: int
+    data_seed: int
+    run_seed: int
+
+    @property
+    def data_key(self) -> tuple[str, int]:
+        """Runs with the same key have the same task and graph."""
+        scenario = self.point.scenario
+        return repr((scenario.task, scenario.topology, scenario.validation)), self.data_seed
+
+    @property
+    def place(self) -> str:
+        """Protocol, seed and grid point, in words."""
+        grid = "".join(f", {path} = {value}" for path, value in self.point.values.items())
+        return f"protocol {self.protocol}, seed {self.seed}{grid}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """Task and graph of some runs, and a hash of both."""
+
+    task: Task
+    graph: Graph
+    fingerprint: str
+
+
+@dataclass
+class Experiment:
+    """All runs of a scenario.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    out : Path, optional
+        Folder of the results; ``results/<scenario>`` by default.
+    data_dir : Path, optional
+        Where data sets are.
+    metrics : mapping of str to callable
+        A user's own metrics, beside those that the scenario names.
+    """
+
+    loaded: LoadedScenario
+    out: Path | None = None
+    data_dir: Path | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
+    _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where the results go."""
+        return self.out or Path("results") / self.loaded.scenario.scenario
+
+    def runs(self) -> Iterator[Run]:
+        """Every grid point, seed and protocol, protocols innermost: they share data and luck."""
+        for point in self.loaded.points:
+            for seed, data_seed, run_seed in point.scenario.seed_pairs():
+                for key in point.scenario.protocols:
+                    yield Run(point, key, seed, data_seed, run_seed)
+
+    def elsewhere(self) -> Experiment:
+        """What it takes to make any run of this experiment in another process: no list of them, and absolute paths."""
+        code, data_dir = self.loaded.code, data_directory(self.data_dir)
+        loaded = replace(
+            self.loaded,
+            points=(),
+            trials=(),
+            source=Source(self.loaded.source.name, {}),
+            code=replace(code, base=code.base.resolve()),
+        )
+        other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.resolve(), self.metrics)
+        other._sources = dict(self._sources)
+        return other
+
+    def data(self, run: Run) -> tuple[Task, Graph]:
+        """Task and graph of a run."""
+        built = self._data(run)
+        return built.task, built.graph
+
+    def _data(self, run: Run) -> Built:
+        """Those of the latest grid point and data seed are kept."""
+        key = run.data_key
+        if key not in self._built:
+            scenario, base = run.point.scenario, self.loaded.base
+            self._built.clear()
+            check_memory(scenario)
+            draws = Draws(run.data_seed)
+            task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+            if scenario.validation is not None:
+                task = validation_part(task, scenario.validation, rng=draws.generator("validation"))
+            graph = scenario.topology.build(task, rng=draws.generator("topology"), base=base)
+            self._built[key] = Built(task, graph, f"{task.fingerprint} {edges_hash(edges(graph))}")
+        return self._built[key]
+
+    def run_id(self, run: Run) -> str:
+        """Name of a run's folder."""
+        resolved = run.point.scenario.resolved()
+        files = named_files(resolved, run.protocol, self.loaded.base)
+        return run_id(
+            resolved,
+            run.protocol,
+            [run.data_seed, run.run_seed],
+            code_version=code_version(),
+            plugin_source=self.source(run),
+            data_fingerprint=f"{self._data(run).fingerprint} {json_text(files)}",
+            libraries=libraries(),
+        )
+
+    def source(self, run: Run) -> str | None:
+        """A hash of the user's own code that a run executes; found once, where the code is at home."""
+        record, protocols = run.point.scenario.record, run.point.scenario.protocols
+        kinds = [protocols[key].kind for key in (run.protocol, record.objective_of) if key is not None]
+        own = [name for name in record.metrics or [] if name not in METRICS]
+        key = (*kinds, *own)
+        if key not in self._sources:
+            code = self.loaded.code
+            things = [*map(code.protocol, kinds), *map(code.metric, own), *self.metrics.values()]
+            self._sources[key] = source_hash(things)
+        return self._sources[key]
+
+    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | None = None) -> World:
+        """The world of a run, ready to go."""
+        scenario = run.point.scenario
+        parameters, (task, graph) = scenario.protocols[run.protocol], self.data(run)
+        setting = Setting(
+            task=task,
+            graph=graph,
+            clock=scenario.clock,
+            network=scenario.network,
+            availability=scenario.availability,
+            stop=Stop(**scenario.stop.model_dump()),
+            draws=Draws(run.run_seed),
+            base=self.loaded.base,
+            assumed_public=(*scenario.topology.assumed_public(task), *_tuned(parameters)),
+        )
+        return build_world(
+            scenario.engine,
+            setting,
+            self.loaded.code.protocol(parameters.kind),
+            parameters,
+            every=scenario.record.every,
+            activations=scenario.record.activations,
+            recorder=recorder,
+            observer=observer,
+        )
+
+    def message_log(self, run: Run) -> MessageLog | None:
+        """What keeps a run's messages one by one, where the scenario asks for it."""
+        window, (task, graph) = run.point.scenario.record.messages, self.data(run)
+        return None if window is None else MessageLog(window, task.ids, graph)
+
+    def recorder(self, run: Run, on_sample: Callable[[World], None] | None = None) -> Recorder:
+        """What measures a run."""
+        scenario, (task, _) = run.point.scenario, self.data(run)
+        usual = ["objective", task.metric] if scenario.validation is None else [task.metric]
+        names = scenario.record.metrics or usual
+        own = {name: self.loaded.code.metric(name) for name in names if name not in METRICS}
+        return Recorder(
+            [name for name in names if name in METRICS],
+            own={**own, **self.metrics},
+            objective=self._common_objective(run),
+            cache_dir=self.folder / ".cache",
+            protocol=run.protocol,
+            seed=run.seed,
+            on_sample=on_sample,
+        )
+
+    def _common_objective(self, run: Run) -> Objective | None:
+        scenario = run.point.scenario
+        key = scenario.record.objective_of
+        if key is None:
+            return None
+        parameters = scenario.protocols[key]
+        with naming_fields(key):
+            made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(*self.data(run)))
+            return made.objective()
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that has to be there once, at whatever grid points it stands.
+
+    Parameters
+    ----------
+    name : str
+        A hash of all that decides the run and is known before its data are made.
+    run : Run
+    places : tuple of int
+        Where it stands in `Experiment.runs`.
+    """
+
+    name: str
+    run: Run
+    places: tuple[int, ...]
+
+
+def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
+    """Every run once, those with the same data one after the other.
+
+    A protocol that what is swept does not concern has the same run at several grid points.
+    """
+    found: dict[str, tuple[Run, list[int]]] = {}
+    for place, run in enumerate(runs):
+        found.setdefault(_name(run, experiment.source(run)), (run, []))[1].append(place)
+    by_data: dict[tuple[str, int], list[PlannedRun]] = {}
+    for name, (run, places) in found.items():
+        by_data.setdefault(run.data_key, []).append(PlannedRun(name, run, tuple(places)))
+    return [planned for group in by_data.values() for planned in group]
+
+
+def _name(run: Run, source: str | None) -> str:
+    seeds, unknown = [run.data_seed, run.run_seed], {"code_version": "", "data_fingerprint": "", "libraries": {}}
+    return run_id(run.point.scenario.resolved(), run.protocol, seeds, plugin_source=source, **unknown)
+
+
+def _tuned(parameters: ProtocolParameters) -> tuple[str, ...]:
+    """What a protocol's run treats as public because it was tuned."""
+    return tuple(f"tuned {field} (chosen by looking at data)" for field in parameters.tuned)
+
+
+@contextmanager
+def naming_fields(protocol: str) -> Iterator[None]:
+    """Errors of a protocol name fields of its own; give them their place in the scenario."""
+    try:
+        yield
+    except InputError as error:
+        if error.field and error.field[0] not in Scenario.model_fields:
+            raise InputError(str(error), field=("protocols", protocol, *error.field)) from error
+        raise

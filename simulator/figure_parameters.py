@@ -1,0 +1,212 @@
+"""What a scenario may say about a figure, and whether the experiment has what a figure asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from ..agents.errors import InputError
+from ..agents.parameters import Parameters
+from ..protocols.catalog import is_file, suggestion
+from .names import Name
+
+AXES = ("time", "activations", "vectors", "updates", "bytes", "messages")
+"""What curves may have on their x axis."""
+
+EPSILONS = ("epsilon_tight", "epsilon_claimed")
+"""Privacy axes of a frontier: verified and claimed."""
+
+COSTS = ("time", "activations", "vectors", "messages", "bytes")
+"""Cost axes of a frontier."""
+
+TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "activations", "bytes")}
+"""What it took a run to reach the scenario's target, with the axis that it is counted on."""
+
+PER_AGENT = ("accuracy", "rmse", "mse", "epsilon_tight", "epsilon_claimed", "age", "updates", "degree", "samples")
+"""What a portrait may colour agents by; a task gives one of the first three."""
+
+Kind = Literal["curve", "sweep", "samples", "bars", "heat", "frontier", "scatter", "portrait", "timeline"]
+Scalar = bool | int | float | str
+
+
+class Figure(Parameters):
+    """A figure: one metric against time, cost, privacy or swept parameters; or one run's agents or messages."""
+
+    kind: Kind | None = None
+    """curve (over time or cost), sweep (final values along a swept parameter), samples (final values by the size of the
+    agents' data), bars (a bar per protocol), heat (a map over two swept parameters), frontier (accuracy against privacy
+    or cost, one mark per protocol and grid point), scatter (an agent's data against its gain), portrait (the graph of
+    one run) or timeline (its messages); by default what x and rows ask for."""
+    y: str
+    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed, epsilon_tight,
+    traffic, age, updates, conserved; or time_to_target, vectors_to_target, activations_to_target, bytes_to_target.
+    A portrait, a scatter and samples take what is known per agent; a timeline shows messages."""
+    x: str = "time"
+    """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
+    epsilon_tight (verified), epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target."""
+    rows: str | None = None
+    """Second swept parameter of a heat map, from bottom to top."""
+    facet: str | list[str] | None = None
+    """One panel for each protocol (``protocol``), each value of a swept parameter (its name), or each metric of a list;
+    axes are shared."""
+    panels: list[Literal["unit", "adjacency", "observer"]] | None = None
+    """What protocols of one panel of a frontier have in common; by default all three against epsilon, else none."""
+    at: dict[str, Scalar] = Field(default={})
+    """Where in the sweep: values by name; by default everywhere."""
+    baseline: str | None = None
+    """Key of a protocol: bars, sweeps, heat maps and scatters show the difference from it, seed by seed."""
+    target: bool = False
+    """Whether curves show the level that the scenario's target asks for."""
+    by: Literal["protocol"] = "protocol"
+    """What the lines are."""
+    interval: Literal["95%", "none"] = "95%"
+    """Band over seeds: the 95 % t interval of the mean, or none."""
+    statistic: str = ""
+    """Statistic of the metric; by default value (objective), worst (epsilon), sent (traffic), else mean."""
+    log: Literal["none", "x", "y", "both"] = "none"
+    """Logarithmic axes; y is the colours of a heat map."""
+    title: str | None = None
+    """Above the figure."""
+    protocols: list[str] | None = Field(default=None, min_length=1)
+    """Keys of the protocols that it shows; all by default."""
+    seed: int | None = Field(default=None, ge=0)
+    """Which repetition a portrait or timeline shows; the first by default."""
+    between: list[Annotated[float, Field(ge=0)]] | None = Field(default=None, min_length=2, max_length=2)
+    """First and last time unit of a timeline; by default all that was recorded."""
+    name: Name | None = None
+    """Name of its files."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: Any) -> Any:
+        """Statistic by metric, x by kind, y by facets."""
+        if not isinstance(data, dict):
+            return data
+        filled = dict(data)
+        facet = filled.get("facet")
+        if "y" not in filled and isinstance(facet, list) and facet:
+            filled["y"] = facet[0]
+        if filled.get("kind") == "timeline":
+            filled.setdefault("y", "messages")
+        if "x" not in filled:
+            by_kind = {"scatter": "samples", "samples": "samples", "frontier": EPSILONS[0], "bars": "protocol"}
+            usual = "protocol" if filled.get("y") in TO_TARGET else "time"
+            filled["x"] = by_kind.get(str(filled.get("kind")), usual)
+        if "statistic" not in filled and isinstance(filled.get("y"), str):
+            own = {"objective": "value", "traffic": "sent", **dict.fromkeys(EPSILONS, "worst")}
+            filled["statistic"] = own.get(filled["y"], "value" if is_file(filled["y"]) else "mean")
+        return filled
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Figure:
+        kind = self.drawn_as
+        if kind == "heat" and self.rows is None:
+            raise ValueError("a heat map needs x and rows, two names of the sweep")
+        if kind != "heat" and self.rows is not None:
+            raise ValueError(f"rows belongs to heat maps, not to a {kind}")
+        if kind == "scatter" and self.baseline is None:
+            raise ValueError("a scatter needs a baseline, the protocol that gains are counted from")
+        if self.baseline is not None and kind not in ("bars", "sweep", "heat", "scatter"):
+            raise ValueError(f"baseline belongs to bars, sweeps, heat maps and scatters, not to a {kind}")
+        if self.between is not None and self.between[0] >= self.between[1]:
+            raise ValueError(f"between {self.between} must be two times, the smaller one first")
+        return self
+
+    @property
+    def drawn_as(self) -> Kind:
+        """The kind, inferred where it is not given."""
+        return kind_of(self.kind, self.x, self.rows)
+
+
+def kind_of(kind: str | None, x: str, rows: str | None = None) -> Any:
+    """The kind that a figure has, or that its axes ask for."""
+    if kind is not None:
+        return kind
+    if rows is not None:
+        return "heat"
+    named = {"samples": "samples", "protocol": "bars", **dict.fromkeys(EPSILONS, "frontier")}
+    return named.get(x, "curve" if x in AXES else "sweep")
+
+
+def check_figures(
+    figures: Sequence[Figure],
+    *,
+    metrics: Iterable[str],
+    swept: Sequence[str],
+    protocols: Sequence[str],
+    messages: bool,
+) -> None:
+    """Raise an `InputError` with its place if a figure asks for what the experiment will not have.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+    metrics : iterable of str
+        Metrics that the trace will have.
+    swept, protocols : sequence of str
+        Names of the sweep; keys of the protocols.
+    messages : bool
+        Whether runs keep messages one by one.
+    """
+    metrics = list(metrics)
+    names = [figure.name for figure in figures if figure.name is not None]
+    for number, figure in enumerate(figures):
+        _check(figure, ("figures", number), metrics, list(swept), list(protocols))
+        if figure.drawn_as == "timeline" and not messages:
+            wanted = "a timeline needs record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
+            raise InputError(wanted, field=("figures", number, "kind"))
+        if figure.name is not None and names.count(figure.name) > 1:
+            raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
+
+
+def _check(
+    figure: Figure, where: tuple[str | int, ...], metrics: list[str], swept: list[str], protocols: list[str]
+) -> None:
+    kind = figure.drawn_as
+    known = [*metrics, *TO_TARGET] if kind in ("sweep", "bars", "heat") else metrics
+    if kind in ("samples", "scatter", "portrait"):
+        known = list(dict.fromkeys([*(name for name in metrics if name in PER_AGENT), *PER_AGENT[3:]]))
+    if kind == "timeline":
+        known = ["messages"]
+    _require(figure.y, known, "metric is not recorded", (*where, "y"))
+    _require(figure.x, _axes(kind, swept, explicit=figure.kind is not None), "unknown axis", (*where, "x"))
+    if figure.rows is not None:
+        _require(figure.rows, [name for name in swept if name != figure.x], "unknown axis", (*where, "rows"))
+    if isinstance(figure.facet, list):
+        for rank, name in enumerate(figure.facet):
+            _require(name, known, "metric is not recorded", (*where, "facet", rank))
+    elif figure.facet is not None:
+        free = [name for name in swept if name not in (figure.x, figure.rows)]
+        _require(figure.facet, ["protocol", *free], "unknown facet", (*where, "facet"))
+    for name in figure.at:
+        _require(name, swept, "is not swept", (*where, "at", name))
+    if figure.baseline is not None:
+        _require(figure.baseline, protocols, "unknown protocol", (*where, "baseline"))
+    for rank, key in enumerate(figure.protocols or []):
+        _require(key, protocols, "unknown protocol", (*where, "protocols", rank))
+
+
+def _axes(kind: Kind, swept: list[str], *, explicit: bool) -> list[str]:
+    """What a figure of a kind may have on its x axis."""
+    by_kind = {
+        "curve": [*AXES],
+        "sweep": swept,
+        "heat": swept,
+        "samples": ["samples"],
+        "bars": ["protocol"],
+        "frontier": [*EPSILONS, *COSTS, *TO_TARGET],
+        "scatter": ["samples", "degree", "updates"],
+        "portrait": ["time"],
+        "timeline": ["time"],
+    }
+    if explicit or kind != "sweep":
+        return by_kind[kind]
+    return list(dict.fromkeys([*AXES, "samples", "protocol", *EPSILONS, *swept]))
+
+
+def _require(given: str, known: list[str], wrong: str, field: tuple[str | int, ...]) -> None:
+    if given not in known:
+        admissible = ", ".join(known) or "none"
+        raise InputError(f"{wrong}{suggestion(given, known)} admissible: {admissible}", field=field)

@@ -1,0 +1,65 @@
+"""Small multiples: the panels of a figure, one for each protocol, metric, value of a sweep or kind of privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...agents.errors import InputError
+from ..aggregate import unknown
+from ..figure_parameters import kind_of
+from ..results import Collection
+from .frontier import promises
+from .kinds import kind_for
+from .numbers import Plot, Spec, chosen, select, swept
+from .words import short, shown
+
+
+def plots(collection: Collection, spec: Spec) -> list[Plot]:
+    """The numbers of a figure, panel by panel.
+
+    Parameters
+    ----------
+    collection : Collection
+    spec : mapping
+        ``y``, ``x`` and any other field of `hushnet.simulator.figure_parameters.Figure`.
+
+    Raises
+    ------
+    InputError
+        If it asks for what does not exist in the results.
+    """
+    kind = kind_for(spec)
+    parts = _parts(select(collection, spec.get("at") or {}), spec)
+    found = [replace(kind.numbers(part, asked), panel=title) for title, part, asked in parts]
+    return found if len(found) > 1 else [replace(found[0], panel="")]
+
+
+def _parts(collection: Collection, spec: Spec) -> Iterator[tuple[str, Collection, Spec]]:
+    """Title, runs and specification of every panel."""
+    facet = spec.get("facet")
+    protocols = [key for key in chosen(collection, spec) if key != spec.get("baseline")]
+    if isinstance(facet, list | tuple):
+        for metric in facet:
+            # A statistic belongs to y; other metrics have their usual one.
+            yield (
+                "",
+                collection,
+                {**spec, "y": metric, "statistic": spec.get("statistic") if metric == spec["y"] else None},
+            )
+    elif facet == "protocol" or (facet is None and kind_for(spec).by_protocol):
+        for key in protocols:
+            yield collection.labels[key], collection, {**spec, "protocols": [key]}
+    elif facet is not None:
+        path = swept(collection, str(facet), field="facet", others=("protocol",))
+        values = list(dict.fromkeys(collection.places[path].dropna()))
+        if not values:
+            complaint = f"figures: facet {facet!r} has no values in these results{unknown(str(facet), collection.grid)}"
+            raise InputError(complaint, field=("figures",))
+        for value in values:
+            yield f"{short(path)} {shown(value)}", select(collection, {path: value}), spec
+    elif kind_of(spec.get("kind"), str(spec["x"])) == "frontier":
+        for title, keys in promises(collection, spec):
+            yield title, collection, {**spec, "protocols": keys}
+    else:
+        yield "", collection, spec

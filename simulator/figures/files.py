@@ -1,0 +1,62 @@
+"""A figure's files: PNG and PDF, and the plotted numbers as CSV."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from ...agents.errors import InputError
+from ..look import house_style
+from ..results import Collection, load_all
+from .facets import plots
+from .numbers import Spec
+from .sheet import draw
+
+
+def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
+    """Draw every figure of the latest experiment from its files.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``, with its ``index.json``.
+    out : Path, optional
+        Where the figures go; ``results/<scenario>/figures`` by default.
+
+    Returns
+    -------
+    list of Path
+        PNG, PDF and CSV of every figure, in order.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no results, a file is damaged, or a specification asks for what was not recorded.
+    """
+    results = Path(results)
+    if not (results / "index.json").exists():
+        raise InputError(f"{results}: holds no index.json; give a folder results/<scenario> of hushnet run")
+    collection = load_all(results)
+    folder = Path(out) if out is not None else results / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for number, spec in enumerate(collection.index.get("figures") or [], 1):
+        name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
+        stem = re.sub(r"[^\w.-]+", "-", str(name)).strip(".-") or str(number)
+        written += save_figure(collection, spec, folder / stem)
+    return written
+
+
+def save_figure(collection: Collection, spec: Spec, stem: Path) -> list[Path]:
+    """Write one figure as ``<stem>.png``, ``.pdf`` and ``.csv``, and return the three paths."""
+    numbers = plots(collection, spec)
+    png, pdf, csv = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv"))
+    with house_style():
+        figure = draw(collection, spec, numbers)
+        figure.savefig(png, dpi=300, metadata={"Software": None})
+        figure.savefig(pdf, metadata={"CreationDate": None})
+    tables = [plot.points.assign(panel=plot.panel) if len(numbers) > 1 else plot.points for plot in numbers]
+    pd.concat(tables, ignore_index=True).to_csv(csv, index=False, lineterminator="\n")
+    return [png, pdf, csv]

@@ -1,0 +1,277 @@
+"""What accuracy costs: one mark per protocol and grid point, against epsilon or against messages and time.
+
+Protocols that protect different things, or against different observers, must not be compared on one privacy axis: they
+stand in panels of their own. Protocols without noise make no promise and stand in every panel, at an infinite epsilon,
+or at 0 if they send nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..aggregate import final_values, mean_interval, series, time_scale
+from ..figure_parameters import EPSILONS, TO_TARGET
+from ..look import looks, sparse_ticks
+from ..results import Collection
+from ..storage import Frame
+from ..targets import reached
+from .lines import Entries, Panels
+from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points
+from .words import axis_label, series_label, value_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PROMISE = ("unit", "adjacency", "observer")
+"""What an epsilon is about, as in a run's privacy statement."""
+
+SHARE = 0.14
+"""Share of the axis for what is infinite, and for what is 0 on a logarithmic one."""
+
+
+def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str]]]:
+    """Title and protocols of every panel: those with the same promise, and those without any.
+
+    Parameters
+    ----------
+    collection : Collection
+    spec : mapping
+        ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
+    """
+    wanted = spec.get("panels")
+    if wanted is None:
+        wanted = PROMISE if spec["x"] in EPSILONS else ()
+    groups: dict[tuple[str, ...], list[str]] = {}
+    free = []
+    for key in chosen(collection, spec):
+        statements = [m["privacy"] for m in collection.manifests if m["protocol"] == key and m.get("privacy")]
+        if statements:
+            groups.setdefault(tuple(_said(statements[0].get(name)) for name in wanted), []).append(key)
+        else:
+            free.append(key)
+    order = {key: rank for rank, key in enumerate(collection.labels)}
+    for promise, keys in groups.items() or [((), [])]:
+        yield (
+            _title(dict(zip(wanted, promise, strict=True)) if promise else {}),
+            sorted([*keys, *free], key=order.__getitem__),
+        )
+
+
+def numbers(collection: Collection, spec: Spec) -> Plot:
+    """One point per protocol and grid point that the protocol depends on.
+
+    Returns
+    -------
+    Plot
+        Columns ``x, x_low, x_high, protocol, mean, low, high, n`` and one per swept parameter that matters.
+    """
+    protocols, level, x = chosen(collection, spec), level_of(spec.get("interval", "95%")), str(spec["x"])
+    metric, statistic, values = finals(collection, spec)
+    values = values[values["protocol"].isin(protocols)].assign(x=values["run"].map(_costs(collection, x)))
+    values = values.dropna(subset=["x"])
+    require_points(values, f"{metric} and {x}", protocols)
+    pieces, matters = [], set()
+    for _, runs in series(values, protocols, []):
+        # A run whose protocol does not depend on what is swept stands at several places of the grid.
+        runs = runs.assign(base=runs["run"].str.partition("#")[0]).drop_duplicates("base")
+        paths = [path for path in collection.grid if runs[path].nunique(dropna=False) > 1]
+        matters |= set(paths)
+        pieces.append(_points(runs, paths, level))
+    points = pd.concat(pieces, ignore_index=True)
+    splits = [path for path in collection.grid if path in matters]
+    points = points.reindex(columns=["x", "x_low", "x_high", "protocol", "mean", "low", "high", "n", *splits])
+    return Plot("frontier", x, metric, statistic, splits, points)
+
+
+def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
+    """Draw all panels on common axes."""
+    order = list(collection.labels)
+    keys = [key for key in order if any((plot.points["protocol"] == key).any() for _, plot in panels)]
+    drawn_as = dict(zip(keys, looks([(key,) for key in keys], order), strict=True))
+    every = pd.concat([plot.points for _, plot in panels], ignore_index=True)
+    word = "never" if spec["x"] in TO_TARGET else "\N{INFINITY}"
+    axis = _Axis(every, log=str(spec.get("log")) in ("x", "both"), word=word)
+    limits = _limits(every)
+    entries: Entries = {}
+    for axes, plot in panels:
+        for (key,), points in series(plot.points, order, []):
+            look = drawn_as[key]
+            style = {"color": look.colour, "marker": look.marker, "elinewidth": 0.8, "capsize": 1.5}
+            for line in _lines(points, plot.splits):
+                shown_at = line.assign(x=axis.place(line["x"])).sort_values("x", kind="stable")
+                entries[series_label(collection, (key,), (), claims=False)] = axes.errorbar(
+                    shown_at["x"],
+                    shown_at["mean"],
+                    xerr=_reach(line.loc[shown_at.index], "x", "x_low", "x_high", (axis.low, axis.high)),
+                    yerr=_reach(shown_at, "mean", "low", "high", (-math.inf, math.inf)),
+                    linestyle=look.line if np.isfinite(line["x"]).all() else "none",
+                    **style,
+                )
+                _joined(axes, shown_at, line, look)
+        axis.finish(axes)
+        if str(spec.get("log")) not in ("y", "both"):
+            axes.set_ylim(*limits)
+        elif (plot.points["mean"] > 0).any():
+            axes.set_yscale("log", nonpositive="clip")
+            sparse_ticks(axes.yaxis)
+        axes.set_xlabel(_cost_label(collection, plot.x))
+        axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
+    return entries
+
+
+def _title(promise: Mapping[str, str]) -> str:
+    """What the protocols of a panel promise: a record protected (replace-one), from its neighbours."""
+    unit, adjacency, observer = (promise.get(name, "") for name in PROMISE)
+    parts = [f"{unit} protected" if unit else "", f"({adjacency})" if adjacency else ""]
+    return " ".join([*filter(None, parts), *([f"against {observer}"] if observer else [])])
+
+
+def _said(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list | tuple) else str(value or "")
+
+
+def _costs(collection: Collection, x: str) -> Mapping[str, float]:
+    """What every run is charged on the x axis."""
+    if x in EPSILONS:
+        entry = {"epsilon_tight": "verified", "epsilon_claimed": "claimed"}[x]
+        worst = collection.agents.groupby("run")[x].max().to_dict() if x in collection.agents else {}
+        stated = {
+            run: float(manifest["privacy"][entry])
+            for run, manifest in zip(collection.runs, collection.manifests, strict=True)
+            if manifest.get("privacy") and manifest["privacy"].get(entry) is not None
+        }
+        return {**worst, **stated}
+    scale = time_scale(collection.index.get("time_unit"))[0] if x in ("time", "time_to_target") else 1.0
+    if x == "time":
+        ends = collection.trace.groupby("run")["time"].max()
+        return (ends * scale).to_dict()
+    table = reached(collection, None, TO_TARGET[x]) if x in TO_TARGET else final_values(collection, x, "")
+    return (table.set_index("run")["value"] * scale).to_dict()
+
+
+def _points(runs: Frame, paths: list[str], level: float | None) -> Frame:
+    rows = []
+    for key, group in runs.groupby(paths, sort=False, dropna=False) if paths else [((), runs)]:
+        (mean, half, n), (x, x_half, _) = (mean_interval(group[name], level or 0.95) for name in ("value", "x"))
+        half, x_half = (half, x_half) if level is not None else (np.nan, np.nan)
+        (low, high), (x_low, x_high) = around(mean, half), around(x, x_half)
+        row = {"x": x, "x_low": x_low, "x_high": x_high, "mean": mean, "low": low, "high": high, "n": n}
+        rows.append({**row, "protocol": group["protocol"].iloc[0], **dict(zip(paths, key, strict=True))})
+    return pd.DataFrame(rows)
+
+
+def _lines(points: Frame, splits: Sequence[str]) -> Iterator[Frame]:
+    """Points that are joined: along the first swept parameter that the protocol depends on."""
+    varying = [path for path in splits if points[path].nunique(dropna=False) > 1]
+    others = varying[1:]
+    if not others:
+        yield points
+        return
+    for _, group in points.groupby(others, sort=False, dropna=False):
+        yield group
+
+
+def _reach(points: Frame, middle: str, low: str, high: str, within: tuple[float, float]) -> Any:
+    """Half-widths of an interval, cut off at the ends of an axis, as matplotlib wants them; None without any."""
+    value = points[middle].to_numpy(np.float64)
+    known = (within[0] <= value) & (value <= within[1]) & np.isfinite(points[high].to_numpy(np.float64))
+    ends = (np.clip(points[end].to_numpy(np.float64), *within) for end in (low, high))
+    below, above = (
+        np.where(known, np.maximum(sign * (end - value), 0.0), 0.0) for sign, end in zip((-1, 1), ends, strict=True)
+    )
+    return np.array([below, above]) if (below > 0).any() or (above > 0).any() else None
+
+
+def _extent(places: Sequence[float], ends: Sequence[float]) -> tuple[float, float]:
+    """What an axis shows: all places, and intervals as far as they are not much longer than these are apart."""
+    low, high = min(places), max(places)
+    most = 0.5 * (high - low) or math.inf
+    return max(min([low, *ends]), low - most), min(max([high, *ends]), high + most)
+
+
+def _limits(points: Frame) -> tuple[float, float]:
+    """Ends of the y axis."""
+    means, ends = points["mean"].to_numpy(np.float64), points[["low", "high"]].to_numpy(np.float64).ravel()
+    low, high = _extent(means[np.isfinite(means)].tolist() or [0.0], ends[np.isfinite(ends)].tolist())
+    pad = 0.05 * (high - low) or 0.5
+    return low - pad, high + pad
+
+
+def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
+    """A thin line to the marks beyond the end of the axis."""
+    if len(line) > 1 and not np.isfinite(line["x"]).all():
+        axes.plot(shown_at["x"], shown_at["mean"], color=look.colour, linestyle=look.line, linewidth=0.7)
+
+
+def _cost_label(collection: Collection, x: str) -> str:
+    return f"{axis_label(collection, x)}{', worst agent' if x in EPSILONS else ''}"
+
+
+class _Axis:
+    """An axis of costs with a broken end for what is infinite, and one for 0 where it is logarithmic."""
+
+    def __init__(self, points: Frame, *, log: bool, word: str) -> None:
+        x = points["x"].to_numpy(np.float64)
+        inside = x[np.isfinite(x) & ((x > 0) | (not log))]
+        self.log, self.word = log and len(inside) > 0, word
+        self._there, self._back = (math.log, math.exp) if self.log else (float, float)
+        places = [self._there(value) for value in inside] or [0.0, 1.0]
+        ends = points.loc[np.isfinite(points["x"]), ["x_low", "x_high"]].to_numpy(np.float64).ravel()
+        ends = [self._there(end) for end in ends if np.isfinite(end) and (end > 0 or not self.log)]
+        start, end = _extent(places, ends)
+        pad = 0.06 * (end - start) or 0.5
+        step = SHARE * (end - start + 2 * pad)
+        start, end = start - pad, end + pad
+        self.low, self.high = self._back(start), self._back(end)
+        self.infinite = self._back(end + step / 2) if np.isinf(x).any() else None
+        self.zero = self._back(start - step / 2) if self.log and (x <= 0).any() else None
+        self.limits = (
+            self._back(start - step) if self.zero is not None else self.low,
+            self._back(end + step) if self.infinite is not None else self.high,
+        )
+
+    def place(self, x: Any) -> Any:
+        """Where costs are drawn."""
+        return [self.infinite if np.isinf(v) else self.zero if self.log and v <= 0 else v for v in x]
+
+    def finish(self, axes: Axes) -> None:
+        """Set limits and ticks, and show where the axis is broken."""
+        if self.log:
+            axes.set_xscale("log")
+        axes.set_xlim(self.low, self.high)
+        ticks = self._ticks(axes)
+        labels = [f"{tick:g}" for tick in ticks]
+        for place, word in ((self.zero, "0"), (self.infinite, self.word)):
+            if place is not None:
+                ticks, labels = [*ticks, place], [*labels, word]
+        axes.set_xticks(ticks, labels)
+        axes.set_xticks([], minor=True)
+        axes.set_xlim(*self.limits)
+        for end, place in ((self.low, self.zero), (self.high, self.infinite)):
+            if place is not None:
+                axes.axvline(end, color="#555555", linewidth=0.5, linestyle=(0, (1, 2)))
+                style = {"marker": [(-1, -1.6), (1, 1.6)], "markersize": 6, "color": "black", "clip_on": False}
+                axes.plot([end], [0], transform=axes.get_xaxis_transform(), linestyle="none", **style)
+
+    def _ticks(self, axes: Axes) -> list[float]:
+        """Numbers to name, apart from the ends of the axis where it is broken."""
+        ticks = [tick for tick in axes.get_xticks() if self.low <= tick <= self.high]
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            round_numbers = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+            inside = [tick for tick in round_numbers if self.low <= tick <= self.high]
+            if len(inside) < 2:
+                inside = [float(f"{tick:.2g}") for tick in np.geomspace(self.low, self.high, 4)[1:-1]]
+            ticks = inside if len(inside) <= 7 else [tick for tick in inside if math.log10(tick) % 1 == 0]
+        near = 0.05 * (self._there(self.high) - self._there(self.low))
+        return [
+            tick
+            for tick in ticks
+            if (self.infinite is None or self._there(tick) < self._there(self.high) - near)
+            and (self.zero is None or self._there(tick) > self._there(self.low) + near)
+        ]

@@ -1,0 +1,177 @@
+"""Curves, sweeps, final values by size of data, and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...agents.errors import InputError
+from ..aggregate import curves, series
+from ..figure_parameters import TO_TARGET
+from ..look import Look, literal, looks, sparse_ticks
+from ..results import Collection
+from ..storage import Frame
+from ..targets import describe, target_of
+from .beyond import height_of, mark_beyond, room_above
+from .numbers import Plot, Spec
+from .words import axis_label, series_label, shown, split_label, value_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Panels = Sequence[tuple[Any, Plot]]
+"""(axes, numbers) of every panel."""
+
+Entries = dict[str, Any]
+"""Handles of a legend by their label."""
+
+
+def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
+    """Draw lines or bars into their panels and return what the legend says."""
+    order = list(collection.labels)
+    found = {key: plot.splits for _, plot in panels for key, _ in series(plot.points, order, plot.splits)}
+    # Where every panel has one protocol, which its title names, the series stand for what was swept alone.
+    swept_only = spec.get("facet") == "protocol" and all(found.values())
+    keys = list(dict.fromkeys((order[0], *key[1:]) if swept_only else key for key in found))
+    drawn_as = dict(zip(keys, looks(keys, order), strict=True))
+    handles: dict[Any, Any] = {}
+    for rank, (axes, plot) in enumerate(panels):
+        shared = [other for other, at in panels if (at.metric, at.statistic) == (plot.metric, plot.statistic)]
+        for key, points in series(plot.points, order, plot.splits):
+            look = drawn_as[(order[0], *key[1:]) if swept_only else key]
+            said = split_label(key, plot.splits) if swept_only else series_label(collection, key, plot.splits)
+            handles[said] = _draw_series(axes, plot, points, look)
+        _ticks(axes, plot)
+        if axes is shared[-1]:
+            _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
+        axes.set_xlabel(literal(axis_label(collection, plot.x)))
+        axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
+    return handles | (_targets(panels, collection) if spec.get("target") else {})
+
+
+def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look) -> Any:
+    if plot.kind == "bars":
+        return _bar(axes, points, look)
+    if plot.kind == "curve":
+        return _curve(axes, points, look, alone=len(points) == 1 and len(plot.points) > 1)
+    positions = _positions(plot)
+    return _finals(axes, points.assign(x=[positions.get(x, x) for x in points["x"]]), look)
+
+
+def _ticks(axes: Axes, plot: Plot) -> None:
+    """Places on the x axis that are no numbers."""
+    if plot.kind == "bars":
+        axes.set_xticks([])
+        if plot.points["low"].min() < 0:
+            axes.axhline(0, color="#555555", linewidth=0.6)
+    elif positions := _positions(plot):
+        axes.set_xticks(list(positions.values()), [literal(shown(name)) for name in positions])
+
+
+def _positions(plot: Plot) -> dict[Any, int]:
+    """Places of the values of a swept parameter that are not numbers."""
+    x = plot.points["x"]
+    if plot.kind != "sweep" or (pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x)):
+        return {}
+    return {value: place for place, value in enumerate(dict.fromkeys(x))}
+
+
+def _curve(axes: Axes, points: Frame, look: Look, *, alone: bool) -> Any:
+    """A line with its band; a series that never moves along x (nothing was sent) is a level across the panel."""
+    if alone:
+        low, mean, high = (float(points[name].iloc[0]) for name in ("low", "mean", "high"))
+        if np.isfinite(high):
+            axes.axhspan(low, high, color=look.colour, alpha=0.18, linewidth=0)
+        if np.isfinite(mean):
+            return axes.axhline(mean, color=look.colour, linestyle=look.line)
+    x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
+    if points["low"].notna().any():
+        axes.fill_between(x, points["low"], points["high"], color=look.colour, alpha=0.18, linewidth=0)
+    step = max(1, len(points) // 7)
+    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
+    style["markevery"] = (look.place * max(1, step // 4) % step, step)
+    (line,) = axes.plot(x, mean, **style)
+    mark_beyond(axes, x[np.isposinf(mean)], look)
+    return line
+
+
+def _finals(axes: Axes, points: Frame, look: Look) -> Any:
+    x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
+    half = (points["high"] - points["mean"]).to_numpy(np.float64)
+    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
+    known = half if np.isfinite(half).any() else None
+    handle = axes.errorbar(x, np.where(np.isfinite(mean), mean, np.nan), yerr=known, capsize=2, elinewidth=0.8, **style)
+    beyond = np.isposinf(mean)
+    mark_beyond(axes, x[beyond], look)
+    if "reached" in points:
+        height = height_of(look.place)
+        for place, reached, n in points.loc[beyond, ["x", "reached", "n"]].itertuples(index=False):
+            if reached:
+                text = {"xytext": (4, 0), "textcoords": "offset points", "ha": "left", "va": "center", "fontsize": 5}
+                axes.annotate(f"{reached}/{n}", (place, height), xycoords=axes.get_xaxis_transform(), **text)
+    return handle
+
+
+def _bar(axes: Axes, points: Frame, look: Look) -> Any:
+    mean, half = float(points["mean"].iloc[0]), float((points["high"] - points["mean"]).iloc[0])
+    style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
+    known = half if np.isfinite(half) else None
+    if np.isposinf(mean):
+        mark_beyond(axes, np.array([float(look.place)]), look)
+    height = mean if np.isfinite(mean) else 0.0
+    return axes.bar([look.place], [height], width=0.7, yerr=known, capsize=2, error_kw={"elinewidth": 0.8}, **style)
+
+
+def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
+    """Logarithmic axes show what is positive; the lower edge of a band that is not ends at the panel's edge."""
+    plot, axes = plots[-1], shared[0]
+    same = [other.points for other in plots if (other.metric, other.statistic) == (plot.metric, plot.statistic)]
+    points: Frame = pd.concat(same, ignore_index=True)
+    finite = points[np.isfinite(points["mean"])]
+    if log in ("y", "both") and (finite["mean"] > 0).any():
+        lows = np.concatenate([finite["mean"], finite["low"]])
+        highs = np.concatenate([finite["mean"], finite["high"]])
+        bottom = finite["mean"][finite["mean"] > 0].min()
+        lows = lows[(lows > bottom / 10) & np.isfinite(lows)]
+        axes.set_yscale("log", nonpositive="clip")
+        sparse_ticks(axes.yaxis)
+        axes.set_ylim(min(lows, default=bottom) / 1.3, np.max(highs[np.isfinite(highs)]) * 1.3)
+    numeric = plot.kind != "bars" and not _positions(plot)
+    if log in ("x", "both") and numeric and (points["x"] > 0).any():
+        positive = points["x"][points["x"] > 0]
+        axes.set_xscale("log", nonpositive="mask")
+        sparse_ticks(axes.xaxis)
+        axes.set_xlim(positive.min() / 1.1, positive.max() * 1.1)
+    if np.isposinf(points["mean"]).any():
+        word = "never" if plot.metric in TO_TARGET else "\N{INFINITY}"
+        room_above(shared, known=len(finite) > 0, word=word)
+
+
+def _targets(panels: Panels, collection: Collection) -> Entries:
+    """The level that the scenario's target asks for, in every panel that shows its metric."""
+    target = target_of(collection)
+    entries: Entries = {}
+    for axes, plot in panels:
+        level = _level(collection, target, plot)
+        if level is not None:
+            line = axes.axhline(level, color="black", linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1.5)
+            entries[f"target: {describe(target)}"] = line
+    if not entries:
+        complaint = f"figures: no panel shows what the target is about, {describe(target)}; leave out target"
+        raise InputError(complaint, field=("figures",))
+    return entries
+
+
+def _level(collection: Collection, target: Any, plot: Plot) -> float | None:
+    if target["metric"] != plot.metric:
+        return None
+    if target.get("level") is not None:
+        return float(target["level"])
+    if plot.statistic != "gap":
+        return None
+    rows = curves(collection, "objective", "gap", "time")
+    starts = rows[rows["protocol"].isin(plot.points["protocol"])].drop_duplicates("run")["value"]
+    return float(starts.mean() * (1 - target["share"]))

@@ -1,0 +1,43 @@
+"""The run that a figure of agents or messages shows: one protocol, one seed, one place of the grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...agents.errors import InputError
+from ..aggregate import unknown
+from ..results import Collection
+from ..store import Store
+from .numbers import Spec, chosen
+from .words import split_label
+
+
+def run_of(collection: Collection, spec: Spec) -> tuple[str, dict[str, Any]]:
+    """Id and manifest of the first run that a specification admits.
+
+    Raises
+    ------
+    InputError
+        If there is none with the seed that it asks for.
+    """
+    protocol, seed = chosen(collection, spec)[0], spec.get("seed")
+    mine = [(r, m) for r, m in zip(collection.runs, collection.manifests, strict=True) if m["protocol"] == protocol]
+    found = [(run, manifest) for run, manifest in mine if seed is None or manifest["seed"] == seed]
+    if not found:
+        seeds = [str(manifest["seed"]) for _, manifest in mine]
+        raise InputError(f"figures: seed {seed} was not run{unknown(str(seed), seeds)}", field=("figures",))
+    return found[0]
+
+
+def store_of(collection: Collection) -> Store:
+    """Where graphs and logs of messages are."""
+    if collection.root is None:
+        raise InputError("figures: these results were not read from a folder; use load_all", field=("figures",))
+    return Store(collection.root)
+
+
+def said_of(manifest: dict[str, Any]) -> str:
+    """Seed and place of the grid of a run, in words."""
+    grid = manifest.get("grid") or {}
+    place = split_label(("", *grid.values()), list(grid))
+    return f"seed {manifest['seed']}" + (f", {place}" if place else "")

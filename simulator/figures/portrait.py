@@ -1,0 +1,152 @@
+"""The network of one run: its graph, with every agent coloured by what it ended with."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...agents.errors import InputError
+from ..look import SEQUENTIAL, literal
+from ..results import Collection
+from ..storage import Frame
+from .lines import Entries, Panels
+from .numbers import Plot, Spec
+from .one_run import run_of, said_of, store_of
+from .series import agent_column
+from .words import value_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NAMED = 40
+"""Agents up to which each carries its name."""
+
+SPRINGS = 150
+"""Agents up to which distances on the page are distances in the graph."""
+
+UNKNOWN, BEYOND = "#ffffff", "#b0b0b0"
+"""Colours of agents without a value, and with an infinite one."""
+
+
+def numbers(collection: Collection, spec: Spec) -> Plot:
+    """Agents and edges of a run.
+
+    Returns
+    -------
+    Plot
+        Columns ``what`` (agent or edge), ``agent, other, x, y, value``: the place of an agent and its value, or the
+        weight of an edge.
+
+    Raises
+    ------
+    InputError
+        If the run kept no graph, or there is no such value per agent.
+    """
+    run, manifest = run_of(collection, spec)
+    metric = agent_column(collection, str(spec["y"]))
+    agents = collection.agents[collection.agents["run"] == run]
+    names = [str(name) for name in agents["agent"]]
+    graph = (manifest.get("topology") or {}).get("graph")
+    if graph is None:
+        raise InputError("figures: a portrait needs the graph of the run, which these results lack; run again")
+    edges = store_of(collection).load_graph(graph)
+    edges = edges[edges["tail"] < edges["head"]]
+    pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
+    places = layout(len(names), pairs)
+    nodes = pd.DataFrame({"what": "agent", "agent": names, "other": "", "x": places[:, 0], "y": places[:, 1]})
+    nodes["value"] = agents[metric].to_numpy(np.float64)
+    links = pd.DataFrame(
+        {
+            "what": "edge",
+            "agent": [names[tail] for tail, _, _ in pairs],
+            "other": [names[head] for _, head, _ in pairs],
+            "value": [weight for *_, weight in pairs],
+        }
+    )
+    points = pd.concat([nodes, links], ignore_index=True)
+    return Plot("portrait", "", metric, "", [], points, note=f"one run: {said_of(manifest)}")
+
+
+@cache
+def layout(agents: int, edges: tuple[tuple[int, int, float], ...]) -> Any:
+    """(n, 2) places of the agents, the same for the same graph.
+
+    Small sparse graphs are laid out so that distances are those in the graph (Kamada and Kawai 1989), others by springs
+    (Fruchterman and Reingold 1991) that start from the graph's eigenvectors, which unfolds rings.
+    """
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(agents))
+    graph.add_weighted_edges_from(edges)
+    connected = agents > 2 and nx.is_connected(graph)
+    if connected and agents <= SPRINGS and len(edges) <= 8 * agents:
+        places = nx.kamada_kawai_layout(graph, weight=None)
+    else:
+        start = nx.spectral_layout(graph) if connected else None
+        places = nx.spring_layout(graph, pos=start, seed=0, k=2.0 / np.sqrt(max(agents, 1)))
+    return np.array([places[agent] for agent in range(agents)])
+
+
+def draw(panels: Panels, collection: Collection, _spec: Spec) -> Entries:
+    """Draw the portraits with common colours and one bar that explains them."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.lines import Line2D
+
+    values = np.concatenate([plot.points.loc[plot.points["what"] == "agent", "value"] for _, plot in panels])
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    colours = ScalarMappable(Normalize(low, high if high > low else low + 1e-9), colormaps[SEQUENTIAL])
+    for axes, plot in panels:
+        _draw_graph(axes, plot.points, colours)
+    entries: Entries = {}
+    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.5}
+    if np.isinf(values).any():
+        entries["\N{INFINITY}"] = Line2D([], [], markerfacecolor=BEYOND, **style)
+    if np.isnan(values).any():
+        entries["not known"] = Line2D([], [], markerfacecolor=UNKNOWN, **style)
+    if len(known):
+        axes = [axes for axes, _ in panels]
+        bar = axes[0].figure.colorbar(colours, ax=axes, location="bottom", aspect=35, shrink=0.7, pad=0.02)
+        bar.outline.set_linewidth(0.4)
+        if high == low:
+            bar.set_ticks([low])
+        bar.set_label(value_label(collection, panels[0][1].metric, ""))
+    return entries
+
+
+def _draw_graph(axes: Axes, points: Frame, colours: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    nodes, edges = points[points["what"] == "agent"], points[points["what"] == "edge"]
+    place = dict(zip(nodes["agent"], nodes[["x", "y"]].to_numpy(np.float64), strict=True))
+    heaviest = float(edges["value"].max()) if len(edges) else 1.0
+    crowd = min(1.0, 5 * len(nodes) / max(len(edges), 1))
+    shades = crowd * (0.12 + 0.5 * edges["value"].to_numpy(np.float64) / heaviest)
+    lines = [(place[a], place[b]) for a, b in zip(edges["agent"], edges["other"], strict=True)]
+    axes.add_collection(LineCollection(lines, colors=[(0, 0, 0, shade) for shade in shades], linewidths=0.5, zorder=1))
+    values = nodes["value"].to_numpy(np.float64)
+    faces = [UNKNOWN if np.isnan(value) else BEYOND if np.isinf(value) else colours.to_rgba(value) for value in values]
+    size = float(np.clip(3600 / len(nodes), 14, 130))
+    axes.scatter(nodes["x"], nodes["y"], s=size, c=faces, edgecolors="black", linewidths=0.5, zorder=2)
+    if len(nodes) <= NAMED:
+        for name, face, (x, y) in zip(nodes["agent"], faces, place.values(), strict=True):
+            _name(axes, name, face, x, y)
+    axes.set_aspect("equal", adjustable="box")
+    axes.margins(0.08)
+    axes.axis("off")
+
+
+def _name(axes: Axes, name: str, face: Any, x: float, y: float) -> None:
+    """An agent's name inside its mark, in the shade that can be read on its colour."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(face)
+    shade = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+    shown = name if len(name) <= 4 else f"{name[:3]}\N{HORIZONTAL ELLIPSIS}"
+    axes.text(x, y, literal(shown), ha="center", va="center", fontsize=4.5, color=shade, zorder=3)

@@ -1,0 +1,109 @@
+"""What a figure says in words: axes, labels of series, and how many runs stand behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..aggregate import time_scale
+from ..look import literal
+from ..results import Collection
+from ..summary import MARK, claim_of
+from .numbers import Plot, Spec, subset
+
+AXES = {
+    "activations": "activations",
+    "vectors": "vectors sent",
+    "messages": "messages sent",
+    "bytes": "bytes sent",
+    "updates": "updates per agent",
+    "samples": "samples of the agent",
+    "degree": "neighbours of the agent",
+    "rmse": "RMSE",
+    "mse": "mean squared error",
+    "training_loss": "training loss",
+    "test_loss": "test loss",
+    "epsilon_claimed": "\N{GREEK SMALL LETTER EPSILON} claimed",
+    "epsilon_tight": "\N{GREEK SMALL LETTER EPSILON} verified",
+    "age": "age of what is known (wake-ups)",
+    "conserved": "off the conserved sum by",
+    "vectors_to_target": "vectors sent to target",
+    "activations_to_target": "activations to target",
+    "bytes_to_target": "bytes sent to target",
+}
+ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
+"""What is said about a statistic."""
+
+
+def axis_label(collection: Collection, name: str) -> str:
+    """What stands beside an axis, with its unit."""
+    unit = time_scale(collection.index.get("time_unit"))[1]
+    if name == "time":
+        return f"time ({unit})"
+    if name == "time_to_target":
+        return f"time to target ({unit})"
+    return "" if name == "protocol" else literal(AXES.get(name, name))
+
+
+def value_label(collection: Collection, metric: str, statistic: str, *, baseline: str | None = None) -> str:
+    """What stands beside the axis, or the colours, of a metric."""
+    if metric == "objective":
+        said = {"gap": "objective gap $Q-Q^*$", "value": "objective $Q$"}.get(statistic, f"objective, {statistic}")
+    else:
+        detail = ASIDES.get(statistic, statistic)
+        name = axis_label(collection, metric)
+        said = f"{name}, {literal(detail)}" if detail else name
+    return f"{said}\nminus that of {literal(collection.labels[baseline])}" if baseline is not None else said
+
+
+def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str], *, claims: bool = True) -> str:
+    """Label of a series: its protocol, where it stands in the grid, what it claims, and what broke off.
+
+    A claim that does not hold is said even where others are left out.
+    """
+    grid = dict(zip(splits, key[1:], strict=True))
+    places = collection.places[collection.places["protocol"] == key[0]]
+    for path, value in grid.items():
+        places = places[places[path] == value]
+    runs = subset(collection, set(places["run"])).manifests
+    text = collection.labels[key[0]]
+    if grid:
+        text += f", {split_label(key, splits)}"
+    claim = claim_of(runs)
+    lines = [text, claim.text] if claim and (claims or claim.flagged) else [text]
+    stopped = sum(manifest.get("status") != "complete" for manifest in runs)
+    if stopped:
+        lines.append(f"{MARK} {stopped} of {len(runs)} runs broke off")
+    return "\n".join(lines)
+
+
+def split_label(key: tuple[Any, ...], splits: Sequence[str]) -> str:
+    """Where a series stands in the grid."""
+    return ", ".join(f"{short(path)} {shown(value)}" for path, value in zip(splits, key[1:], strict=True))
+
+
+def caption(plots: Sequence[Plot], spec: Spec) -> str:
+    """What the marks are: means of how many runs, with which interval."""
+    if plots[0].note:
+        return "; ".join(dict.fromkeys(plot.note for plot in plots))
+    counts = [int(n) for plot in plots for n in (plot.points["n"].min(), plot.points["n"].max())]
+    if max(counts) == 1:
+        return "one run"
+    runs = f"n = {max(counts)} runs" if min(counts) == max(counts) else f"n = {min(counts)} to {max(counts)} runs"
+    interval = f"{spec.get('interval', '95%')}".replace("%", " %") + " t interval"
+    known = any(plot.points["low"].notna().any() for plot in plots)
+    paired = spec.get("baseline") is not None
+    means = "mean difference on the same luck" if paired else "mean"
+    if plots[0].kind != "heat":
+        return f"{means} and {interval}, {runs}" if known else f"{means}, {runs}"
+    return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"
+
+
+def short(path: str) -> str:
+    """The last part of a swept parameter's path."""
+    return path.rpartition(".")[2]
+
+
+def shown(value: Any) -> str:
+    """A value of a sweep, a number without noise."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,37 @@
+"""Texts that a scenario may name things with, each checked by a pattern and explained in words; counts and seeds."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+
+def _matching(pattern: str, what: str) -> AfterValidator:
+    """Text that matches a pattern, with an error in words."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"must {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _for_editors(pattern: str) -> Any:
+    return Field(json_schema_extra={"pattern": f"^(?:{pattern})$"})
+
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_KEY = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+_DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
+Name = Annotated[
+    str, _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -"), _for_editors(_NAME)
+]
+Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -")]
+Duration = Annotated[
+    str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
+]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]

@@ -1,0 +1,75 @@
+"""Every protocol against the first, on common random numbers, for the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...agents.errors import InputError
+from ..compare import Comparison, compare
+from ..compare_tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, TIMES, number, p_value
+from ..results import Collection
+from .grid import Grid, value_text
+
+MOST_POINTS = 40
+"""Points of a sweep up to which differences are listed one by one."""
+
+
+def comparison(collection: Collection, grid: Grid) -> dict[str, Any] | None:
+    """What ``hushnet compare`` finds; None where there is nothing to compare.
+
+    Where the sweep has more than `MOST_POINTS` points, ``points`` says how many, and the rest is left to the command.
+    """
+    points = len({series.at for series in grid.series})
+    if points > MOST_POINTS and len(collection.labels) > 1:
+        return {"points": points}
+    try:
+        found = compare(collection)
+    except InputError:
+        return None
+    if found.differences.empty:
+        return None
+    rows = [_row(found, row) for row in found.differences.to_dict("records")]
+    return {
+        "baseline": found.labels[found.baseline],
+        "caption": CAPTION,
+        "numbers": NUMBERS,
+        "rows": rows,
+        "censored": CENSORED if any(row["censored"] for row in rows) else "",
+        "break_even": [_crossing(found, row) for row in found.break_even.to_dict("records")],
+        "about_break_even": BREAK_EVEN,
+        "warnings": found.warnings,
+    }
+
+
+def _row(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
+    half = (row["high"] - row["low"]) / 2
+    censored = min(row["finite"], row["baseline_finite"]) < row["n"]
+    reached = f"reached {row['finite']} against {row['baseline_finite']}"
+    cells = [
+        number(row["baseline_mean"], half),
+        number(row["difference"], half),
+        reached if censored else _interval(row, half),
+        p_value(row["p_holm"]),
+        f"{number(row['pairing'], 0.1)}{TIMES}" if row["pairing"] == row["pairing"] else DASH,
+        str(row["n"]),
+    ]
+    at = [value_text(row[path]) for path in found.grid]
+    named = {name: row[name] for name in ("title", "label", "verdict")}
+    return {**named, "at": at, "cells": cells, "censored": censored}
+
+
+def _crossing(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
+    others = [f"{path} {value_text(row[path])}" for path in found.grid if path != row["axis"]]
+    half = (row["high"] - row["low"]) / 2
+    return {
+        **{name: row[name] for name in ("title", "label", "axis", "first", "then")},
+        "elsewhere": ", ".join(others),
+        "at": number(row["at"], half),
+        "interval": _interval(row, half),
+        "seen": f"{row['seen']:.0%}" if row["seen"] == row["seen"] else DASH,
+    }
+
+
+def _interval(row: dict[str, Any], half: float) -> str:
+    low, high = (number(row[name], half) for name in ("low", "high"))
+    return DASH if DASH in (low, high) else f"{low} to {high}"

@@ -1,0 +1,108 @@
+"""Where the runs stand: series of a protocol at a point of the sweep, and the axes of the sweep."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..results import Collection
+from ..storage import json_text
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A swept parameter.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``network.loss``.
+    values : tuple of str, int, float, bool or None
+        In ascending order where all are numbers, else in the order of the runs; None where a run has no such value.
+    """
+
+    path: str
+    values: tuple[Any, ...]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values have places on a line."""
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
+
+    def plain(self) -> dict[str, Any]:
+        """For the page's script."""
+        texts = [value_text(value) for value in self.values]
+        numbers = [float(value) for value in self.values] if self.numeric else None
+        return {"path": self.path, "name": self.path, "values": texts, "numbers": numbers}
+
+
+@dataclass(frozen=True)
+class Series:
+    """The runs that differ by their seeds only.
+
+    Parameters
+    ----------
+    protocol : str
+        Its key.
+    at : tuple of int
+        Rank of its value on every axis of the sweep.
+    runs : tuple of int
+        Ranks of its runs in the collection.
+    finished : tuple of int
+        Those that reached their end.
+    """
+
+    protocol: str
+    at: tuple[int, ...]
+    runs: tuple[int, ...]
+    finished: tuple[int, ...]
+
+
+class Grid:
+    """Axes and series of a collection.
+
+    Parameters
+    ----------
+    collection : Collection
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self.protocols = list(collection.labels)
+        points = [manifest.get("grid") or {} for manifest in collection.manifests]
+        self.axes = [Axis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
+        ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
+        found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        for run, (manifest, point) in enumerate(zip(collection.manifests, points, strict=True)):
+            at = tuple(rank[_identity(point.get(axis.path))] for axis, rank in zip(self.axes, ranks, strict=True))
+            found.setdefault((manifest["protocol"], at), []).append(run)
+        order = sorted(found, key=lambda key: (self.protocols.index(key[0]), key[1]))
+        complete = {run for run, m in enumerate(collection.manifests) if m.get("status") == "complete"}
+        runs = [(key, tuple(found[key])) for key in order]
+        self.series = [Series(*key, own, tuple(run for run in own if run in complete)) for key, own in runs]
+
+    def texts(self, series: Series) -> list[str]:
+        """The swept values of a series, in words."""
+        return [value_text(axis.values[rank]) for axis, rank in zip(self.axes, series.at, strict=True)]
+
+    def plain(self) -> list[dict[str, Any]]:
+        """The series for the page's script."""
+        places = {key: place for place, key in enumerate(self.protocols)}
+        return [{"protocol": places[s.protocol], "at": list(s.at), "runs": len(s.runs)} for s in self.series]
+
+
+def _ordered(values: list[Any]) -> tuple[Any, ...]:
+    distinct = list({_identity(value): value for value in values}.values())
+    axis = Axis("", tuple(distinct))
+    return tuple(sorted(distinct)) if axis.numeric and all(map(math.isfinite, distinct)) else tuple(distinct)
+
+
+def _identity(value: Any) -> str:
+    return json_text(value, indent=None)
+
+
+def value_text(value: Any) -> str:
+    """A swept value in words; a dash where there is none."""
+    if value is None or value != value:
+        return "\N{EN DASH}"
+    return value if isinstance(value, str) else json_text(value, indent=None)

@@ -1,0 +1,81 @@
+"""What things are called on the page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..figures.words import AXES
+
+METRICS = {**AXES, "traffic": "messages to neighbours"}
+"""Metrics whose name is not the word that people use."""
+
+STATISTICS = {
+    "mean": "mean over agents",
+    "worst": "worst agent",
+    "worst_decile": "worst decile of agents",
+    "median": "median agent",
+    "q90": "90 % quantile of agents",
+    "min": "least of any agent",
+    "max": "most of any agent",
+    "in_flight": "in flight",
+    "start_vectors": "at the start",
+}
+
+
+def metric_name(metric: str, statistic: str = "") -> str:
+    """A metric in words.
+
+    Examples
+    --------
+    >>> metric_name("objective", "gap"), metric_name("epsilon_tight", "worst"), metric_name("accuracy")
+    ('objective gap', 'ε verified, worst agent', 'accuracy')
+    """
+    name = METRICS.get(metric, metric)
+    if statistic in ("", "value"):
+        return name
+    if metric == "objective" and statistic == "gap":
+        return "objective gap"
+    return f"{name}, {STATISTICS.get(statistic, statistic)}"
+
+
+def axis_name(axis: str, time_unit: str) -> str:
+    """An axis of curves in words, with its unit."""
+    names = {
+        "time": f"time ({time_unit})",
+        "vectors": "vectors sent",
+        "bytes": "bytes sent",
+        "epsilon": "\u03b5 spent by the worst agent",
+    }
+    return names.get(axis, axis)
+
+
+def described(value: Any) -> str:
+    """A part of a scenario in one line; what is not set is left out.
+
+    Examples
+    --------
+    >>> described({"kind": "lognormal", "mean": 0.5, "sigma": 1.0, "floor": None})
+    'lognormal (mean 0.5, sigma 1)'
+    >>> described([10, 100])
+    '10, 100'
+    """
+    if isinstance(value, dict):
+        parts = {name: part for name, part in value.items() if part is not None and name != "kind"}
+        inside = ", ".join(f"{name.replace('_', ' ')} {described(part)}" for name, part in parts.items())
+        kind = str(value.get("kind", "")).replace("_", " ")
+        return f"{kind} ({inside})" if kind and inside else kind or inside
+    if isinstance(value, list | tuple):
+        return ", ".join(described(part) for part in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def number_text(value: float, digits: int = 6) -> str:
+    """A number as short as it can be said; infinite as its sign, unknown as a dash."""
+    if math.isnan(value):
+        return "\N{EN DASH}"
+    if math.isinf(value):
+        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
+    return f"{value:.{digits}g}"

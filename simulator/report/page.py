@@ -1,0 +1,188 @@
+"""The page itself: the content of every section, put into one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ...agents.errors import InputError
+from ..aggregate import resolve
+from ..look import COLOURS
+from ..results import Collection, load_all
+from ..storage import write_text, yaml_text
+from ..targets import describe, target_of
+from . import charts, overview, reproduction
+from .choices import choices
+from .comparison import comparison
+from .grid import Grid
+from .privacy import privacy_rows, unprotected
+
+FOLDER = Path(__file__).parent
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+MISSING = "hushnet report needs jinja2 and plotly; install them with: pip install 'hushnet[report]'"
+
+
+def write_report(results: Path, out: Path | None = None) -> Path:
+    """Write a page about an experiment and return where it is.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``.
+    out : Path, optional
+        The HTML file; ``results/<scenario>/report.html`` by default.
+
+    Raises
+    ------
+    InputError
+        If there is no finished run, a file is damaged, the page cannot be written, or jinja2 or plotly is missing.
+    """
+    results = Path(results)
+    path = Path(out) if out is not None else results / "report.html"
+    text = page(load_all(results), results)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(text, fresh)
+        fresh.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path
+
+
+def page(collection: Collection, folder: Path) -> str:
+    """The page of a collection of runs, as HTML.
+
+    Parameters
+    ----------
+    collection : Collection
+    folder : Path
+        Where it was read from, with what it was made from and how it was tuned.
+
+    Raises
+    ------
+    InputError
+        If jinja2 or plotly is missing.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
+    own = [(FOLDER / name).read_text(encoding="utf-8") for name in ("charts.js", "script.js")]
+    scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
+    return environment.get_template("page.html").render(
+        **content(collection, folder),
+        policy=policy(scripts),
+        scripts=[Markup(script) for script in scripts],
+        style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),
+    )
+
+
+def policy(scripts: list[str]) -> str:
+    """A content security policy: these scripts and nothing else, and no connection to anywhere."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    sources = " ".join(f"'sha256-{text}'" for text in hashes)
+    # Plotly writes its style rules and its pictures for saving itself.
+    return (
+        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def content(collection: Collection, folder: Path) -> dict[str, Any]:
+    """Everything that the template shows, and under ``data`` what the script draws."""
+    grid = Grid(collection)
+    first = collection.manifests[0]["scenario"]
+    name = str(collection.index.get("scenario") or first.get("scenario") or "results")
+    curves, finals = charts.curves(collection, grid), charts.finals(collection, grid)
+    shown = {
+        "grid": collection.grid,
+        "axes": [axis.plain() for axis in grid.axes],
+        "headline": overview.headline(collection, grid, finals),
+        "privacy": privacy_rows(collection, grid),
+        "unprotected": unprotected(collection, grid),
+        "warnings": overview.warnings(collection),
+        "protocols": overview.protocols(collection),
+        "setting": overview.setting(collection),
+        "failures": overview.failures(collection, grid),
+        "comparison": comparison(collection, grid),
+        "tuning": choices(collection, folder),
+        **_reproduction(collection, name, folder),
+    }
+    return {
+        "version": reproduction.version(),
+        "title": str(first.get("title") or name),
+        "lead": overview.lead(collection, name),
+        "description": str(first.get("description") or ""),
+        "alarms": overview.alarms(collection, shown),
+        "target": describe(target_of(collection)),
+        "thinned": overview.thinned(curves),
+        "swept": bool(grid.axes),
+        "sections": _sections(shown),
+        "content": shown,
+        "data": {
+            "protocols": [
+                {"label": label, "colour": COLOURS[place % len(COLOURS)], "dash": DASHES[place % len(DASHES)]}
+                for place, label in enumerate(collection.labels.values())
+            ],
+            "axes": shown["axes"],
+            "series": grid.plain(),
+            "curves": curves,
+            "finals": finals,
+            "spreads": charts.spreads(collection, grid),
+            "start": _start(collection, curves),
+        },
+    }
+
+
+def _reproduction(collection: Collection, name: str, folder: Path) -> dict[str, Any]:
+    written, resolved = reproduction.scenario(collection, folder)
+    return {
+        "file": f"{name}.yaml",
+        "link": f"data:text/yaml;charset=utf-8,{quote(written)}",
+        "written": written,
+        "resolved": yaml_text(resolved),
+        "commands": reproduction.commands(collection, name),
+        "versions": reproduction.versions(collection),
+        "runs": list(dict.fromkeys(run.partition("#")[0] for run in collection.runs)),
+    }
+
+
+def _sections(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    names = {"results": "Results", "sweep": "Sweep", "curves": "Curves", "agents": "Agents", "privacy": "Privacy"}
+    names |= {"comparison": "Paired comparison", "tuning": "Tuning", "run": "What was run", "reproduce": "Reproduce"}
+    there = {"sweep": shown["axes"], "comparison": shown["comparison"], "tuning": shown["tuning"]}
+    return [(key, text) for key, text in names.items() if there.get(key, True)]
+
+
+def _start(collection: Collection, curves: dict[str, Any]) -> dict[str, Any]:
+    """What the charts show at first: the scenario's first figure that is a curve, else the task's own measure."""
+    metrics = [metric["id"] for metric in curves["metrics"]]
+    axes = [axis["id"] for axis in curves["axes"]]
+    measure = str((collection.manifests[0].get("task") or {}).get("metric", ""))
+    start = {"metric": metrics[0], "axis": axes[0], "logx": False, "logy": False, "agents": measure}
+    for spec in [*(collection.index.get("figures") or []), {"y": measure, "x": "time"}]:
+        try:
+            metric = charts.metric_id(resolve(collection, str(spec.get("y")), spec.get("statistic")))
+        except InputError:
+            continue
+        if metric in metrics and spec.get("x") in axes:
+            log = str(spec.get("log") or "none")
+            return start | {
+                "metric": metric,
+                "axis": spec["x"],
+                "logx": log in ("x", "both"),
+                "logy": log in ("y", "both"),
+            }
+    return start

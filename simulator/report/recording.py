@@ -1,0 +1,140 @@
+"""The traces of all runs as one dense table, and from it every curve of the page at once.
+
+A curve is what `hushnet.simulator.aggregate.plot` gives for the same axis, at fewer places: means and t intervals of
+step functions over what all finished runs cover. It is computed for all metrics together here, since a page shows
+every metric on every axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..aggregate import mean_interval, time_scale
+from ..results import Collection
+
+Pair = tuple[str, str]
+"""Metric and statistic."""
+
+EPSILONS: tuple[Pair, ...] = (("epsilon_tight", "worst"), ("epsilon_claimed", "worst"))
+"""What an axis of epsilon shows: the first of these that was recorded."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of one series on one axis.
+
+    Parameters
+    ----------
+    x : (k,) array
+        Places; empty where the axis is infinite or unknown for the series.
+    mean, half : (k, m) arrays
+        One column per metric; NaN where a metric is not known, half also where there are fewer than two runs.
+    n : (k, m) int array
+        Runs behind a point.
+    """
+
+    x: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    half: NDArray[np.float64]
+    n: NDArray[np.int64]
+
+
+class Recording:
+    """A row per record instant of a run, a column per metric.
+
+    Parameters
+    ----------
+    collection : Collection
+    pairs : sequence of Pair
+        The metrics to keep.
+    """
+
+    def __init__(self, collection: Collection, pairs: Sequence[Pair]) -> None:
+        trace, kept = collection.trace, list(pairs)
+        self.epsilon = next((pair for pair in EPSILONS if pair in kept), None)
+        names = pd.MultiIndex.from_frame(trace[["metric", "statistic"]])
+        column = pd.MultiIndex.from_tuples(kept, names=names.names).get_indexer(names)
+        run = pd.Index(collection.runs).get_indexer(trace["run"])
+        order = np.argsort(run, kind="stable")
+        run, column = run[order], column[order]
+        heads = {name: trace[name].to_numpy(np.float64)[order] for name in ("time", "activations", "vectors", "bytes")}
+        new = np.ones(len(run), dtype=bool)
+        new[1:] = (np.diff(run) != 0) | (np.diff(heads["time"]) != 0) | (np.diff(heads["activations"]) != 0)
+        instant = np.cumsum(new) - 1
+        self._axes = {name: values[new] for name, values in heads.items()}
+        self._axes["time"] = self._axes["time"] * time_scale(collection.index.get("time_unit"))[0]
+        self._bounds = np.searchsorted(run[new], np.arange(len(collection.runs) + 1))
+        known = np.full((int(new.sum()), len(kept)), -1)
+        values = np.full(known.shape, np.nan)
+        wanted = column >= 0
+        known[instant[wanted], column[wanted]] = instant[wanted]
+        values[instant[wanted], column[wanted]] = trace["value"].to_numpy(np.float64)[order][wanted]
+        self._values, self._started = self._held(values, known)
+        if self.epsilon is not None:
+            self._axes["epsilon"] = self._values[:, kept.index(self.epsilon)]
+        self._finished = [manifest.get("status") == "complete" for manifest in collection.manifests]
+
+    def _held(self, values: Any, known: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Every metric's last known value at every instant, and whether there is one yet."""
+        starts = np.repeat(self._bounds[:-1], np.diff(self._bounds))[:, None]
+        last = np.maximum.accumulate(known, axis=0)
+        started = last >= starts
+        return np.where(started, np.take_along_axis(values, np.maximum(last, 0), axis=0), np.nan), started
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the axes that there are."""
+        return list(self._axes)
+
+    def curves(self, runs: Sequence[int], axis: str, places: int) -> Curves:
+        """Mean and 95 % t interval of every metric over some runs, as step functions on a common axis.
+
+        Parameters
+        ----------
+        runs : sequence of int
+            Ranks of the runs in the collection.
+        axis : str
+        places : int
+            Largest number of places, >= 2; evenly spaced ones of those where something was recorded.
+        """
+        paths = [path for path in (self._path(run, axis) for run in runs) if len(path[0])]
+        if not paths or not all(np.isfinite(x).all() for x, _, _ in paths):
+            nothing = np.empty((0, self._values.shape[1]))
+            return Curves(np.empty(0), nothing, nothing, nothing.astype(np.int64))
+        common = _thinned(_common_places(paths), places)
+        table = np.full((len(paths), len(common), self._values.shape[1]), np.nan)
+        begun = np.ones(table.shape[1:], dtype=bool)
+        for row, (x, rows, finished) in zip(table, paths, strict=True):
+            held = np.searchsorted(x, common, side="right") - 1
+            inside = np.ones(len(common), dtype=bool) if finished else common <= x[-1]
+            row[inside] = self._values[rows[held[inside]]]
+            begun &= self._started[rows[held]]
+        mean, half, n = mean_interval(table)
+        known = begun & (n > 0)
+        return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n)
+
+    def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
+        """Places of a run's instants in order, their rows, and whether the run reached its end."""
+        rows = np.arange(self._bounds[run], self._bounds[run + 1])
+        rows = rows[~np.isnan(self._axes[axis][rows])]
+        rows = rows[np.argsort(self._axes[axis][rows], kind="stable")]
+        return self._axes[axis][rows], rows, self._finished[run]
+
+
+def _common_places(paths: list[tuple[NDArray[np.float64], NDArray[np.int64], bool]]) -> NDArray[np.float64]:
+    """Every place that all finished runs cover, or where none finished, that the longest does."""
+    ends = [x[-1] for x, _, finished in paths if finished] or [max(x[-1] for x, _, _ in paths)]
+    places = np.unique(np.concatenate([x for x, _, _ in paths]))
+    return places[(places >= max(x[0] for x, _, _ in paths)) & (places <= min(ends))]
+
+
+def _thinned(places: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    if len(places) <= most:
+        return places
+    return places[np.unique(np.linspace(0, len(places) - 1, most).round().astype(int))]

@@ -1,0 +1,75 @@
+"""How to get the same numbers again: the scenario as one file, the command, versions, seeds and run ids."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ..results import Collection
+from ..storage import read_json, yaml_text
+
+Row = tuple[str, str]
+
+
+def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]:
+    """The scenario as it was written, and with all defaults.
+
+    Parameters
+    ----------
+    collection : Collection
+    folder : Path
+        ``results/<scenario>``; without its ``origin`` the scenario is that of the first run, without a sweep.
+    """
+    written, resolved = folder / "origin" / "scenario.yaml", folder / "origin" / "resolved.json"
+    if written.exists() and resolved.exists():
+        return written.read_text(encoding="utf-8"), read_json(resolved)
+    first = collection.manifests[0]["scenario"]
+    return yaml_text(first), first
+
+
+def commands(collection: Collection, name: str) -> list[str]:
+    """The commands that run the experiment again and write this page again."""
+    code = str(collection.manifests[0].get("code") or "").partition("+")[0]
+    kinds = [str(protocol.get("kind", "")) for protocol in _protocols(collection)]
+    trust = " --trust-code" if any(kind.startswith("./") or ".py:" in kind for kind in kinds) else ""
+    file, folder = shlex.quote(f"{name}.yaml"), shlex.quote(f"results/{name}")
+    install = f"pip install 'hushnet[report]{f'=={code}' if code else ''}'"
+    return [install, f"hushnet run {file}{trust}", f"hushnet report {folder}"]
+
+
+def versions(collection: Collection) -> list[Row]:
+    """Code, libraries and seeds; several where the runs differ."""
+    manifests = collection.manifests
+    rows = [("hushnet", _several(m.get("code") for m in manifests))]
+    rows.append(("commit", _several(m.get("commit") for m in manifests)))
+    names = dict.fromkeys(name for m in manifests for name in m.get("versions") or {})
+    rows += [(name, _several((m.get("versions") or {}).get(name) for m in manifests)) for name in names]
+    rows.append(("seeds", ", ".join(map(str, _distinct([m.get("seed") for m in manifests])))))
+    rows.append(("data", _several(m.get("data") for m in manifests)))
+    return [(name, text) for name, text in rows if text]
+
+
+def _several(values: Any) -> str:
+    known = [str(value) for value in _distinct(list(values)) if value]
+    return ", ".join(known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    seen: set[str] = set()
+    for value in values:
+        if repr(value) not in seen:
+            seen.add(repr(value))
+            found.append(value)
+    return found
+
+
+def _protocols(collection: Collection) -> list[dict[str, Any]]:
+    return [p for m in collection.manifests for p in (m["scenario"].get("protocols") or {}).values()]
+
+
+def version() -> str:
+    """The version of hushnet that writes the page."""
+    return importlib.metadata.version("hushnet")

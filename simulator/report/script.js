@@ -1,0 +1,251 @@
+"use strict";
+// Controls, and the three charts that follow them: curves, sweep, agents.
+const EVERY = -1;
+const MOST_ROWS = 40;
+const at = (id) => document.getElementById(id);
+const shown = new Set(data.protocols.keys());
+const slice = data.axes.map(() => 0);
+
+// An axis that another one determines (both were swept together) is no choice of its own.
+const determines = (a, b) => {
+  const partner = new Map();
+  return data.series.every(({ at: place }) => partner.has(place[a]) ? partner.get(place[a]) === place[b] : partner.set(place[a], place[b]));
+};
+const free = data.axes.map((_, rank) => rank);
+for (const b of [...free].reverse()) if (free.some((a) => a !== b && determines(a, b))) free.splice(free.indexOf(b), 1);
+
+// Ranks of the series that are to be seen; `open` are axes of which every value is.
+function chosen(open = []) {
+  const every = (axis) => slice[axis] === EVERY || open.includes(axis) || !free.includes(axis);
+  return [...data.series.keys()].filter((rank) => {
+    const { protocol, at: place } = data.series[rank];
+    return shown.has(protocol) && place.every((value, axis) => every(axis) || value === slice[axis]);
+  });
+}
+
+// How a series is drawn: its protocol's colour, lighter to darker along the values that are all shown.
+function look(rank, among) {
+  const { protocol, at: place } = data.series[rank];
+  const { colour, dash, label } = data.protocols[protocol];
+  const own = among.filter((other) => data.series[other].protocol === protocol);
+  const share = own.length > 1 ? 0.3 + (0.7 * own.indexOf(rank)) / (own.length - 1) : 1;
+  const differ = free.filter((axis) => new Set(among.map((other) => data.series[other].at[axis])).size > 1);
+  const where = differ.map((axis) => data.axes[axis].name + " " + data.axes[axis].values[place[axis]]).join(", ");
+  return { colour: shade(colour, share), dash, name: where ? label + ", " + where : label };
+}
+
+// The series in words, one by one if they are few; the protocols' controls say the rest.
+function legend(figure, ranks) {
+  const differ = free.map((axis) => [data.axes[axis], [...new Set(ranks.map((rank) => data.series[rank].at[axis]))].sort((a, b) => a - b)])
+    .filter(([, places]) => places.length > 1);
+  const entries = ranks.map((rank) => look(rank, ranks)).map(({ colour, dash, name }) => element("span", {}, swatch(colour, dash), name));
+  const spans = differ.map(([{ name, values }, places]) => `${name} ${values[places[0]]} to ${values[places.at(-1)]}`);
+  figure.querySelector(".legend").replaceChildren(...(!differ.length ? [] : entries.length <= 12 ? entries : [`pale to full colour: ${spans.join(", ")}`]));
+}
+
+function drawCurves() {
+  const axis = at("curve-axis").value, metric = at("curve-metric").value, figure = at("curve");
+  const [logx, logy, band] = ["curve-logx", "curve-logy", "curve-band"].map((id) => at(id).checked);
+  const name = (list, id) => list.find((entry) => entry.id === id).name;
+  const ranks = chosen(), curves = new Map(data.curves.curves[axis].map((curve) => [curve.s, curve]));
+  const known = ranks.filter((rank) => curves.get(rank)?.m[metric] && curves.get(rank).m[metric].infinite !== "everywhere");
+  const xs = known.flatMap((rank) => curves.get(rank).x).filter((x) => !logx || x > 0);
+  const ends = [xs.reduce((a, b) => Math.min(a, b), Infinity), xs.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const positive = known.flatMap((rank) => curves.get(rank).m[metric].y.filter((y) => y > 0));
+  const bottom = positive.reduce((a, b) => Math.min(a, b), Infinity) / 3;
+  const traces = [], rows = [["protocol", name(data.curves.axes, axis), name(data.curves.metrics, metric), "95 % half-width", "runs"]];
+  for (const rank of known) {
+    const { colour, dash, name: label } = look(rank, ranks), { x, m } = curves.get(rank), { y, h, n } = m[metric];
+    const level = x.length === 1, runs = (k) => (Array.isArray(n) ? n[k] : n);
+    if (band && h && !level) traces.push(bandOf(x, y, h, colour, logy ? bottom : -Infinity));
+    const hover = x.map((value, k) => `${Text.safe(label)}<br>${Text.number(value)}: <b>${Text.mean(y[k], h && h[k])}</b><br>${Text.runs(runs(k))}`);
+    traces.push({
+      type: "scatter", mode: "lines", name: Text.safe(label), meta: rank, x: level ? ends : x, y: level ? [y[0], y[0]] : y,
+      text: level ? [hover[0], hover[0]] : hover, hoverinfo: "text", line: { color: colour, width: 2.2, dash },
+    });
+    for (const k of spaced(x.length, 9)) rows.push([label, Text.number(x[k]), Text.number(y[k]), Text.number(h && h[k]), String(runs(k))]);
+  }
+  const left = ranks.filter((rank) => !known.includes(rank)).map((rank) => look(rank, ranks).name);
+  const title = `${name(data.curves.metrics, metric)} against ${name(data.curves.axes, axis)}`;
+  const caption = `${title}; mean${band ? " and 95 % t interval" : ""} over runs.` + missing(left, "infinite, or not recorded");
+  legend(figure, known);
+  const layout = { xaxis: axisLayout(name(data.curves.axes, axis), logx), yaxis: axisLayout(name(data.curves.metrics, metric), logy) };
+  draw(figure, traces, layout, caption, `Line chart of ${title} for ${known.map((rank) => look(rank, ranks).name).join(", ") || "nothing"}.`, rows);
+}
+
+const missing = (names, why) => names.length ? ` Not drawn (${why}): ${names.slice(0, 8).join("; ")}${names.length > 8 ? ` and ${names.length - 8} more` : ""}.` : "";
+
+function bandOf(x, y, h, colour, bottom) {
+  const known = x.map((_, k) => k).filter((k) => y[k] !== null && h[k] !== null);
+  const low = known.map((k) => Math.max(y[k] - h[k], bottom)), high = known.map((k) => y[k] + h[k]);
+  return {
+    type: "scatter", mode: "lines", x: [...known.map((k) => x[k]), ...known.map((k) => x[k]).reverse()], y: [...high, ...low.reverse()],
+    fill: "toself", fillcolor: colour + "2b", line: { width: 0 }, hoverinfo: "skip", showlegend: false,
+  };
+}
+
+function drawSweep() {
+  const axis = Number(at("sweep-axis").value), other = free.find((rank) => rank !== axis);
+  at("sweep-view-label").hidden = other === undefined;
+  if (other !== undefined && at("sweep-view").value === "map") drawMaps(axis, other);
+  else drawFamily(axis);
+}
+
+const finalOf = (rank) => data.finals.values[rank][at("sweep-metric").value];
+const finalName = () => data.finals.metrics.find(({ id }) => id === at("sweep-metric").value).name;
+
+function drawFamily(axis) {
+  const figure = at("swept"), { name, values, numbers } = data.axes[axis], ranks = chosen([axis]);
+  const [logx, logy] = ["sweep-logx", "sweep-logy"].map((id) => at(id).checked);
+  const lines = new Map();
+  for (const rank of ranks) {
+    const key = JSON.stringify([data.series[rank].protocol, ...free.filter((a) => a !== axis).map((a) => data.series[rank].at[a])]);
+    lines.set(key, [...(lines.get(key) || []), rank]);
+  }
+  const firsts = [...lines.values()].map((line) => line[0]), traces = [], rows = [["protocol", name, finalName(), "95 % half-width", "runs", "infinite in"]];
+  for (const line of lines.values()) {
+    const { colour, dash, name: label } = look(line[0], firsts), sorted = [...line].sort((a, b) => data.series[a].at[axis] - data.series[b].at[axis]);
+    const points = sorted.map((rank) => ({ value: data.series[rank].at[axis], final: finalOf(rank) || [null, null, 0, 0] }));
+    const places = points.map(({ value }) => (numbers ? numbers[value] : Text.safe(values[value])));
+    traces.push({
+      type: "scatter", mode: "lines+markers", name: Text.safe(label), x: places, y: points.map(({ final }) => final[0]), hoverinfo: "text",
+      error_y: { type: "data", array: points.map(({ final }) => final[1] || 0), thickness: 1.2, width: 3, color: colour },
+      text: points.map(({ value, final }) => `${Text.safe(label)}<br>${Text.safe(name)} ${Text.safe(values[value])}: <b>${Text.mean(final[0], final[1])}</b><br>${Text.runs(final[2])}`),
+      line: { color: colour, width: 2.2, dash }, marker: { size: 6, color: colour },
+    });
+    for (const { value, final } of points) rows.push([label, values[value], Text.number(final[0]), Text.number(final[1]), String(final[2]), Text.runs(final[3])]);
+  }
+  legend(figure, firsts);
+  const infinite = ranks.filter((rank) => finalOf(rank)?.[3]).length;
+  const caption = `${finalName()} along ${name}; mean and 95 % t interval over runs.` +
+    (infinite ? ` At ${infinite} places some runs are infinite (never got there) and are left out of the mean; the table says how many.` : "");
+  const layout = { xaxis: { ...axisLayout(name, logx && numbers), ...(numbers ? {} : { type: "category" }) }, yaxis: axisLayout(finalName(), logy) };
+  draw(figure, traces, layout, caption, `Line chart of ${finalName()} along ${name}.`, rows);
+}
+
+function drawMaps(axis, other) {
+  const figure = at("swept"), across = data.axes[axis], along = data.axes[other], ranks = chosen([axis, other]);
+  const keys = [...shown].sort((a, b) => a - b), columns = Math.min(keys.length, figure.clientWidth > 700 ? 3 : 1);
+  const traces = [], annotations = [], layout = { grid: { rows: Math.ceil(keys.length / columns), columns, pattern: "independent", xgap: 0.14, ygap: 0.3 } };
+  const rows = [["protocol", across.name, along.name, finalName(), "95 % half-width", "runs"]];
+  keys.forEach((protocol, place) => {
+    const cells = along.values.map(() => across.values.map(() => null));
+    for (const rank of ranks) {
+      const series = data.series[rank], final = finalOf(rank);
+      if (series.protocol !== protocol || !final) continue;
+      cells[series.at[other]][series.at[axis]] = final[0];
+      rows.push([data.protocols[protocol].label, across.values[series.at[axis]], along.values[series.at[other]], Text.number(final[0]), Text.number(final[1]), String(final[2])]);
+    }
+    const number = place ? String(place + 1) : "", few = across.values.length * along.values.length <= 60;
+    traces.push({
+      type: "heatmap", x: across.values.map(Text.safe), y: along.values.map(Text.safe), z: cells, coloraxis: "coloraxis", xaxis: "x" + number, yaxis: "y" + number, xgap: 1, ygap: 1,
+      text: cells.map((row) => row.map((value) => (value === null ? "" : String(Number(value.toPrecision(3)))))), texttemplate: few ? "%{text}" : undefined,
+      hoverinfo: "text", hovertext: cells.map((row, b) => row.map((value, a) => `${Text.safe(across.name)} ${Text.safe(across.values[a])}<br>${Text.safe(along.name)} ${Text.safe(along.values[b])}<br><b>${Text.number(value)}</b>`)),
+    });
+    const title = { type: "category", automargin: true, showgrid: false, ticks: "" };
+    layout["xaxis" + number] = { ...title, title: { text: Text.safe(across.name), standoff: 6 } };
+    layout["yaxis" + number] = { ...title, title: { text: place % columns ? "" : Text.safe(along.name), standoff: 6 } };
+    annotations.push({ text: "<b>" + Text.safe(data.protocols[protocol].label) + "</b>", xref: `x${number} domain`, yref: `y${number} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false });
+  });
+  Object.assign(layout, {
+    annotations, height: 70 + layout.grid.rows * Math.max(230, 60 + 26 * along.values.length), margin: { l: 60, r: 16, t: 34, b: 50 },
+    coloraxis: { colorscale: "Cividis", colorbar: { thickness: 12, title: { text: Text.safe(finalName()), side: "right" } } },
+  });
+  legend(figure, []);
+  draw(figure, traces, layout, `${finalName()} along ${across.name} and ${along.name}; means over runs, one colour scale for all; a cell is empty where nothing finite is known.`,
+    `Heat maps of ${finalName()} along ${across.name} and ${along.name} for ${keys.map((key) => data.protocols[key].label).join(", ")}.`, rows);
+}
+
+function drawSpread() {
+  const metric = at("agent-metric").value, figure = at("spread"), title = data.spreads.metrics.find(({ id }) => id === metric)?.name;
+  if (title === undefined) return;
+  const counted = (rank) => data.spreads.values[rank][metric]?.[8] > 0;
+  const ranks = chosen(), known = ranks.filter((rank) => counted(rank)).slice(0, MOST_ROWS), traces = [];
+  const rows = [["protocol", "least", "5 %", "25 %", "median", "75 %", "95 %", "most", "mean", "agents", "infinite"]];
+  const labels = known.map((rank) => Text.safe(look(rank, ranks).name));
+  known.forEach((rank, place) => {
+    const [...q] = data.spreads.values[rank][metric], [mean, n, infinite] = q.splice(7), { colour, name } = look(rank, ranks);
+    traces.push({
+      type: "box", orientation: "h", y: [place], q1: [q[2]], median: [q[3]], q3: [q[4]], lowerfence: [q[1]], upperfence: [q[5]], mean: [mean], name: labels[place],
+      line: { color: colour, width: 1.6 }, fillcolor: colour + "2b", width: 0.55, hoverinfo: "x", hoveron: "boxes",
+    });
+    rows.push([name, ...q.map(Text.number), Text.number(mean), String(n), String(infinite)]);
+  });
+  const left = ranks.filter((rank) => !counted(rank)).map((rank) => look(rank, ranks).name);
+  const more = ranks.length - left.length - known.length;
+  const caption = `${title} at the end, over the agents of all finished runs: median, quartiles, and whiskers from the 5 % to the 95 % quantile; the dashed line is the mean.` +
+    missing(left, "infinite for every agent, or not recorded") + (more > 0 ? ` ${more} more are not drawn.` : "");
+  const layout = {
+    height: 90 + 44 * Math.max(2, known.length), xaxis: axisLayout(title, false),
+    yaxis: { automargin: true, autorange: "reversed", tickvals: known.map((_, place) => place), ticktext: labels, zeroline: false, showgrid: false, ticks: "" },
+  };
+  draw(figure, traces, layout, caption, `Box plots of ${title} over agents for ${known.map((rank) => look(rank, ranks).name).join(", ")}.`, rows);
+}
+
+function drawAll() {
+  drawCurves();
+  if (at("swept")) drawSweep();
+  drawSpread();
+}
+
+function fill(select, entries, first) {
+  select.replaceChildren(...entries.map(([value, text]) => element("option", { value, textContent: text })));
+  if (first !== undefined) select.value = first;
+}
+
+function tick(label, look, change) {
+  const input = element("input", { type: "checkbox", checked: true });
+  const line = element("label", {}, input, ...look, label);
+  input.addEventListener("change", () => { line.classList.toggle("off", !input.checked); change(input.checked); });
+  return line;
+}
+
+// Whether numbers are positive and span at least a factor of 20.
+const spans = (numbers) => Boolean(numbers) && Math.min(...numbers) > 0 && Math.max(...numbers) >= 20 * Math.min(...numbers);
+
+function controls() {
+  at("protocols").append(...data.protocols.map(({ label, colour, dash }, rank) =>
+    tick(label, [swatch(colour, dash)], (on) => { if (on) shown.add(rank); else shown.delete(rank); drawAll(); })));
+  at("slice").append(...free.map((axis) => {
+    const select = element("select"), { name, values } = data.axes[axis];
+    fill(select, [...values.map((value, rank) => [rank, value]), [EVERY, "every value"]], 0);
+    select.addEventListener("change", () => { slice[axis] = Number(select.value); drawAll(); });
+    return element("label", {}, name, select);
+  }));
+  at("slice").hidden = !free.length;
+  fill(at("curve-metric"), data.curves.metrics.map(({ id, name }) => [id, name]), data.start.metric);
+  fill(at("curve-axis"), data.curves.axes.map(({ id, name }) => [id, name]), data.start.axis);
+  fill(at("agent-metric"), data.spreads.metrics.map(({ id, name }) => [id, name]), data.start.agents);
+  at("curve-logx").checked = data.start.logx;
+  at("curve-logy").checked = data.start.logy;
+  at("curve-choices").addEventListener("change", drawCurves);
+  at("agent-choices").addEventListener("change", drawSpread);
+  if (at("swept")) {
+    fill(at("sweep-metric"), data.finals.metrics.map(({ id, name }) => [id, name]));
+    if (data.finals.metrics.some(({ id }) => id === data.start.agents)) at("sweep-metric").value = data.start.agents;
+    fill(at("sweep-axis"), free.map((axis) => [axis, data.axes[axis].name]));
+    const widely = () => { at("sweep-logx").checked = spans(data.axes[Number(at("sweep-axis").value)].numbers); };
+    at("sweep-axis").addEventListener("change", widely);
+    widely();
+    at("sweep-choices").addEventListener("change", drawSweep);
+  }
+  for (const form of document.querySelectorAll("form.choices, #controls")) form.hidden = false;
+  for (const form of document.querySelectorAll("form.choices")) form.addEventListener("submit", (event) => event.preventDefault());
+}
+
+// On paper the charts are as wide as the page, and the scenario is open.
+const PAPER = 660;
+const scenario = at("scenario");
+window.addEventListener("beforeprint", () => {
+  scenario.dataset.open = scenario.open;
+  scenario.open = true;
+  for (const chart of document.querySelectorAll(".chart")) Plotly.relayout(chart, { width: PAPER, height: chart.style.height ? chart.clientHeight : PAPER / 2 });
+});
+window.addEventListener("afterprint", () => {
+  scenario.open = scenario.dataset.open === "true";
+  drawAll();
+});
+
+controls();
+drawAll();
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,146 @@
+"""One run on disk: its tables, and a manifest with the checksums of everything, itself included.
+
+A folder holds ``manifest.json``, ``trace.parquet``, ``agents.parquet``, ``ledger.parquet`` and, where a run has further
+tables, one ``<name>.parquet`` each. Identical tables give identical bytes; only the manifest, which carries timings,
+differs between two runs of the same scenario. Under ``checksums`` it has the SHA-256 of every table; ``manifest`` among
+them is that of its own text with this one entry empty.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from ..agents.errors import InputError
+from .storage import checksum, json_text, parquet, put_folder, read_json, read_table
+
+State = Literal["absent", "damaged", "complete"]
+
+TABLES = ("trace", "agents", "ledger")
+TRACE_SCHEMA = pa.schema(
+    [
+        ("protocol", pa.string()),
+        ("seed", pa.uint64()),
+        ("time", pa.float64()),
+        ("activations", pa.int64()),
+        ("messages", pa.int64()),
+        ("vectors", pa.int64()),
+        ("bytes", pa.int64()),
+        ("metric", pa.string()),
+        ("statistic", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+_OWN = re.compile(r'("manifest": )"([0-9a-f]{64})"')
+
+
+@dataclass
+class RunResult:
+    """Everything that one run leaves behind.
+
+    Parameters
+    ----------
+    manifest : dict
+        Resolved scenario, protocol, label, seeds, grid point, status, versions, hashes, timings, privacy.
+    trace : DataFrame
+        Tidy measurements with the columns of `TRACE_SCHEMA`, in order of time.
+    agents : DataFrame
+        One final row per agent.
+    ledger : DataFrame
+        What was released; may be empty.
+    extras : dict of DataFrame
+        Further tables by name, in lower case letters and ``_``.
+    """
+
+    manifest: dict[str, Any]
+    trace: pd.DataFrame
+    agents: pd.DataFrame
+    ledger: pd.DataFrame
+    extras: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+
+def write_run(result: RunResult, folder: Path) -> None:
+    """Write a run's folder so that it is there as a whole or not at all; an older one is replaced at the end.
+
+    Raises
+    ------
+    ValueError
+        If a further table has a name that is no name or is taken.
+    """
+    for name in result.extras:
+        if name in TABLES or not re.fullmatch("[a-z_]+", name):
+            raise ValueError(f"{name!r} cannot be the name of a further table")
+    tables = {name: getattr(result, name) for name in TABLES} | result.extras
+
+    def fill(fresh: Path) -> None:
+        checksums = {}
+        for name, table in tables.items():
+            content = parquet(table, TRACE_SCHEMA if name == "trace" else None)
+            (fresh / f"{name}.parquet").write_bytes(content)
+            checksums[f"{name}.parquet"] = checksum(content)
+        text = json_text({**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}})
+        (fresh / "manifest.json").write_bytes(_signed(text).encode())
+
+    put_folder(folder, fill, lambda there: state(there) == "complete")
+
+
+def state(folder: Path) -> State:
+    """Whether a run is there, with every byte that was written, whatever the run's own status."""
+    if not folder.is_dir():
+        return "absent"
+    try:
+        _, checksums = read_manifest(folder)
+        whole = {f"{name}.parquet" for name in TABLES} <= set(checksums)
+        whole = whole and all(checksum((folder / name).read_bytes()) == value for name, value in checksums.items())
+    except (InputError, OSError):
+        return "damaged"
+    return "complete" if whole else "damaged"
+
+
+def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The manifest as it was given, and the checksums of the tables' files by name.
+
+    Raises
+    ------
+    InputError
+        If it is missing, unreadable or not as it was written.
+    """
+    path = folder / "manifest.json"
+    manifest = read_json(path)
+    checksums = dict(manifest.pop("checksums", {}))
+    if checksums.pop("manifest", None) is not None:
+        text = path.read_text(encoding="utf-8")
+        if _signed(text) != text:
+            raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
+    if isinstance(manifest.get("privacy"), dict):
+        manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
+    return manifest, checksums
+
+
+def read_run(folder: Path) -> RunResult:
+    """Read a run back.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged; the sentence names it.
+    """
+    manifest, checksums = read_manifest(folder)
+    names = dict.fromkeys([*TABLES, *(name.removesuffix(".parquet") for name in checksums)])
+    tables = {name: read_table(folder / f"{name}.parquet", checksums.get(f"{name}.parquet")) for name in names}
+    return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
+
+
+def _signed(text: str) -> str:
+    """A manifest's text with its own checksum in its place; keys are sorted, so ``checksums`` come first."""
+    bare = _OWN.sub(r'\1""', text, count=1)
+    return bare.replace('"manifest": ""', f'"manifest": "{checksum(bare.encode())}"', 1)
+
+
+def _finite_or_not(value: Any) -> Any:
+    return float(value) if value in ("inf", "-inf", "nan") else value

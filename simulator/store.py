@@ -1,0 +1,303 @@
+"""All runs of an experiment on disk: complete or absent, checked byte by byte, and safe from a second process.
+
+::
+
+    results/<scenario>/
+      index.json              the runs of the latest experiment, and how to draw them
+      <run id>/               one run, see `hushnet.simulator.run_folder`
+      graphs/<hash>.parquet   the graphs of the runs, each once: tail, head, weight
+      dataset/                all runs of the index as one dataset, see `hushnet.simulator.dataset`
+      .lock                   held while an experiment runs
+
+Any process may save a run at any time: what is written gets a name of its own, is synced, and is renamed. A process
+that is killed therefore leaves whole runs and strays with hidden names, which the next one sweeps away.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..agents.errors import InputError
+from ..agents.graph import Graph
+from . import dataset, run_folder
+from .dataset import Entry
+from .provenance import edges, edges_hash
+from .run_folder import RunResult, State
+from .storage import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_STRAY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}(\.old)?")
+
+
+@dataclass(frozen=True)
+class Store:
+    """The runs of one scenario.
+
+    Parameters
+    ----------
+    root : Path
+        ``results/<scenario>``; made when something is written.
+    """
+
+    root: Path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from running an experiment in this store.
+
+        The kernel lets go of the lock when its process ends, however it ends. It holds between processes of one
+        machine, and between machines as far as their shared file system has ``flock``: NFS does, Lustre only if it is
+        mounted with it. Where there is none, a warning says so and nothing is excluded.
+
+        Raises
+        ------
+        InputError
+            If another process holds it; the sentence names the process.
+        """
+        with writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            stream = (self.root / ".lock").open("a+", encoding="utf-8")
+        with stream:
+            self._lock(stream)
+            with writing(self.root):
+                stream.truncate(0)
+                stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+                stream.flush()
+            try:
+                yield
+            finally:
+                stream.truncate(0)
+
+    def _lock(self, stream: Any) -> None:
+        try:
+            if fcntl is None:
+                raise OSError("this system has no flock")
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read().strip() or "another process"
+            raise InputError(
+                f"{self.root}: {holder} is writing there; wait until it has ended, or choose another folder with --out"
+            ) from None
+        except OSError as error:
+            warnings.warn(f"{self.root} cannot be locked ({error}); run one experiment there at a time", stacklevel=4)
+
+    def sweep(self) -> list[str]:
+        """Remove what killed processes have left: strays and damaged graphs; only while `locked`.
+
+        A stray that holds a whole run which is not there otherwise is put in its place. Runs that no index names any
+        more stay: they are results.
+
+        Returns
+        -------
+        list of str
+            What was removed, relative to the root.
+        """
+        hidden = [path for place in (self.root, self.root / "graphs") for path in sorted(place.glob(".*"))]
+        swept = [path for path in hidden if _STRAY.fullmatch(path.name) and not self._rescued(path)]
+        swept += sorted((self.root / ".cache").glob(".minimum-*.npz"))
+        swept += [path for path in sorted((self.root / "graphs").glob("*.parquet")) if not _is_graph(path)]
+        for path in swept:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        return [path.relative_to(self.root).as_posix() for path in swept]
+
+    def state(self, run_id: str) -> State:
+        """Whether a run is absent, complete, or damaged: a file, or the graph that it names, is not what was written.
+
+        Parameters
+        ----------
+        run_id : str
+        """
+        found = run_folder.state(self.root / run_id)
+        if found == "complete":
+            graph = (self.manifest(run_id).get("topology") or {}).get("graph")
+            return found if graph is None or self._graph(graph).is_file() else "damaged"
+        return found
+
+    def save(self, run_id: str, result: RunResult) -> None:
+        """Keep a run; needs no lock, from whatever process.
+
+        Raises
+        ------
+        OutOfResources
+            If the disk is full; nothing is left behind then.
+        InputError
+            If the folder may not be written.
+        """
+        with writing(self.root):
+            run_folder.write_run(result, self.root / run_id)
+
+    def load(self, run_id: str) -> RunResult:
+        """Read a run back.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or damaged; the sentence names it.
+        """
+        return run_folder.read_run(self.root / run_id)
+
+    def manifest(self, run_id: str) -> dict[str, Any]:
+        """A run's manifest; raises like `load`."""
+        return run_folder.read_manifest(self.root / run_id)[0]
+
+    def save_graph(self, graph: Graph) -> str:
+        """Keep a graph, once for all runs that use it; needs no lock.
+
+        Parameters
+        ----------
+        graph : Graph
+
+        Returns
+        -------
+        str
+            Its name, a hash of its edges.
+        """
+        table = edges(graph)
+        name = edges_hash(table)
+        if not self._graph(name).is_file():
+            with writing(self.root):
+                put_file(parquet(table), self._graph(name))
+        return name
+
+    def load_graph(self, name: str) -> Frame:
+        """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0, tail < head), ``weight``.
+
+        Raises
+        ------
+        InputError
+            If it is missing or damaged.
+        """
+        return read_table(self._graph(name))
+
+    def write_index(
+        self,
+        *,
+        scenario: str,
+        runs: list[str],
+        figures: list[dict[str, Any]],
+        labels: dict[str, str],
+        time_unit: str | None = None,
+        grids: list[dict[str, Any]] | None = None,
+        **more: Any,
+    ) -> None:
+        """Say which runs make up the latest experiment and how to show them, in ``index.json``, atomically.
+
+        Parameters
+        ----------
+        scenario : str
+            Name of the scenario.
+        runs : list of str
+            Run ids, in order.
+        figures : list of dict
+            Figure specifications, see `hushnet.simulator.figures`.
+        labels : dict of str
+            Label by protocol key, in the order of the scenario, which is the drawing order.
+        time_unit : str, optional
+            Length of one expected wake-up, such as ``30 s``.
+        grids : list of dict, optional
+            Swept values by path, one for each of ``runs``; by default those of the manifests. A run whose protocol
+            does not depend on what is swept is kept once and listed at every grid point.
+        **more
+            What else readers want to know of the experiment, such as its ``target``.
+
+        Raises
+        ------
+        ValueError
+            If a run is listed twice without saying where in the grid.
+        """
+        if grids is None and len(set(runs)) < len(runs):
+            raise ValueError("a run that stands for several grid points needs grids")
+        index = {"scenario": scenario, "runs": runs, "labels": labels, "figures": figures, "time_unit": time_unit}
+        text = json_text({**index, "grids": grids, **more}, sort_keys=False)
+        with writing(self.root):
+            put_file(text.encode(), self.root / "index.json")
+
+    def index(self) -> dict[str, Any]:
+        """What `write_index` wrote; empty if it was never called."""
+        path = self.root / "index.json"
+        return read_json(path) if path.exists() else {}
+
+    def entries(self, *, whole: bool = True) -> list[Entry]:
+        """The runs of the index that are there, in its order; every run that is there where there is no index.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether manifests are wanted with all that they say, or, to save memory, with the swept values alone.
+
+        Raises
+        ------
+        InputError
+            If a manifest is damaged.
+        """
+        index = self.index()
+        there = sorted(path.parent.name for path in self.root.glob("*/manifest.json"))
+        wanted = index.get("runs", there)
+        grids = index.get("grids") or [None] * len(wanted)
+        read = {}
+        for name in set(wanted):
+            if (self.root / name).is_dir():
+                manifest, checksums = run_folder.read_manifest(self.root / name)
+                read[name] = manifest if whole else {"grid": manifest.get("grid")}, checksums
+        found, met = [], Counter()
+        for name, grid in zip(wanted, grids, strict=True):
+            if name in read:
+                met[name] += 1
+                manifest, checksums = read[name]
+                placed = manifest if grid is None else {**manifest, "grid": grid}
+                run = name if met[name] == 1 else f"{name}#{met[name]}"
+                found.append(Entry(run, self.root / name, placed, checksums))
+        return found
+
+    def consolidate(self) -> bool:
+        """Copy the runs of the index into one dataset, see `hushnet.simulator.dataset`, unless it is there already.
+
+        Its bytes depend on the runs and the index alone, not on the order in which the runs came.
+
+        Returns
+        -------
+        bool
+            Whether it was written.
+        """
+        with writing(self.root):
+            return dataset.write(self.root / "dataset", self.entries(whole=False))
+
+    def _graph(self, name: str) -> Path:
+        return self.root / "graphs" / f"{name}.parquet"
+
+    def _rescued(self, stray: Path) -> bool:
+        """Put a stray in its place if it is a whole run that is not there otherwise."""
+        match = _STRAY.fullmatch(stray.name)
+        if (
+            match is None
+            or run_folder.state(stray) != "complete"
+            or run_folder.state(self.root / match["name"]) == "complete"
+        ):
+            return False
+        shutil.rmtree(self.root / match["name"], ignore_errors=True)
+        stray.rename(self.root / match["name"])
+        sync(self.root)
+        return True
+
+
+def _is_graph(path: Path) -> bool:
+    """Whether a graph's file has the edges that its name stands for."""
+    try:
+        return edges_hash(read_table(path)) == path.stem
+    except (InputError, KeyError):
+        return False

@@ -1,0 +1,77 @@
+"""The trials of a tuning: their seeds, their scenarios, and how they keep away from what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count, islice
+from typing import Any
+
+from ..agents.tasks import TaskParameters
+from ..agents.tasks.linear_classification import LinearClassification
+from ..agents.tasks.mean_estimation import MeanEstimation
+from ..agents.tasks.stand_ins import EpsilonLike, GisetteLike
+from ..agents.tasks.synthetic_ratings import SyntheticRatings
+from .scenario import Scenario, SeedPair
+from .tune_parameters import VALIDATION, TuneParameters
+
+FIRST_SEED = 2**63
+"""Where the seeds of trials begin, far from those that anybody writes down."""
+
+DRAWN = (LinearClassification, MeanEstimation, SyntheticRatings, EpsilonLike, GisetteLike)
+"""Tasks whose data are drawn anew for every data seed; the others' seeds only deal the rows of one data set."""
+
+
+def trial_seeds(scenario: Scenario) -> list[SeedPair]:
+    """The seeds of every trial of a scenario; no run seed is one of the reported runs'.
+
+    Where data are drawn, no data seed is either, so trials see other data. Where they are read from files, another
+    data seed would deal the reported runs' test rows to the trials' training rows; trials then have the data seeds of
+    the reported runs, whose test rows they do not touch.
+    """
+    assert scenario.tune is not None
+    reported, asked = scenario.seed_pairs(), scenario.tune.seeds
+    taken = {seed for _, data, run in reported for seed in (data, run)}
+    fresh = (seed for seed in count(FIRST_SEED) if seed not in taken)
+    seeds = list(islice(fresh, asked)) if isinstance(asked, int) else asked
+    data = seeds if draws_data(scenario.task) else list(dict.fromkeys(data for _, data, _ in reported))
+    return [SeedPair(data=data[rank % len(data)], run=seed) for rank, seed in enumerate(seeds)]
+
+
+def draws_data(task: TaskParameters) -> bool:
+    """Whether a task draws its data anew for every data seed."""
+    return isinstance(task, DRAWN)
+
+
+def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:
+    """What every trial sets for every protocol: values by field, by the protocol's key."""
+    choices = tune.choices()
+    return [dict(zip(choices, each, strict=True)) for each in zip(*choices.values(), strict=True)]
+
+
+def as_trial(scenario: Scenario, tune: TuneParameters, tuned: Sequence[str], seeds: Sequence[SeedPair]) -> Scenario:
+    """A grid point's scenario as a trial: only of the protocols that are tuned, and measured by what decides.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With the trial's values set.
+    tune : TuneParameters
+    tuned : sequence of str
+        Keys of the protocols that are tuned.
+    seeds : sequence of SeedPair
+    """
+    held_out = tune.metric == VALIDATION
+    measured_by = None if held_out else scenario.record.objective_of
+    kept = {key: value for key, value in scenario.protocols.items() if key in (*tuned, measured_by)}
+    metrics = None if held_out else [tune.metric]
+    record = {"metrics": metrics, "objective_of": measured_by, "messages": None}
+    return scenario.model_copy(
+        update={
+            "protocols": kept,
+            "seeds": list(seeds),
+            "figures": [],
+            "target": None,
+            "validation": tune.share if held_out else None,
+            "record": scenario.record.model_copy(update=record),
+        }
+    )

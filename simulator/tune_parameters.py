@@ -1,0 +1,136 @@
+"""What a scenario may say about tuning: what is tried for which protocol, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from ..agents.errors import InputError
+from ..agents.parameters import Parameters
+from ..protocols.catalog import suggestion
+from .names import Count, Seed
+from .sweeps import Axis, Values, values_of
+
+VALIDATION = "validation"
+"""The task's own measure, on rows that are held out of the agents' training rows."""
+
+JUDGES = ("accuracy", "rmse", "mse", "test_loss", "objective", "training_loss")
+"""Recorded metrics that may decide instead; of all but accuracy, less is better."""
+
+MOST_TRIALS = 10_000
+
+FIXED = ("kind", "like", "label", "tuned")
+"""Fields of a protocol that cannot be tuned."""
+
+
+class TuneParameters(Parameters):
+    """Parameters that are chosen before the reported runs, with as many trials for every protocol that is tuned."""
+
+    over: dict[str, Values] = Field(min_length=1)
+    """Values to try, by ``<protocol>.<field>``; all combinations of a protocol's fields are its trials."""
+    seeds: Count | Annotated[list[Seed], Field(min_length=1)] = 3
+    """Number or list of the seeds of every trial; none of them is reported on."""
+    metric: str = VALIDATION
+    """What decides, at the end of a trial: ``validation``, the task's own measure on held-out training rows, or a
+    recorded metric (accuracy, rmse, mse, test_loss, objective, training_loss)."""
+    share: float = Field(default=0.2, gt=0, lt=1)
+    """Share of every agent's training rows that is held out for ``validation``."""
+    trials: Count | None = None
+    """Trials of each protocol, drawn from its combinations; by default all of them, of which all must have as many."""
+    at: Literal["first point", "each point"] = "first point"
+    """Where in a sweep to tune: once, at the first point of the grid, or anew at each."""
+
+    def choices(self) -> dict[str, list[dict[str, Any]]]:
+        """What every trial of a protocol sets: values by field, by the protocol's key.
+
+        With ``trials``, a random subset of the combinations, the same for all protocols of as many combinations.
+        """
+        fields: dict[str, dict[str, list[Any]]] = {}
+        for path, values in self.over.items():
+            key, _, rest = path.partition(".")
+            fields.setdefault(key, {})[rest] = values_of(values)
+        return {key: self._drawn(own) for key, own in fields.items()}
+
+    def _drawn(self, fields: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+        combinations = [dict(zip(fields, values, strict=True)) for values in product(*fields.values())]
+        if self.trials is None or self.trials >= len(combinations):
+            return combinations
+        kept = np.random.default_rng(0).choice(len(combinations), self.trials, replace=False)
+        return [combinations[rank] for rank in sorted(kept.tolist())]
+
+
+def check_tuning(
+    tune: TuneParameters,
+    protocols: Sequence[str],
+    swept: Sequence[Axis],
+    reported: Sequence[tuple[int, int, int]],
+    traced: Sequence[str],
+) -> None:
+    """Raise an `InputError` with its place if tuning does not fit the experiment.
+
+    Parameters
+    ----------
+    tune : TuneParameters
+    protocols : sequence of str
+        Keys of the protocols.
+    swept : sequence of Axis
+        A field is either swept or tuned.
+    reported : sequence of (int, int, int)
+        Labels, data seeds and run seeds of the reported runs.
+    traced : sequence of str
+        Metrics that the trace will have.
+    """
+    _check_paths(tune, protocols, swept)
+    _check_trials(tune)
+    if isinstance(tune.seeds, list):
+        taken = {seed for _, data, run in reported for seed in (data, run)}
+        for rank, seed in enumerate(tune.seeds):
+            if seed in taken:
+                raise InputError("is a seed of the reported runs; tuning needs others", field=("tune", "seeds", rank))
+        if len(set(tune.seeds)) < len(tune.seeds):
+            raise InputError("names a seed twice", field=("tune", "seeds"))
+    known = [VALIDATION, *(name for name in JUDGES if name in traced)]
+    if tune.metric not in known:
+        raise InputError(
+            f"cannot decide{suggestion(tune.metric, known)} admissible: {', '.join(known)}", field=("tune", "metric")
+        )
+
+
+def _check_paths(tune: TuneParameters, protocols: Sequence[str], swept: Sequence[Axis]) -> None:
+    taken = {setting.path for axis in swept for setting in axis.settings[0]}
+    for path in tune.over:
+        field, (key, _, rest) = ("tune", "over", path), path.partition(".")
+        if key not in protocols:
+            raise InputError(
+                f"unknown protocol {key!r}{suggestion(key, protocols)} admissible: {', '.join(protocols)}", field=field
+            )
+        if not all(rest.split(".")) or rest.partition(".")[0] in FIXED:
+            raise InputError(f"must be a protocol and one of its fields, such as {key}.step_size", field=field)
+        for other in [*taken, *(f"protocols.{other}" for other in tune.over if other != path)]:
+            if f"{other}.".startswith(f"protocols.{path}.") or f"protocols.{path}.".startswith(f"{other}."):
+                raise InputError(f"protocols.{path} is set twice: {other} is also swept or tuned", field=field)
+
+
+def _check_trials(tune: TuneParameters) -> None:
+    counts: dict[str, int] = {}
+    for path, values in tune.over.items():
+        key = path.partition(".")[0]
+        counts[key] = counts.get(key, 1) * len(values_of(values))
+    if max(counts.values()) > MOST_TRIALS:
+        raise InputError(f"has more than {MOST_TRIALS} combinations for one protocol", field=("tune", "over"))
+    each = ", ".join(f"{key} has {count}" for key, count in counts.items())
+    least = min(counts.values())
+    if tune.trials is None and len(set(counts.values())) > 1:
+        raise InputError(
+            f"every protocol needs as many trials, and {each}; give each as many values, or trials: {least}, "
+            "which draws so many of each one's combinations",
+            field=("tune", "over"),
+        )
+    if tune.trials is not None and tune.trials > least:
+        raise InputError(
+            f"must be at most {least}, as every protocol has as many, and {each}", field=("tune", "trials")
+        )

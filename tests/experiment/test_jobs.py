@@ -1,0 +1,167 @@
+"""Runs in processes of their own: the same bytes, and what fails costs nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import dask.config
+import psutil
+import pytest
+from distributed import LocalCluster, Security
+from hushnet.agents.errors import InputError, RunFailure
+from hushnet.simulator.cli import main
+from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
+from hushnet.simulator.loading import load
+from hushnet.simulator.results import load_all
+from hushnet.simulator.store import Store
+
+from .sweep import content, strays, write
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Two processes for all tests of this file."""
+    with hire(2) as hired:
+        yield hired
+
+
+def experiment(folder: Path, out: str, **fields: object) -> Experiment:
+    return Experiment(load(write(folder, **fields), trust_code=True), folder / out)
+
+
+def check_same_bytes(folder: Path, workers: Workers) -> None:
+    assert perform(experiment(folder, "alone")) == []
+    assert perform(experiment(folder, "together"), workers=workers) == []
+    expected = content(folder / "alone")
+    assert len([name for name in expected if name.endswith("trace.parquet")]) == 4 * 2 * 2 + len(["dataset"])
+    assert content(folder / "together") == expected
+    assert strays(folder / "together") == set()
+
+
+def test_two_processes_leave_the_same_bytes_as_this_one(workers, tmp_path):
+    check_same_bytes(tmp_path, workers)
+
+
+def test_four_processes_leave_the_same_bytes_as_this_one(tmp_path):
+    with hire(4) as four:
+        check_same_bytes(tmp_path, four)
+
+
+def test_processes_are_reached_from_this_machine_and_with_our_keys_only(workers):
+    ours = psutil.Process()
+    for process in (ours, *ours.children(recursive=True)):
+        for connection in process.net_connections("inet"):
+            assert connection.laddr.ip in ("127.0.0.1", "::1")
+    assert workers.connect([]).scheduler.address.startswith("tls://127.0.0.1:")
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+def test_a_cluster_that_exists_leaves_the_same_bytes(tmp_path, scheme):
+    """Its workers are threads here; that they are elsewhere makes no difference to what is sent."""
+    security = Security.temporary()
+    client = {"ca-file": security.tls_ca_file, "client.cert": security.tls_client_cert}
+    files = {
+        f"distributed.comm.tls.{name}": text for name, text in {**client, "client.key": security.tls_client_key}.items()
+    }
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol=f"{scheme}://",
+        host="127.0.0.1",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        security=security if scheme == "tls" else None,
+    ) as cluster:
+        assert cluster.scheduler_address.startswith(f"{scheme}://")
+        with dask.config.set(files), hire(scheduler=cluster.scheduler_address) as existing:
+            check_same_bytes(tmp_path, existing)
+
+
+def test_one_job_needs_no_cluster():
+    program = "import sys, hushnet.simulator.console as c; c.hire(1); print({'dask', 'distributed'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_runs_that_are_there_are_not_run_again_by_anybody(workers, tmp_path):
+    perform(experiment(tmp_path, "out"))
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/manifest.json")}
+    told: list[Answer] = []
+    perform(experiment(tmp_path, "out"), workers=workers, on_run=lambda _, answer: told.append(answer))
+    assert [answer.there for answer in told] == [True] * 16
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_fails_is_named_with_its_traceback_and_stops_no_other(workers, tmp_path, jobs):
+    given = experiment(tmp_path, "out", fails=True)
+    failures = perform(given, workers=workers if jobs == 2 else None)
+    assert [type(failure) for failure in failures] == [RunFailure] * 2
+    assert "small: protocol own, seed 0, network.loss = 0.0: ZeroDivisionError: a mistake of the user's; see " in str(
+        failures[0]
+    )
+    details = Path(str(failures[0]).partition("; see ")[2])
+    assert "own.py" in details.read_text()
+    assert "Traceback" in details.read_text()
+    index = json.loads((tmp_path / "out/index.json").read_text())
+    assert [(failed["protocol"], failed["seed"], failed["grid"]) for failed in index["failed"]] == [
+        ("own", 0, {"network.loss": loss}) for loss in (0.0, 0.3)
+    ]
+    assert len(load_all(tmp_path / "out").runs) == len(index["runs"]) == 14
+
+    given = experiment(tmp_path, "out")
+    assert perform(given, workers=workers if jobs == 2 else None) == []
+    assert not (tmp_path / "out/failures").exists()
+
+
+def test_a_run_that_kills_its_workers_is_named_and_the_others_go_on(workers, tmp_path):
+    path = write(tmp_path, kills=True)
+    killing = Experiment(load(path, overrides=["sweep={}"], trust_code=True), tmp_path / "out")
+    failures = perform(killing, workers=workers)
+    assert [str(failure).partition(" (")[0] for failure in failures] == [
+        "small: protocol own, seed 0: killed its worker 3 times"
+    ]
+    there = load_all(tmp_path / "out")
+    assert [(manifest["protocol"], manifest["seed"]) for manifest in there.manifests] == [
+        (protocol, seed) for seed in range(4) for protocol in ("local", "own") if (protocol, seed) != ("own", 0)
+    ]
+    assert strays(tmp_path / "out") == set()
+
+
+def test_bad_input_in_a_process_has_its_line_in_the_scenario(workers, tmp_path):
+    path = write(tmp_path)
+    path.write_text(path.read_text().replace("{kind: local}", "{kind: coordinate_descent, confidence: [1.0, 2.0]}"))
+    with pytest.raises(InputError, match=r"small\.yaml:8: protocols.local.confidence"):
+        perform(Experiment(load(path, trust_code=True), tmp_path / "out"), workers=workers)
+
+
+def test_a_store_in_use_is_refused_in_one_sentence(tmp_path, capsys):
+    with Store(tmp_path / "out").locked():
+        arguments = ["run", str(write(tmp_path)), "--trust-code", "--out", str(tmp_path / "out"), "--jobs", "2"]
+        assert main(arguments) == 2
+    assert "is writing there" in capsys.readouterr().err
+
+
+def test_the_shell_says_what_failed_with_exit_code_1_and_shows_the_rest(tmp_path, capsys):
+    path = write(tmp_path, fails=True)
+    assert main(["run", str(path), "--trust-code", "--out", str(tmp_path / "out"), "--quiet"]) == 1
+    captured = capsys.readouterr()
+    assert "ZeroDivisionError: a mistake of the user's" in captured.err
+    assert "Traceback" not in captured.err + captured.out
+    assert f"results: {tmp_path / 'out'}" in captured.out
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+def test_a_wrong_number_of_jobs_is_one_sentence(tmp_path, capsys, jobs):
+    assert main(["run", "quickstart", "--jobs", jobs, "--out", str(tmp_path)]) == 2
+    assert "must be a number from 1, or auto" in capsys.readouterr().err
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, capsys):
+    arguments = ["run", str(write(tmp_path)), "--trust-code", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--scheduler", "nonsense://here"]) == 2
+    assert "--scheduler nonsense://here: cannot be reached" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""Processes that are killed or interrupted in the middle: nothing is lost, nothing is left over, and one can go on."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from hushnet.simulator.experiment import run
+
+from .sweep import content, strays, write
+
+LONG = 120.0
+"""Seconds after which something hangs."""
+ORPHANED = 10.0
+"""Seconds that processes may outlive the one that they belong to."""
+
+
+class Sweep:
+    """``hushnet run`` on two processes, in a process group of its own."""
+
+    def __init__(self, scenario: Path, out: Path) -> None:
+        command = [sys.executable, "-m", "hushnet.simulator.cli", "run", scenario, "--trust-code", "--quiet"]
+        self.out, self.before = out, len(runs(out))
+        self.process = subprocess.Popen(
+            [*command, "--out", out, "--jobs", "2"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def workers(self) -> list[psutil.Process]:
+        """Processes that execute runs."""
+        with suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        return []
+
+    def started(self) -> bool:
+        """Wait until there is another process."""
+        return any(self.workers() for _ in self._while_it_runs())
+
+    def under_way(self) -> bool:
+        """Wait until this sweep has finished a run; False if it has ended before."""
+        return any(len(runs(self.out)) > self.before for _ in self._while_it_runs())
+
+    def _while_it_runs(self) -> Iterator[None]:
+        end = time.monotonic() + LONG
+        while self.process.poll() is None:
+            assert time.monotonic() < end, "hangs"
+            yield
+            time.sleep(0.02)
+
+    def end(self) -> tuple[int, str]:
+        """Exit code and what was said."""
+        _, said = self.process.communicate(timeout=LONG)
+        return self.process.returncode, said
+
+
+def runs(out: Path) -> list[Path]:
+    return list(out.glob("[0-9a-f]*/manifest.json"))
+
+
+@pytest.fixture
+def scenario(tmp_path) -> Path:
+    """Sixteen runs; those of the user's protocol take half a second."""
+    return write(tmp_path, seconds=0.06)
+
+
+@pytest.fixture
+def undisturbed(scenario, tmp_path) -> dict[str, bytes]:
+    run(scenario, out=tmp_path / "undisturbed", trust_code=True)
+    return content(tmp_path / "undisturbed")
+
+
+def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -> None:
+    """Kill -9 the parent or a worker, again and again, and run again until all is done."""
+    while kills:
+        sweep = Sweep(scenario, out)
+        while kills and sweep.under_way():
+            time.sleep(luck.uniform(0.0, 0.3))
+            workers = sweep.workers()
+            if not workers:  # others are about to take their place, or all is done
+                continue
+            kills -= 1
+            if luck.random() < 0.4:
+                sweep.process.kill()
+                sweep.end()
+                _, orphans = psutil.wait_procs(workers, timeout=ORPHANED)
+                assert orphans == []
+                break
+            sweep.before = len(runs(out))
+            with suppress(psutil.NoSuchProcess):
+                luck.choice(workers).kill()
+        else:
+            code, said = sweep.end()
+            assert code == 0, said
+            if kills:  # all was there before the last kill: once more from the beginning of some runs
+                for manifest in luck.sample(sorted(runs(out)), 8):
+                    manifest.unlink()
+    code, said = Sweep(scenario, out).end()
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_at_random_and_run_again_it_is_as_if_nothing_had_happened(scenario, undisturbed, tmp_path, kills):
+    kill_at_random(scenario, tmp_path / "out", random.Random(f"kills {kills}"), kills)
+    assert content(tmp_path / "out") == undisturbed
+    assert strays(tmp_path / "out") == set()
+    assert len(runs(tmp_path / "out")) == 16
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["while processes start", "between runs"])
+def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, tmp_path, early):
+    sweep = Sweep(scenario, tmp_path / "out")
+    assert sweep.started() if early else sweep.under_way()
+    workers = sweep.workers()
+    assert workers
+    for process in (sweep.process, *workers):  # what a terminal does
+        process.send_signal(signal.SIGINT)
+    code, said = sweep.end()
+    assert code == 130
+    known = re.search(r"run the same command again to go on: at least (\d+) of 16 runs are there", said)
+    assert known is not None, said
+    assert int(known[1]) <= len(runs(tmp_path / "out"))
+    assert "Traceback" not in said
+    assert psutil.wait_procs(workers, timeout=ORPHANED)[1] == []
+    assert strays(tmp_path / "out") == set()
+    if not early:
+        code, said = Sweep(scenario, tmp_path / "out").end()
+        assert code == 0, said
+        assert content(tmp_path / "out") == undisturbed

@@ -1,0 +1,89 @@
+"""What a run says about privacy: for whom, what is claimed and verified, and why nothing can be verified."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.noise import UNBOUNDED
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.simulator.bench import example, protocol_parameters, small_graph, small_setting, small_task
+from hushnet.simulator.privacy_statement import privacy_statement
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.world import World
+
+CLIPPED = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
+TARGET = {**CLIPPED, "target": {"verified": 2.0, "delta": 1e-5}, "updates": 10}
+
+
+def statement_of(protocol, **fields):
+    statement, _ = privacy_statement(example(protocol, **fields))
+    assert statement is not None
+    return statement
+
+
+def test_a_run_without_noise_states_nothing():
+    assert privacy_statement(example(FeatureSharing, split=True)) == (None, [])
+    none = {**CLIPPED, "multiplier": 0.0}
+    assert privacy_statement(example(FeatureSharing, split=True, privacy=none)) == (None, [])
+
+
+def test_printed_noise_has_its_claim_beside_an_infinite_epsilon_and_the_reason():
+    statement = statement_of(FeatureSharing, split=True, noise={"scale": 1e4})
+    assert 0 < statement["claimed"] < math.inf
+    assert math.isinf(statement["verified"])
+    assert statement["flagged"]
+    (because,) = statement["because"]
+    assert "range of the party's columns" in because
+
+
+def test_a_statement_is_about_the_role_that_is_protected_and_names_what_others_reveal():
+    world = example(FeatureSharing, split=True, privacy=TARGET)
+    statement, _ = privacy_statement(world)
+    assert statement["verified"] == pytest.approx(2.0, rel=1e-3)
+    assert not statement["flagged"]
+    assert statement["because"] == []
+    assert statement["role"] == "party"
+    (reason,) = statement["unprotected"]["centre"]
+    assert "labels" in reason
+    assert (statement["unit"], statement["adjacency"]) == (["party"], ["replace-one"])
+    assert math.isinf(world.ledger.verified(1e-5)[0])
+
+
+def test_recorded_epsilons_are_those_of_the_protected_agents():
+    world = example(FeatureSharing, split=True, privacy=TARGET)
+    recorder = Recorder(("epsilon",))
+    recorder.sample(world, final=True)
+    values = recorder.trace().set_index(["metric", "statistic"])["value"]
+    assert values["epsilon_tight", "worst"] == pytest.approx(2.0, rel=1e-3)
+    assert values["epsilon_tight", "median"] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_where_all_agents_are_protected_no_role_is_named():
+    statement = statement_of(CoordinateDescent, mu=1.0, privacy=TARGET)
+    assert not {"role", "unprotected"} & set(statement)
+    assert statement["verified"] == pytest.approx(2.0, rel=1e-3)
+    assert statement["because"] == []
+
+
+def test_strict_says_which_inputs_make_it_infinite():
+    statement = statement_of(PerturbedAdmm, noise={"alpha": 3.0, "strict": True})
+    assert math.isinf(statement["verified"])
+    (because,) = statement["because"]
+    assert because.startswith("strict")
+    assert statement["assumed_public"][0] in because
+
+
+@pytest.mark.parametrize(("bounds", "reasons"), [({}, [UNBOUNDED]), ({"l1": 4.0}, [])])
+def test_gradients_without_a_bound_say_so(bounds, reasons):
+    claimed = {"mechanism": "laplace", "multiplier": 1.0, "sensitivity": "claimed"}
+    parameters = protocol_parameters(CoordinateDescent, {"mu": 1.0, "smoothness": "data", "privacy": claimed})
+    task = replace(small_task(empty=False), bounds=bounds)
+    world = World(replace(small_setting(time=5.0), task=task, graph=small_graph()), CoordinateDescent, parameters)
+    world.run()
+    statement, _ = privacy_statement(world)
+    assert statement["because"] == reasons
+    assert math.isinf(statement["verified"]) == bool(reasons)

@@ -1,0 +1,63 @@
+"""Worlds that protocols' tests run in, and observers that look into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from hushnet.agents.availability import Always, OnOff
+from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
+LATE = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}
+BAD = {**LATE, "loss": 0.3}
+"""With AWAY: messages that are late, overtaken and lost between agents that come and go."""
+
+
+def setting_of(*, task=None, graph=None, clock=None, availability=None, stop=None, seed=1, **network) -> Setting:
+    """A setting with a small task and graph and Poisson clocks; further arguments are fields of the network."""
+    task = task or small_task()
+    return Setting(
+        task=task,
+        graph=graph or small_graph(task.agents),
+        clock=clock or Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(network),
+        availability=availability or Always(kind="always"),
+        stop=stop or Stop(time=20.0),
+        draws=Draws(seed),
+    )
+
+
+class Watcher:
+    """An observer that looks away."""
+
+    def woke(self, world, agent):
+        pass
+
+    def sent(self, world, message, delay, lost):
+        pass
+
+    def arrived(self, world, message, up, newest):
+        pass
+
+
+def after_every_event(world: World, check: Callable[[], None]) -> None:
+    """Call a check after every SimPy event of a run."""
+    step = world.env.step
+
+    def checked():
+        step()
+        check()
+
+    world.env.step = checked
+
+
+def quiet_edges(world: World) -> np.ndarray:
+    """(E,) whether no session is open on an edge, in either direction."""
+    sessions, back = world.schedule.open, world.setting.graph.reverse
+    return np.array([edge not in sessions and int(back[edge]) not in sessions for edge in range(len(back))])

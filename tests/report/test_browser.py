@@ -1,0 +1,203 @@
+"""A report opened in a browser: it draws, obeys its controls, is silent and harmless, and says what the files say."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.simulator.results import load_all
+
+from .made import LABELS, make_experiment, make_run
+
+HOSTILE = """<script>alert(1)</script></script><!--<script>&amp;"'`<img src=x onerror=alert(2)>${7*7}%{x} ε\u2028雪"""
+
+
+def test_the_page_loads_without_a_complaint_or_a_connection(still):
+    assert still.complaints == []
+    assert len(still.requests) == 1
+    assert still.page.get_attribute("html", "lang") == "en"
+
+
+class Listener(http.server.BaseHTTPRequestHandler):
+    """A server that counts who comes."""
+
+    def do_GET(self):
+        self.server.visits.append(self.path)
+        self.send_response(200)
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.end_headers()
+
+    def log_message(self, *given):
+        """Say nothing."""
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener) as running:
+        running.visits = []
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+CONNECT = """async url => {
+  const picture = new Image();
+  const seen = new Promise(done => { picture.onload = () => done("loaded"); picture.onerror = () => done("refused") });
+  picture.src = url + "picture.png";
+  return [await fetch(url + "fetch").then(() => "connected", () => "refused"), await seen];
+}"""
+
+
+def test_the_page_cannot_connect_to_anything(opened, results, server):
+    url = f"http://127.0.0.1:{server.server_port}/"
+    assert urllib.request.urlopen(url + "there").status == 200
+    found = opened(results)
+    assert found.page.evaluate(CONNECT, url) == ["refused", "refused"]
+    assert server.visits == ["/there"]
+
+
+def test_the_page_needs_no_eval(opened, results):
+    found = opened(results)
+    # In a timer: what the driver itself evaluates is exempt from the page's policy.
+    tried = """() => new Promise(done => setTimeout(() => {
+        try { (0, eval)("1"); done("evaluated") } catch (error) { done(error.name) } }))"""
+    assert found.page.evaluate(tried) == "EvalError"
+
+
+def test_a_toggle_hides_and_shows_a_protocol_in_every_chart(opened, results):
+    found = opened(results)
+    toggle = found.page.get_by_label("coordinate descent", exact=True)
+    everything = list(LABELS.values())
+    assert [line["name"] for line in found.drawn("curve")] == everything
+    toggle.uncheck()
+    for figure in ("curve", "spread"):
+        assert [line["name"] for line in found.drawn(figure)] == ["purely local", "private CD"]
+    toggle.check()
+    assert [line["name"] for line in found.drawn("curve")] == everything
+
+
+def test_the_horizontal_axis_and_the_metric_can_be_chosen(opened, results):
+    found = opened(results)
+    over_time = found.drawn("curve")
+    found.page.get_by_label("Horizontal axis").select_option("vectors")
+    over_vectors = found.drawn("curve")
+    assert over_vectors[1]["x"] != over_time[1]["x"]
+    assert "vectors sent" in found.page.text_content("#curve figcaption")
+    found.page.get_by_label("Metric").select_option("objective:gap")
+    assert found.drawn("curve")[1]["y"][0] == pytest.approx(1.1)
+    assert "objective gap against vectors sent" in found.page.get_attribute("#curve .chart", "aria-label")
+
+
+def test_an_infinite_epsilon_is_said_and_not_drawn(opened, results):
+    found = opened(results)
+    found.page.get_by_label("Horizontal axis").select_option("epsilon")
+    assert [line["name"] for line in found.drawn("curve")] == ["purely local", "private CD"]
+    assert "Not drawn (infinite, or not recorded): coordinate descent" in found.page.text_content("#curve figcaption")
+
+
+def test_the_drawn_numbers_are_those_of_the_files(still, results):
+    trace = pd.concat(pd.read_parquet(path) for path in sorted(results.glob("*/trace.parquet")))
+    chosen = trace[(trace["metric"] == "accuracy") & (trace["statistic"] == "mean")]
+    for line, protocol in zip(still.drawn("curve")[1:], list(LABELS)[1:], strict=True):
+        means = chosen[chosen["protocol"] == protocol].groupby("time")["value"].mean()
+        assert line["x"] == list(means.index)
+        np.testing.assert_allclose(line["y"], means, rtol=1e-5)
+
+
+def test_the_headline_table_is_that_of_the_files(still, results):
+    trace = pd.concat(pd.read_parquet(path) for path in sorted(results.glob("*/trace.parquet")))
+    heads, *rows = still.table("#headline")
+    column = heads.index("accuracy")
+    last = trace[(trace["metric"] == "accuracy") & (trace["statistic"] == "mean") & (trace["time"] == 10)]
+    for row, (key, label) in zip(rows, LABELS.items(), strict=True):
+        values = last.loc[last["protocol"] == key, "value"]
+        half = 4.302652729911275 * values.std() / np.sqrt(3)  # t of 0.975 with 2 degrees of freedom
+        mean, _, width = row[column].partition(" ± ")
+        assert row[0] == label
+        assert float(mean) == pytest.approx(values.mean(), abs=0.6 * 10 ** -len(mean.partition(".")[2]))
+        assert float(width) == pytest.approx(half, abs=0.6 * 10 ** -len(width.partition(".")[2]))
+
+
+def test_a_broken_claim_is_loud(still):
+    assert "private CD: the claim does not hold: ε claimed 0.15, verified 37.2" in still.page.text_content(".alarms")
+    assert "⚠ claimed below verified" in still.page.text_content("#claims tr.flagged")
+
+
+def test_the_numbers_of_a_chart_are_a_table_for_those_who_cannot_see_it(still):
+    heads, *rows = still.table("#curve .numbers table")
+    assert heads == ["protocol", "time (expected wake-ups)", "accuracy, mean over agents", "95 % half-width", "runs"]
+    drawn = still.drawn("curve")[1]
+    mine = [row for row in rows if row[0] == "coordinate descent"]
+    assert [float(row[2]) for row in mine] == pytest.approx(
+        [drawn["y"][drawn["x"].index(float(row[1]))] for row in mine], rel=1e-4
+    )
+
+
+def test_a_sweep_is_drawn_as_lines_and_as_heat_maps(opened, swept):
+    found = opened(swept)
+    assert found.complaints == []
+    found.page.get_by_label("Measure").select_option(label="final accuracy")
+    found.page.select_option("#sweep-axis", label="network.loss")
+    lines = found.drawn("swept")
+    assert [line["x"] for line in lines] == [[0, 0.1, 0.3]] * 3
+    trace = load_all(swept).trace
+    last = trace[(trace["metric"] == "accuracy") & (trace["time"] == 10) & (trace["protocol"] == "cd")]
+    table = last.groupby(["network.loss", "network.latency.mean"])["value"].mean().unstack()
+    np.testing.assert_allclose(lines[1]["y"], table[0.1], rtol=1e-5)
+    found.page.get_by_label("Drawn as").select_option("map")
+    maps = found.page.eval_on_selector("#swept .chart", "chart => chart.data.map(({z}) => z)")
+    assert len(maps) == 3
+    np.testing.assert_allclose(maps[1], table.T, rtol=1e-5)
+
+
+def test_a_place_in_the_sweep_can_be_chosen_and_all_be_opened(opened, swept):
+    found = opened(swept)
+    assert len(found.drawn("curve")) == 3
+    found.page.get_by_label("network.loss").first.select_option(label="0.3")
+    assert "network.loss" not in found.page.text_content("#curve .legend")
+    found.page.get_by_label("network.loss").first.select_option(label="every value")
+    assert len(found.drawn("curve")) == 9
+    assert "coordinate descent, network.loss 0.3" in found.page.text_content("#curve .legend")
+
+
+def test_parameters_that_were_swept_together_are_one_axis(opened, tmp_path):
+    points = [{"network.loss": loss, "task.agents": int(loss * 100)} for loss in (0.1, 0.2)]
+    runs = [make_run(p, seed, grid=point) for point in points for seed in range(2) for p in LABELS]
+    found = opened(make_experiment(tmp_path, runs))
+    assert found.page.locator("#slice select").count() == 1
+    assert found.page.locator("#sweep-axis option").count() == 1
+    assert len(found.drawn("curve")) == 3
+
+
+CHOOSE = "(e, value) => { e.value = value; e.dispatchEvent(new Event('change', {bubbles: true})) }"
+
+
+def test_hostile_names_are_texts_and_nothing_else(opened, tmp_path):
+    runs = [
+        make_run(p, seed, grid={HOSTILE: HOSTILE + str(k)}, label=p + HOSTILE, warnings=[HOSTILE])
+        for p in LABELS
+        for seed in range(2)
+        for k in range(2)
+    ]
+    for run in runs:
+        run.manifest["scenario"] |= {"title": HOSTILE, "description": HOSTILE, "scenario": HOSTILE}
+        run.manifest |= {"status": "diverged", "error": HOSTILE} if run.manifest["seed"] else {}
+    found = opened(make_experiment(tmp_path, runs, name=HOSTILE))
+    assert found.complaints == []
+    assert found.page.text_content("h1") == HOSTILE
+    assert found.page.title() == HOSTILE + " – hushnet report"
+    assert found.page.evaluate("document.querySelectorAll('img, body script:not(#data)').length") == 3
+    assert found.data["protocols"][0]["label"] == "local" + HOSTILE
+    labels = found.page.eval_on_selector_all("#protocols label", "all => all.map(label => label.textContent)")
+    assert labels == [p + HOSTILE for p in LABELS]
+    for view in ("lines", "map"):
+        found.page.locator("#sweep-view").evaluate(CHOOSE, view)
+    texts = found.page.eval_on_selector_all("#spread .chart text", "all => all.map(text => text.textContent)")
+    assert "local" + HOSTILE.replace("\u2028", "") in [text.replace("\u2028", "") for text in texts]
+    assert found.complaints == []

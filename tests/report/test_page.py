@@ -1,0 +1,247 @@
+"""What a page says, without a browser: where it goes, what it is made from, and what is missing."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+import sys
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.loading import load
+from hushnet.simulator.report import charts
+from hushnet.simulator.report.grid import Grid
+from hushnet.simulator.report.page import page, write_report
+from hushnet.simulator.report.privacy import privacy_rows
+from hushnet.simulator.results import load_all
+
+from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
+
+REAL = {
+    "schema": 1,
+    "scenario": "real",
+    "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [10, 20], "points": "ball"},
+    "topology": {"kind": "complete"},
+    "engine": "reference",
+    "protocols": {
+        "local": {"kind": "local"},
+        "cd": {"kind": "coordinate_descent", "mu": 0.1},
+        "private": {
+            "like": "cd",
+            "privacy": {
+                "mechanism": "gaussian",
+                "target": {"verified": 2.0, "delta": 0.001},
+                "updates": 5,
+                "sensitivity": "clip",
+                "clip": 0.2,
+            },
+        },
+    },
+    "stop": {"time": 4},
+    "record": {"every": 1, "metrics": ["objective", "accuracy", "epsilon", "traffic"]},
+    "seeds": 2,
+    "sweep": {"network.loss": [0.0, 0.3]},
+    "figures": [{"y": "objective", "statistic": "gap", "x": "vectors", "log": "y"}],
+}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A small experiment that was really run."""
+    folder = tmp_path_factory.mktemp("real")
+    scenario = folder / "real.yaml"
+    scenario.write_text(json.dumps(REAL))
+    assert main(["run", str(scenario), "--quiet", "--out", str(folder / "results")]) == 0
+    return folder / "results"
+
+
+def data_of(text):
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_command_writes_the_page_beside_the_runs(tmp_path, capsys):
+    root = make_experiment(tmp_path)
+    assert main(["report", str(root)]) == 0
+    assert capsys.readouterr().out == f"report: {root / 'report.html'}\n"
+    assert (root / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert main(["report", str(root), "--out", str(tmp_path / "elsewhere" / "page.html")]) == 0
+    assert (tmp_path / "elsewhere" / "page.html").read_bytes() == (root / "report.html").read_bytes()
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["page.html"]
+
+
+def test_a_folder_without_runs_is_said_in_one_sentence(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_to_is_said_in_one_sentence(tmp_path, capsys):
+    root = make_experiment(tmp_path / "results")
+    assert main(["report", str(root), "--out", str(tmp_path)]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "plotly.offline"])
+def test_a_missing_extra_is_said_with_its_command(tmp_path, monkeypatch, missing):
+    root = make_experiment(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(InputError, match=r"pip install 'hushnet\[report\]'"):
+        write_report(root)
+
+
+def test_the_page_names_no_address_outside_it(tmp_path):
+    root = make_experiment(tmp_path)
+    text = re.sub(r"<script>.*?</script>", "", page(load_all(root), root), flags=re.DOTALL)
+    assert re.findall(r"(?:src|href)=\"(?!#|data:)[^\"]*", text) == []
+    assert "default-src 'none'" in html.unescape(text)
+
+
+def test_the_page_of_real_runs_has_their_numbers(real):
+    collection = load_all(real)
+    data = data_of(page(collection, real))
+    assert data["start"] | {"agents": ""} == {
+        "metric": "objective:gap", "axis": "vectors", "logx": False, "logy": True, "agents": ""
+    }  # fmt: skip
+    trace = collection.trace
+    for rank, series in enumerate(data["series"]):
+        protocol, loss = list(collection.labels)[series["protocol"]], [0.0, 0.3][series["at"][0]]
+        rows = trace[(trace["protocol"] == protocol) & (trace["network.loss"] == loss)]
+        chosen = rows[(rows["metric"] == "accuracy") & (rows["statistic"] == "mean")]
+        last = chosen.drop_duplicates("run", keep="last")["value"]
+        final = data["finals"]["values"][rank]["accuracy"]
+        assert final[0] == pytest.approx(last.mean(), rel=1e-5)
+        assert final[1] == pytest.approx(12.706204736432095 * last.std() / math.sqrt(2), rel=1e-5)
+        assert final[2:] == [2, 0]
+        curve = next(c for c in data["curves"]["curves"]["time"] if c["s"] == rank)
+        np.testing.assert_allclose(curve["x"], TIMES[:5])
+        means = chosen.groupby("time")["value"].mean()
+        np.testing.assert_allclose(curve["m"]["accuracy:mean"]["y"], means, rtol=1e-5)
+
+
+def test_the_scenario_of_the_page_gives_the_same_runs_again(real, tmp_path):
+    collection = load_all(real)
+    text = page(collection, real)
+    written = unquote(re.search(r'href="data:text/yaml;charset=utf-8,([^"]*)"', text)[1])
+    (tmp_path / "written.yaml").write_text(written)
+    again = load(tmp_path / "written.yaml")
+    assert [point.values for point in again.points] == [{"network.loss": 0.0}, {"network.loss": 0.3}]
+    shown = html.unescape(re.search(r'id="resolved".*?<code>(.*?)</code>', text, re.DOTALL)[1])
+    (tmp_path / "resolved.yaml").write_text(shown)
+    assert load(tmp_path / "resolved.yaml").scenario.resolved() == again.scenario.resolved()
+    assert "hushnet run real.yaml" in text
+
+
+def test_every_run_that_broke_off_failed_or_is_missing_is_named(tmp_path):
+    runs = [
+        make_run(p, seed, status="diverged" if (p, seed) == ("cd", 1) else "complete")
+        for p in LABELS
+        for seed in range(2)
+    ]
+    root = make_experiment(tmp_path, runs)
+    index = json.loads((root / "index.json").read_text())
+    index["failed"] = [{"protocol": "cd", "seed": 7, "grid": {}, "error": "ZeroDivisionError: by zero"}]
+    index["runs"].append("f" * 16)
+    index["grids"] = None
+    (root / "index.json").write_text(json.dumps(index))
+    text = html.unescape(page(load_all(root), root))
+    table = re.search(r'id="failures">.*?</table>', text, re.DOTALL)[0]
+    assert "ZeroDivisionError: by zero" in table
+    assert "the objective exploded at agent 3" in table
+    assert "coordinate descent: 2 runs did not reach the end (failed, diverged)" in text
+    assert "1 of 7 runs have not been finished." in text
+
+
+@pytest.mark.parametrize(
+    ("claimed", "verified", "flagged", "shown"),
+    [
+        (1.0, 0.5, False, ("1", "0.5")),
+        (1.0, 1.0000004, True, ("1", "1.0000004")),
+        (0.15, math.inf, True, ("0.15", "∞")),
+        (None, None, False, ("not stated", "not verified")),
+    ],
+)
+def test_claims_stand_beside_what_was_verified_with_enough_digits(tmp_path, claimed, verified, flagged, shown):
+    claim = {**CLAIM, "claimed": claimed, "verified": verified, "flagged": flagged, "because": ["nothing is proved"]}
+    collection = load_all(make_experiment(tmp_path, [make_run("cd-private", privacy=claim), make_run("cd")]))
+    (row,) = privacy_rows(collection, Grid(collection))
+    assert (row["claimed"], row["verified"]) == shown
+    assert row["protected"] == "record / replace-one"
+    assert row["because"] == ["nothing is proved"]
+    assert bool(row["flagged"]) == flagged
+
+
+def test_equal_claims_of_all_points_of_a_sweep_are_one_row_and_others_are_not(tmp_path):
+    def rows(verified):
+        runs = [
+            make_run("cd-private", grid={"network.loss": loss}, privacy={**CLAIM, "verified": verified * (1 + loss)})
+            for loss in (0.0, 0.5)
+        ]
+        collection = load_all(make_experiment(tmp_path / str(verified), runs))
+        return [row["at"] for row in privacy_rows(collection, Grid(collection))]
+
+    assert rows(0.0) == [["all"]]
+    assert rows(37.2) == [["0.0"], ["0.5"]]
+
+
+def test_what_agents_end_with_is_told_by_quantiles_and_infinities_by_number(tmp_path):
+    collection = load_all(make_experiment(tmp_path))
+    found = charts.spreads(collection, Grid(collection))["values"]
+    agents = pd.concat([make_run("cd", seed).agents for seed in range(3)])
+    quantiles = np.quantile(agents["accuracy"], charts.QUANTILES)
+    np.testing.assert_allclose(found[1]["accuracy"], [*quantiles, agents["accuracy"].mean(), 90, 0], rtol=1e-5)
+    assert found[1]["epsilon_tight"] == [None] * 8 + [0, 90]
+
+
+def test_the_numbers_of_curves_are_bounded_whatever_the_number_of_series(tmp_path, monkeypatch):
+    runs = [make_run(p, grid={"network.loss": loss / 100}) for p in LABELS for loss in range(30)]
+    collection = load_all(make_experiment(tmp_path, runs))
+    monkeypatch.setattr(charts, "NUMBERS", 12_000)
+    found = charts.curves(collection, Grid(collection))
+    drawn = [m["y"] for axis in found["curves"].values() for curve in axis for m in curve["m"].values()]
+    assert sum(map(len, drawn)) <= 12_000
+    assert found["left_out"] > 0
+    assert found["places"] >= charts.PLACES[0]
+    text = page(collection, tmp_path)
+    assert f"{found['left_out']} series of the sweep have no curve here" in text
+
+
+def test_what_was_tuned_is_shown_with_everything_that_was_tried(tmp_path):
+    root = make_experiment(tmp_path)
+    index = json.loads((root / "index.json").read_text())
+    index["tuning"] = {
+        "decided_by": "validation accuracy",
+        "trials": 2,
+        "seeds": [900, 901],
+        "table": "tuning.parquet",
+        "note": "tuned on other data drawn alike",
+        "warnings": ["cd.mu = 0.1 is the smallest value that was tried"],
+        "chosen": [],
+    }
+    (root / "index.json").write_text(json.dumps(index))
+    rows = [("cd", trial, f'{{"mu": {mu}}}', str(seed), score + seed / 1e4, trial == 1)
+            for trial, mu, score in ((0, 0.1, 0.5), (1, 0.2, 0.7)) for seed in (0, 1)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["protocol", "trial", "values", "seed", "score", "chosen"])
+    table.to_parquet(root / "tuning.parquet")
+    text = html.unescape(page(load_all(root), root))
+    trials = re.search(r'id="trials">.*?</table>', text, re.DOTALL)[0]
+    assert trials.count('class="chosen"') == 1
+    assert '{"mu": 0.2}' in trials[trials.index('class="chosen"') :]
+    assert re.search(r"0\.50005 ± 0\.00064", trials)
+    assert "cd.mu = 0.1 is the smallest value that was tried" in text
+
+
+def test_pairs_of_runs_are_compared_with_the_first_protocol(tmp_path):
+    runs = [make_run(p, seed) for p in LABELS for seed in range(3)]
+    for run in runs:
+        run.manifest |= {"run_seed": run.manifest["seed"], "data_seed": run.manifest["seed"]}
+    root = make_experiment(tmp_path, runs)
+    text = html.unescape(page(load_all(root), root))
+    table = re.search(r'id="differences">.*?</table>', text, re.DOTALL)[0]
+    row = next(row for row in table.split("<tr>") if "final accuracy" in row and "coordinate descent" in row)
+    assert f"{0.2 * (1 - math.exp(-10 / 3)):.4f}" in row

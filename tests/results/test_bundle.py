@@ -1,0 +1,217 @@
+"""A bundle is all that a reviewer needs: unpacked elsewhere and run again, its claims hold, and wrong ones do not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hushnet.agents.errors import HushnetError, InputError
+from hushnet.simulator import run
+from hushnet.simulator.bundle import check_bundle, write_bundle
+from hushnet.simulator.bundle_claims import check_claims, claims, read_claims
+from hushnet.simulator.bundle_lock import lock_file, needed
+from hushnet.simulator.cli import main
+from hushnet.simulator.results import load_all
+from rich.console import Console
+
+from .synthetic import FALSE, make_run
+
+SCENARIO = """\
+# What a comment says stays.
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 6, dimension: 3, samples: [10, 20], points: ball}
+topology: {kind: complete}
+engine: reference
+protocols:
+  local: {kind: local}
+  mine: {kind: "./code/mine.py:Mine", step_size: 0.2}
+stop: {time: 3}
+record: {every: 1.0, metrics: [objective, accuracy, "./code/mine.py:heaviest"], objective_of: local}
+seeds: 2
+sweep: {network.loss: [0.0, 0.3]}
+"""
+PLUGIN = '''\
+"""A protocol and a metric of our own."""
+
+import numpy as np
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.agents.losses import local_gradient
+
+
+class MineParameters(ProtocolParameters):
+    step_size: float = 0.1
+
+
+class Mine(Protocol):
+    Parameters = MineParameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("zeros"))
+
+    def wake(self, view, out):
+        model = view.state["model"]
+        model -= self.parameters.step_size * local_gradient(model, view.data, self.problem.task.loss, 0.1)
+        out.send("model", model, out.plain("a model without noise"))
+
+
+def heaviest(snapshot):
+    return float(np.linalg.norm(snapshot.models, axis=1).max())
+'''
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    """The bundle of a tiny experiment with code of its own."""
+    folder = tmp_path_factory.mktemp("author")
+    (folder / "code").mkdir()
+    (folder / "code" / "mine.py").write_text(PLUGIN)
+    (folder / "tiny.yaml").write_text(SCENARIO)
+    results = folder / "results"
+    run(folder / "tiny.yaml", out=results, trust_code=True)
+    return write_bundle(results)
+
+
+@pytest.fixture
+def unpacked(bundle, tmp_path):
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(tmp_path / "reviewer")
+    return tmp_path / "reviewer"
+
+
+def test_a_bundle_has_all_that_a_reviewer_needs(bundle, unpacked):
+    names = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert names == {
+        *("README.md", "SHA256SUMS", "claims.csv", "code/mine.py", "data.csv", "made-with.json"),
+        *("requirements.txt", "rerun.sh", "resolved.json", "scenario.yaml"),
+    }
+    assert (unpacked / "scenario.yaml").read_text() == SCENARIO
+    assert (unpacked / "code" / "mine.py").read_text() == PLUGIN
+    readme = (unpacked / "README.md").read_text()
+    for name in names - {"README.md"}:
+        assert f"| {name} |" in readme
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=unpacked, check=True)
+    table = pd.read_csv(unpacked / "claims.csv")
+    assert list(table.columns) == ["claim", "value", "tolerance", "why", "command", "minutes"]
+    assert "final accuracy of mine, network.loss = 0.3" in set(table["claim"])
+    assert "difference in final accuracy of mine to local, network.loss = 0.0" in set(table["claim"])
+    assert set(table["command"]) == {"hushnet run scenario.yaml --out results --quiet --trust-code"}
+    assert len(pd.read_csv(unpacked / "data.csv")) == 4  # two seeds at two grid points
+
+
+def test_run_again_elsewhere_all_claims_hold_and_a_tampered_one_does_not(unpacked, monkeypatch, capsys):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["sh", str(unpacked / "rerun.sh")], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(unpacked / "claims.csv")
+    assert f"all {len(table)} claims hold" in done.stdout
+    found = check_claims(unpacked / "results", read_claims(unpacked / "claims.csv"))
+    assert (found["measured"] == found["value"]).all()  # on the same versions, to the last digit
+
+    row = table.index[table["claim"] == "final accuracy of mine, network.loss = 0.3"][0]
+    table.loc[row, "value"] += table.loc[row, "tolerance"] * 1.01
+    table.to_csv(unpacked / "claims.csv", index=False)
+    monkeypatch.chdir(unpacked)
+    assert main(["bundle", "results", "--check", "claims.csv"]) == 1
+    said = capsys.readouterr()
+    assert "DOES NOT HOLD: final accuracy of mine, network.loss = 0.3" in said.out
+    assert f"1 of {len(table)} claims do not hold" in said.err
+
+
+def test_the_same_results_give_the_same_bytes(bundle, tmp_path):
+    again = write_bundle(bundle.parent, tmp_path / "again.zip")
+    assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_what_was_changed_at_the_command_line_is_in_the_bundled_scenario(tmp_path, capsys):
+    scenario = tmp_path / "tiny.yaml"
+    scenario.write_text(
+        SCENARIO.replace('  mine: {kind: "./code/mine.py:Mine", step_size: 0.2}\n', "").replace(
+            ', "./code/mine.py:heaviest"', ""
+        )
+    )
+    out = tmp_path / "results"
+    assert main(["run", str(scenario), "--seeds", "1", "--set", "stop.time=2", "--out", str(out), "--quiet"]) == 0
+    assert main(["bundle", str(out), "--out", str(tmp_path / "b.zip")]) == 0
+    assert "b.zip" in capsys.readouterr().out
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        archive.extractall(tmp_path / "unpacked")
+    again = run(tmp_path / "unpacked" / "scenario.yaml", out=tmp_path / "again")
+    assert again.collection.runs == load_all(out).runs
+    assert "--trust-code" not in (tmp_path / "unpacked" / "rerun.sh").read_text()
+
+
+def test_tolerances_are_half_intervals_and_else_a_share(experiment):
+    many = claims(load_all(experiment()), "c").set_index("claim")
+    half = many.loc["final accuracy of cd", "tolerance"]
+    assert many.loc["final accuracy of cd", "why"] == "half the 95 % interval over 3 runs"
+    assert half == pytest.approx(4.302652729911275 * 0.01 / 3**0.5)
+    assert many.loc["epsilon_claimed of cd_eps", ["value", "tolerance"]].tolist() == [0.15, pytest.approx(1.5e-7)]
+    assert not any("to_target of local" in claim for claim in many.index)
+
+
+def test_a_single_runs_number_has_a_hundredth_of_it(experiment):
+    alone = claims(load_all(experiment([make_run()])), "c").set_index("claim")
+    assert alone.loc["final accuracy of cd", "tolerance"] == pytest.approx(
+        0.01 * alone.loc["final accuracy of cd", "value"]
+    )
+
+
+def test_a_number_that_was_not_measured_again_does_not_hold(experiment, tmp_path):
+    root = experiment([make_run("cd_eps", seed, privacy=FALSE) for seed in range(3)])
+    table = claims(load_all(root), "c")
+    assert check_claims(root, table)["holds"].all()
+    extra = pd.DataFrame([{"claim": "final accuracy of sgd", "value": 0.9, "tolerance": 0.1}])
+    pd.concat([table, extra]).to_csv(tmp_path / "claims.csv", index=False)
+    console = Console(width=60)
+    with console.capture() as capture, pytest.raises(HushnetError, match=f"1 of {len(table) + 1} claims do not hold"):
+        check_bundle(root, tmp_path / "claims.csv", console)
+    assert "DOES NOT HOLD: final accuracy of sgd: claimed 0.90" in capture.get()
+
+
+def test_other_versions_are_named(bundle, unpacked):
+    made = unpacked / "made-with.json"
+    numpy = importlib.metadata.version("numpy")
+    made.write_text(made.read_text().replace(f'"numpy": "{numpy}"', '"numpy": "1.0"'))
+    console = Console(width=200)
+    with console.capture() as capture:
+        check_bundle(bundle.parent, unpacked / "claims.csv", console)
+    assert f"numpy is {numpy} here and was 1.0 in the bundle" in capture.get()
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "claim,value,tolerance\n", "claim,value,tolerance\nx,much,0\n"])
+def test_a_table_that_is_none_is_said(tmp_path, text):
+    path = tmp_path / "claims.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"claims\.csv: "):
+        read_claims(path)
+
+
+def test_unfinished_or_unexplained_results_are_not_bundled(experiment):
+    with pytest.raises(InputError, match="does not say what it was made from"):
+        write_bundle(experiment())
+    runs = [make_run(seed=0), make_run(seed=1)]
+    runs[1].manifest["code"] = "older"
+    with pytest.raises(InputError, match="different versions"):
+        write_bundle(experiment(runs))
+
+
+def test_the_lock_file_pins_everything_that_is_needed_and_nothing_else():
+    pins = needed()
+    assert {"numpy", "simpy", "pandas", "python-dateutil", "ruamel-yaml"} <= set(pins)
+    assert not {"hushnet", "pytest", "ruff", "pyright"} & set(pins)
+    assert pins["numpy"] == importlib.metadata.version("numpy")
+    lines = lock_file().splitlines()
+    assert lines[0].startswith("# Python 3.")
+    assert f"numpy=={pins['numpy']}" in lines
+    assert [line.partition("==")[0] for line in lines[1:]] == sorted(pins)

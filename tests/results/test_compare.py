@@ -1,0 +1,284 @@
+"""Protocols compared pair by pair: numbers by hand, honest words about what was not shared, tables that are whole."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.compare import compare
+from hushnet.simulator.compare_folders import gather
+from hushnet.simulator.compare_tables import compare_folders, number, p_value, print_comparison, write_comparison
+from hushnet.simulator.results import load_all
+from hushnet.simulator.store import Store
+from rich.console import Console
+from scipy import stats
+
+from .synthetic import HONEST, LABELS, SPEED, accuracy, make_run
+
+
+def rows(comparison, measure, **where):
+    found = comparison.differences[comparison.differences["measure"] == measure]
+    for name, value in where.items():
+        found = found[found[name] == value]
+    return found
+
+
+def row(comparison, measure, **where):
+    found = rows(comparison, measure, **where)
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def with_values(values, protocol, *, metric="accuracy", grid=None, **manifest):
+    """Runs of a protocol, seeds 0, 1, ..., that end with these values and begin at zero."""
+    runs = []
+    for seed, value in enumerate(values):
+        run = make_run(protocol, seed, grid=grid)
+        run.trace = run.trace[(run.trace["metric"] == metric) & (run.trace["statistic"] == "mean")].iloc[[0, -1]]
+        run.trace = run.trace.assign(value=[0.0, value])
+        run.manifest |= manifest
+        runs.append(run)
+    return runs
+
+
+def printed(comparison, width=80):
+    console = Console(width=width)
+    with console.capture() as capture:
+        print_comparison(comparison, console)
+    return capture.get()
+
+
+def test_differences_are_paired_by_seed(experiment):
+    ours, theirs = [0.9, 0.8, 0.95], [0.8, 0.75, 0.7]
+    comparison = compare(load_all(experiment(with_values(theirs, "local") + with_values(ours, "cd"))))
+    found = row(comparison, "accuracy")
+    differences = np.array([0.1, 0.05, 0.25])
+    half = stats.t.ppf(0.975, 2) * differences.std(ddof=1) / math.sqrt(3)
+    assert (comparison.baseline, found["protocol"], found["n"], found["method"]) == ("local", "cd", 3, "t")
+    assert found["difference"] == pytest.approx(0.4 / 3)
+    assert (found["low"], found["high"]) == pytest.approx((0.4 / 3 - half, 0.4 / 3 + half))
+    assert (found["baseline_mean"], found["mean"]) == pytest.approx((0.75, 2.65 / 3))
+    assert found["p"] == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert found["pairing"] == pytest.approx((np.var(ours) + np.var(theirs)) / np.var(differences))
+    assert found["verdict"] == ""
+    assert row(comparison, "area of accuracy")["difference"] == pytest.approx(0.2 / 3)
+
+
+def test_the_baseline_is_the_first_protocol_or_the_named_one(experiment):
+    collection = load_all(experiment())
+    assert compare(collection).baseline == "local"
+    assert compare(collection, "private CD").baseline == compare(collection, "cd_eps").baseline == "cd_eps"
+    turned = row(compare(collection, "cd"), "objective gap", protocol="local")
+    straight = row(compare(collection), "objective gap", protocol="cd")
+    assert turned["difference"] == -straight["difference"]
+    assert (straight["verdict"], turned["verdict"]) == ("better", "worse")
+    with pytest.raises(InputError, match=r"baseline 'sgd' is not in the results.*local, cd, cd_eps"):
+        compare(collection, "sgd")
+
+
+def test_one_protocol_alone_has_nothing_to_be_compared_with(experiment):
+    with pytest.raises(InputError, match="two or more protocols"):
+        compare(load_all(experiment([make_run()])))
+
+
+def test_places_of_the_target_are_compared_and_never_reaching_it_is_said(experiment):
+    comparison = compare(load_all(experiment()), "cd")
+    for axis, per_time in [("time", 1), ("vectors", 41), ("bytes", 320)]:
+        found = row(comparison, f"{axis}_to_target", protocol="cd_eps")
+        assert found["difference"] == pytest.approx((4 - 3) * per_time)
+        never = row(comparison, f"{axis}_to_target", protocol="local")
+        assert (never["finite"], never["baseline_finite"], never["n"], never["method"]) == (0, 3, 3, "sign test")
+        assert math.isnan(never["difference"])
+        assert never["p"] == pytest.approx(2 * 0.5**3)
+    assert "reached 0 against 3" in printed(comparison)
+    assert comparison.target == "objective gap down to 0.1 of its start"
+
+
+def test_p_values_are_corrected_across_protocols(experiment):
+    draws = np.random.default_rng(4)
+    luck = draws.normal(0.5, 0.1, size=6)
+    runs = with_values(luck, "local")
+    for key, shift in (("cd", 0.3), ("cd_eps", 0.2)):
+        runs += with_values(luck + shift + 0.02 * draws.normal(size=6), key)
+    found = rows(compare(load_all(experiment(runs))), "accuracy")
+    small, large = sorted(found["p"])
+    assert sorted(found["p_holm"]) == pytest.approx([2 * small, max(2 * small, large)])
+    assert set(found["verdict"]) == {"better"}
+
+
+def test_epsilons_are_compared_among_private_runs_only(experiment):
+    other = {**HONEST, "verified": 1.93}
+    runs = [make_run("local", s) for s in range(2)]
+    runs += [make_run("cd", s, privacy=HONEST) for s in range(2)] + [
+        make_run("cd_eps", s, privacy=other) for s in range(2)
+    ]
+    collection = load_all(experiment(runs))
+    assert row(compare(collection, "cd"), "epsilon")["difference"] == pytest.approx(1.0)
+    assert rows(compare(collection, "local"), "epsilon").empty
+
+
+def sweep_runs(seeds=4):
+    """Coordinate descent loses accuracy as messages are lost; the private one loses none but starts lower."""
+    runs = []
+    for loss in (0.0, 0.2, 0.4):
+        for key, values in [("cd", 0.8 - loss), ("cd_eps", 0.7)]:
+            runs += with_values(values + 0.01 * np.arange(seeds), key, grid={"network.loss": loss})
+    return runs
+
+
+def test_every_grid_point_is_compared_and_break_even_points_are_found(experiment):
+    comparison = compare(load_all(experiment(sweep_runs())))
+    found = rows(comparison, "accuracy")
+    assert dict(zip(found["network.loss"], found["difference"], strict=True)) == pytest.approx(
+        {0.0: -0.1, 0.2: 0.1, 0.4: 0.3}
+    )
+    point = comparison.break_even[comparison.break_even["measure"] == "accuracy"].iloc[0]
+    assert (point["axis"], point["protocol"]) == ("network.loss", "cd_eps")
+    assert (point["at"], point["low"], point["high"]) == pytest.approx((0.1, 0.1, 0.1))
+    assert (point["after"], point["before"], point["seen"]) == (0.0, 0.2, 1.0)
+    assert (point["first"], point["then"]) == ("worse", "better")
+    text = printed(comparison, 200)
+    assert "worse, then" in text
+    assert "0 to 0.2" in text
+
+
+def test_values_that_grow_by_factors_are_interpolated_by_factors(experiment):
+    runs = []
+    for delay, gap in [(0.01, -0.1), (0.1, -0.1), (1.0, 0.1)]:
+        for key, values in [("local", 0.5), ("cd", 0.5 + gap)]:
+            runs += with_values(values + 0.01 * np.arange(3), key, grid={"network.latency.mean": delay})
+    point = compare(load_all(experiment(runs))).break_even.iloc[0]
+    assert point["at"] == pytest.approx(math.sqrt(0.1))
+
+
+def test_a_protocol_that_the_sweep_does_not_touch_is_held_against_every_point(tmp_path):
+    root = tmp_path / "sweep"
+    runs = [make_run("local"), make_run("cd", grid={"protocols.cd.mu": 1}), make_run("cd", grid={"protocols.cd.mu": 2})]
+    for name, run in zip("abc", runs, strict=True):
+        Store(root).save(name, run)
+    grids = [{"protocols.cd.mu": mu} for mu in (1, 1, 2, 2)]
+    Store(root).write_index(scenario="s", runs=["a", "b", "a", "c"], figures=[], labels=LABELS, grids=grids)
+    assert list(rows(compare(load_all(root)), "accuracy")["n"]) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"run_seed": 9}, "random numbers (run seeds differ)"),
+        ({"data": "other"}, "the task's data"),
+        ({"code": "0.2+ff"}, "the version of hushnet's code: 0.1+aa against 0.2+ff"),
+        ({"versions": {"numpy": "3"}}, "versions of the numeric libraries: numpy 2 against 3"),
+        ({"scenario": {"network": {"loss": 0.1}}}, "the scenario's network"),
+    ],
+)
+def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, words):
+    met = {"run_seed": 0, "data": "d", "code": "0.1+aa", "versions": {"numpy": "2"}, "scenario": {"network": {}}}
+    same = [*with_values([0.1, 0.2], "local", **met), *with_values([0.3, 0.1], "cd", **met)]
+    assert compare(load_all(experiment(same))).warnings == []
+    different = [*with_values([0.1, 0.2], "local", **met), *with_values([0.3, 0.1], "cd", **{**met, **changed})]
+    root = experiment(different)
+    (warning,) = compare(load_all(root)).warnings
+    assert f"coordinate descent and local did not share {words}" in warning
+    assert words.split()[-1] in printed(compare(load_all(root)), 200)
+
+
+def test_runs_without_partner_or_end_are_named_and_left_out(experiment):
+    runs = [*with_values([0.5, 0.6], "local"), *with_values([0.7, 0.7, 0.7], "cd")]
+    runs[-2].manifest["status"] = "diverged"
+    comparison = compare(load_all(experiment(runs)))
+    assert row(comparison, "accuracy")["n"] == 1
+    said = " ".join(comparison.warnings)
+    assert "failed" not in said
+    assert "1 of 3 runs of coordinate descent have no partner" in said
+    assert "1 of 3 runs of coordinate descent did not reach their end (diverged)" in said
+
+
+def test_runs_that_failed_altogether_are_counted(experiment):
+    collection = load_all(experiment())
+    collection.index["failed"] = [{"protocol": "cd", "seed": 4}]
+    collection.missing = ["00"]
+    assert "2 runs failed or have not been finished" in compare(collection).warnings[-1]
+
+
+def test_runs_of_two_versions_side_by_side_are_not_mixed_up(experiment):
+    root = experiment([*with_values([0.5], "local"), *with_values([0.5], "cd"), *with_values([0.7], "cd")])
+    (root / "index.json").unlink()
+    with pytest.raises(InputError, match="protocol cd, seed 0 was run more than once"):
+        compare(load_all(root))
+
+
+def test_two_folders_are_compared_as_one(experiment, tmp_path):
+    slow, fast = tmp_path / "slow", tmp_path / "fast"
+    shutil.copytree(experiment(with_values([0.5, 0.6], "cd")), slow)
+    shutil.copytree(experiment(with_values([0.7, 0.9], "cd")), fast)
+    comparison = compare(gather([slow, fast]))
+    assert comparison.labels == {"slow:cd": "slow: coordinate descent", "fast:cd": "fast: coordinate descent"}
+    assert row(comparison, "accuracy")["difference"] == pytest.approx(0.25)
+    console = Console(width=100)
+    with console.capture() as capture:
+        compare_folders([slow, fast], console=console)
+    assert (slow / "compare-with-fast" / "differences.csv").exists()
+    assert "slow: coordinate descent" in capture.get()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nothing_in_the_table_is_cut_off(experiment, width):
+    text = printed(compare(load_all(experiment(sweep_runs()))), width)
+    assert "…" not in text
+    for words in ("private CD", "p (Holm)", "break-even", "better", "<0.0001" if "<0.0001" in text else "p (Holm)"):
+        assert words in text
+
+
+def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
+    runs = with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd", label=r"CD [bold] 5% _$\x")
+    comparison = compare(load_all(experiment(runs)))
+    assert r"CD [bold] 5%" in printed(comparison, 200)
+    tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
+    assert r"5\% \_\$\textbackslash" in tex
+    body = [line for line in tex.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {7}
+    assert tex.count(r"\toprule") == tex.count(r"\bottomrule") == 1
+    assert tex.isascii()
+
+
+def test_the_same_results_give_the_same_bytes(experiment, tmp_path):
+    draws = np.random.default_rng(0)
+    luck = draws.normal(size=24)
+    runs = with_values(luck, "local") + with_values(luck + draws.exponential(size=24), "cd")
+    root = experiment(runs)
+    first, second = (write_comparison(compare(load_all(root)), tmp_path / name) for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    table = pd.read_csv(first[0])
+    assert list(table["method"].unique()) == ["bootstrap"]
+    assert list(table.columns[:4]) == ["measure", "title", "protocol", "label"]
+
+
+def test_numbers_are_as_exact_as_their_interval():
+    assert number(0.83123, 0.0046) == "0.8312"
+    assert number(-540.123, 46) == "−540"
+    assert number(61344.0) == "61344"
+    assert number(1.5e9) == "1.5e+09"
+    assert (number(-2e-17, 0.001), number(2e-5), number(2e-5, 1e-6)) == ("0.0000", "2e−05", "2e−05")
+    assert (number(math.nan), number(-math.inf), number(0.0)) == ("–", "−∞", "0.000")
+    assert (p_value(math.nan), p_value(1e-9), p_value(0.0123)) == ("–", "<0.0001", "0.012")
+
+
+def test_the_command_prints_and_writes(experiment, capsys):
+    root = experiment()
+    assert main(["compare", str(root), "--baseline", "cd"]) == 0
+    out = capsys.readouterr().out
+    assert "final accuracy" in out
+    assert "Baseline: coordinate descent" in out
+    table = pd.read_csv(root / "compare" / "differences.csv")
+    assert set(table["protocol"]) == {"local", "cd_eps"}
+    found = table[(table["measure"] == "accuracy") & (table["protocol"] == "local")]["difference"].item()
+    assert found == pytest.approx(np.mean([accuracy("local", s)[-1] - accuracy("cd", s)[-1] for s in range(3)]))
+    assert SPEED["local"] == 0
+    assert main(["compare", str(root), "--baseline", "nobody"]) == 2
+    assert main(["compare", str(root / "nowhere")]) == 2

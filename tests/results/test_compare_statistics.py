@@ -1,0 +1,147 @@
+"""Paired intervals, Holm's correction and break-even points, against worked examples and by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hushnet.simulator.compare_statistics import crossings, holm, paired_difference
+from scipy import stats
+
+
+def rng():
+    return np.random.default_rng(7)
+
+
+def test_the_interval_below_twenty_pairs_is_students():
+    # Student's own example ("The probable error of a mean", Biometrika 1908): hours of sleep gained by two drugs.
+    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+    found = paired_difference(first, second, rng=rng())
+    assert (found.n, found.method) == (10, "t")
+    assert found.mean == pytest.approx(-1.58)
+    # R: t.test(extra ~ group, data = sleep, paired = TRUE)
+    assert found.p == pytest.approx(0.002833, abs=5e-7)
+    assert (found.low, found.high) == pytest.approx((-2.4598858, -0.7001142), abs=5e-8)
+    assert found.pairing == pytest.approx((np.var(first, ddof=1) + np.var(second, ddof=1)) / 1.513, rel=1e-3)
+
+
+def test_the_interval_from_twenty_pairs_is_a_seeded_bootstrap():
+    ours = np.random.default_rng(1).exponential(size=20)
+    found = paired_difference(ours, np.zeros(20), rng=rng())
+    again = paired_difference(ours, np.zeros(20), rng=rng())
+    assert found == again
+    assert found.method == "bootstrap"
+    mean, half = ours.mean(), stats.t.ppf(0.975, 19) * ours.std(ddof=1) / math.sqrt(20)
+    assert mean - half < found.low < mean < found.high
+    assert found.high - mean > mean - found.low  # the skew that Student's interval cannot show
+    assert paired_difference(ours[:19], np.zeros(19), rng=rng()).method == "t"
+
+
+@pytest.mark.parametrize("n", [8, 25])
+def test_intervals_cover_the_true_difference(n):
+    # 150 repetitions, seed 3: the count of covers is binomial; below 123 has a probability under 1e-8 for the t
+    # interval's exact 95 %, and under 1e-4 at 92 %, what the bootstrap of 25 normal differences attains.
+    draws = np.random.default_rng(3)
+    covered = 0
+    for _ in range(150):
+        luck = draws.normal(size=n)
+        ours, theirs = luck + 0.3 * draws.normal(size=n) + 0.2, luck
+        found = paired_difference(ours, theirs, rng=draws)
+        covered += found.low <= 0.2 <= found.high
+    assert covered >= 123
+
+
+def test_pairing_takes_out_the_luck_that_both_met():
+    # var(luck) = 1, var(own) = 0.01: unpaired 1 + 1.01, paired 0.01; with 1000 pairs the ratio's relative standard
+    # error is about 6 %, so 30 % off has a false-alarm probability below 1e-5.
+    draws = np.random.default_rng(5)
+    luck = draws.normal(size=1000)
+    found = paired_difference(luck + 0.1 * draws.normal(size=1000), luck, rng=rng())
+    assert found.pairing == pytest.approx(201, rel=0.3)
+
+
+def test_a_run_that_never_got_there_counts_in_the_sign_test_and_not_in_the_mean():
+    ours, theirs = [3, 4, math.inf, 5, 2, 3], [5, 7, math.inf, math.inf, math.inf, 4]
+    found = paired_difference(ours, theirs, rng=rng())
+    assert (found.n, found.finite, found.theirs_finite) == (6, 5, 3)
+    assert found.mean == pytest.approx((-2 - 3 - 1) / 3)
+    assert (found.smaller, found.larger) == (5, 0)
+    assert found.p == pytest.approx(2 * 0.5**5)  # five decided pairs, all for ours; the tie is set aside
+    assert found.method == "sign test"
+    assert math.isnan(found.low)
+    assert math.isnan(found.pairing)
+
+
+def test_differences_that_do_not_vary_get_no_t_test():
+    found = paired_difference([1, 2, 3], [2, 3, 4], rng=rng())
+    assert (found.mean, found.low, found.high, found.p) == (-1, -1, -1, pytest.approx(0.25))
+    same = paired_difference([1, 2, 3], [1, 2, 3], rng=rng())
+    assert (same.mean, same.p) == (0, 1)
+    assert math.isnan(same.pairing) is False
+    assert same.pairing == math.inf
+
+
+def test_one_pair_has_a_difference_and_nothing_else_and_unknown_values_drop_theirs():
+    found = paired_difference([1.0, math.nan], [3.0, 1.0], rng=rng())
+    assert (found.n, found.mean, found.method) == (1, -2, "")
+    assert np.isnan([found.low, found.high, found.p, found.pairing]).all()
+    assert paired_difference([], [], rng=rng()).n == 0
+
+
+def test_holms_correction_of_a_worked_example():
+    # Wright, "Adjusted p-values for simultaneous inference", Biometrics 1992; also R's p.adjust(p, "holm").
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm([0.6, 0.5]), [1.0, 1.0])
+    np.testing.assert_allclose(holm([0.01, math.nan, 0.04]), [0.02, math.nan, 0.04])
+    assert len(holm([])) == 0
+
+
+def test_holms_correction_keeps_the_order_and_is_between_none_and_bonferroni():
+    p = np.random.default_rng(2).uniform(size=50) ** 3
+    adjusted = holm(p)
+    assert (adjusted >= p).all()
+    assert (adjusted <= np.minimum(p * 50, 1)).all()
+    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
+
+
+def test_a_break_even_point_is_interpolated_between_its_neighbours():
+    (found,) = crossings([0, 1, 3], [[-2.0], [-1.0], [3.0]], log=False, rng=rng())
+    assert (found.at, found.after, found.before, found.rising) == (1.5, 1, 3, True)
+    assert math.isnan(found.low)
+    (found,) = crossings([0.01, 1, 100], [[1.0], [1.0], [-1.0]], log=True, rng=rng())
+    assert found.at == pytest.approx(10)
+    assert not found.rising
+    assert crossings([0, 1], [[1.0], [2.0]], log=False, rng=rng()) == []
+
+
+def test_a_difference_that_is_zero_at_a_value_breaks_even_there():
+    (found,) = crossings([0, 1, 5], [[-1.0], [0.0], [9.0]], log=False, rng=rng())
+    assert found.at == 1
+    assert crossings([0, 1, 5], [[1.0], [0.0], [9.0]], log=False, rng=rng()) == []
+
+
+def test_every_change_of_sign_is_found():
+    found = crossings([0, 1, 2, 3], [[-1.0], [1.0], [1.0], [-1.0]], log=False, rng=rng())
+    assert [(point.at, point.rising) for point in found] == [(0.5, True), (2.5, False)]
+
+
+def test_where_one_side_never_got_there_only_the_neighbours_are_known():
+    (found,) = crossings([1, 2, 3], [[-1.0, -1.0], [math.nan, math.nan], [math.inf, 4.0]], log=False, rng=rng())
+    assert math.isnan(found.at)
+    assert (found.after, found.before, found.rising) == (1, 3, True)
+
+
+def test_the_interval_of_a_break_even_point_covers_the_true_one():
+    # Differences x - 2 + luck of the seed (sd 0.5) over 16 seeds, 120 repetitions, seed 11: the crossing is 2 - mean
+    # luck. A percentile bootstrap of 16 covers about 92 %; fewer than 96 of 120 has a probability below 1e-4.
+    draws = np.random.default_rng(11)
+    x = np.arange(5.0)
+    covered = 0
+    for _ in range(120):
+        table = x[:, None] - 2 + 0.5 * draws.normal(size=16)
+        (found,) = crossings(x, table, log=False, rng=draws)
+        covered += found.low <= 2 <= found.high
+        assert found.seen > 0.99
+    assert covered >= 96

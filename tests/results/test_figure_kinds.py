@@ -1,0 +1,464 @@
+"""Heat maps, frontiers, scatters, portraits and timelines hold the numbers that their runs left behind."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.simulator.figures import draw, plots, save_figure
+from hushnet.simulator.figures.sheet import OVERHANG
+from hushnet.simulator.look import house_style
+from hushnet.simulator.results import load_all
+from hushnet.simulator.store import Store
+from matplotlib.text import Text
+
+from .synthetic import FALSE, LABELS, TIMES, accuracy, make_run
+from .writing import written
+
+LOSSES, DEPTHS = (0.0, 0.1, 0.3), (1, 10)
+HEAT = {"y": "accuracy", "x": "network.loss", "rows": "depth"}
+LONG = "asynchronous private coordinate descent with late allocation of the budget over a very lossy network"
+LOG = [
+    ("message", "0", "1", "model", 0.5, 1.5, "delivered", 16),
+    ("message", "0", "2", "model", 0.5, 2.5, "overtaken", 16),
+    ("message", "1", "0", "reply", 1.6, math.nan, "lost", 16),
+    ("message", "2", "0", "model", 2.0, 3.0, "dropped", 16),
+    ("message", "2", "1", "model", 3.9, 4.6, "in flight", 16),
+    ("step", "0", "", "", 0.5, 0.5, "", 0),
+    ("absence", "0", "", "", 2.7, 3.4, "", 0),
+]
+
+
+def swept(protocols=LABELS, seeds=2):
+    grid = [(loss, depth) for loss in LOSSES for depth in DEPTHS]
+    runs = []
+    for loss, depth in grid:
+        for protocol in protocols:
+            for seed in range(seeds):
+                run = make_run(protocol, seed, grid={"network.loss": loss, "depth": depth})
+                if protocol != "local":
+                    run.trace.loc[run.trace["metric"] == "accuracy", "value"] += 0.01 * math.log10(depth)
+                runs.append(run)
+    return runs
+
+
+def private(protocol, seed, epsilon, *, unit="record", observer="all neighbours"):
+    promise = {"unit": [unit], "adjacency": ["replace-one"], "observer": observer}
+    privacy = None if epsilon is None else {**FALSE, "claimed": epsilon / 2, "verified": epsilon, **promise}
+    run = make_run("cd", seed, grid={"epsilon": 1.0 if epsilon is None else epsilon}, privacy=privacy, label=protocol)
+    run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = protocol
+    if epsilon is None:
+        run.agents["epsilon_tight"] = run.agents["epsilon_claimed"] = math.inf
+    return run
+
+
+@pytest.fixture
+def network(experiment, tmp_path):
+    """A function that writes two protocols' runs with a ring of 30 agents and a log of messages."""
+    agents = np.arange(30)
+    ring = Graph.from_edges(30, agents, (agents + 1) % 30, np.ones(30))
+
+    def write(**options):
+        name = Store(tmp_path / "results" / "synthetic").save_graph(ring)
+        runs = [make_run(protocol, seed) for protocol in ("local", "cd") for seed in range(2)]
+        for run in runs:
+            run.agents["age"] = np.where(agents == 3, np.nan, agents)
+            run.agents["epsilon_tight"] = np.where(agents == 4, np.inf, agents)
+            run.manifest["topology"] = {"graph": name}
+            run.manifest["scenario"]["record"] = {"messages": {"agents": 3, "between": [0.0, 4.0]}}
+            columns = ["what", "agent", "other", "kind", "start", "end", "fate", "bytes"]
+            run.extras["messages"] = pd.DataFrame(LOG, columns=columns)
+        return load_all(experiment(runs, **options))
+
+    return write
+
+
+def only(collection, spec):
+    (plot,) = plots(collection, spec)
+    return plot.points
+
+
+def figure_of(collection, spec):
+    with house_style():
+        return draw(collection, spec, plots(collection, spec))
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+
+
+# Places and facets
+
+
+def test_a_figure_may_look_at_one_place_of_the_grid(experiment):
+    collection = load_all(experiment(swept()))
+    points = only(collection, {"y": "accuracy", "x": "network.loss", "at": {"depth": 10}})
+    assert "depth" not in points
+    cd = points[points["protocol"] == "cd"]
+    expected = [np.mean([accuracy("cd", seed, loss)[-1] for seed in range(2)]) + 0.01 for loss in LOSSES]
+    np.testing.assert_allclose(cd["mean"], expected, rtol=1e-12)
+    with pytest.raises(InputError, match=r"at depth has no value 3; it must be one of 1, 10"):
+        plots(collection, {"y": "accuracy", "x": "network.loss", "at": {"depth": 3}})
+
+
+def test_facets_hold_what_figures_of_their_own_would(experiment):
+    collection = load_all(experiment(swept()))
+    spec = {"y": "accuracy", "x": "time", "at": {"depth": 1}}
+    found = plots(collection, {**spec, "facet": "network.loss"})
+    assert [plot.panel for plot in found] == ["loss 0", "loss 0.1", "loss 0.3"]
+    for plot, loss in zip(found, LOSSES, strict=True):
+        alone = only(collection, {**spec, "at": {"depth": 1, "network.loss": loss}})
+        pd.testing.assert_frame_equal(plot.points, alone)
+    by_protocol = plots(collection, {**spec, "facet": "protocol"})
+    assert [plot.panel for plot in by_protocol] == list(LABELS.values())
+    assert all(set(plot.points["protocol"]) == {key} for plot, key in zip(by_protocol, LABELS, strict=True))
+
+
+def test_a_list_of_metrics_has_a_panel_for_each(experiment):
+    collection = load_all(experiment())
+    found = plots(
+        collection, {"y": "accuracy", "x": "time", "statistic": "worst_decile", "facet": ["accuracy", "objective"]}
+    )
+    assert [(plot.metric, plot.statistic) for plot in found] == [("accuracy", "worst_decile"), ("objective", "gap")]
+    figure = figure_of(collection, {"y": "accuracy", "x": "time", "facet": ["accuracy", "objective"], "target": True})
+    assert [axes.get_ylabel() for axes in figure.axes] == ["accuracy", "objective gap $Q-Q^*$"]
+    assert "target: objective gap down to 0.1 of its start" in texts(figure)
+    # The gaps start at 1, 1.1 and 1.2.
+    assert figure.axes[1].lines[-1].get_ydata()[0] == pytest.approx(0.11)
+
+
+def test_panels_share_their_axes_and_only_the_outer_ones_are_labelled(experiment):
+    collection = load_all(experiment(swept()))
+    figure = figure_of(collection, {"y": "accuracy", "x": "time", "at": {"depth": 1}, "facet": "protocol"})
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    assert [bool(axes.get_ylabel()) for axes in figure.axes] == [True, False, False]
+
+
+def test_the_csv_says_which_panel_a_number_is_in(experiment, tmp_path):
+    collection = load_all(experiment(swept()))
+    _, _, csv = save_figure(collection, {**HEAT, "name": "map"}, tmp_path / "map")
+    table = pd.read_csv(csv)
+    assert list(table.columns) == ["x", "row", "protocol", "mean", "low", "high", "n", "panel"]
+    assert list(dict.fromkeys(table["panel"])) == list(LABELS.values())
+
+
+def test_a_target_that_no_panel_shows_is_refused(experiment):
+    collection = load_all(experiment())
+    with pytest.raises(InputError, match="no panel shows what the target is about"):
+        figure_of(collection, {"y": "accuracy", "x": "time", "target": True})
+
+
+# Heat maps
+
+
+def test_a_heat_map_has_a_cell_per_pair_of_values(experiment):
+    collection = load_all(experiment(swept()))
+    for plot, protocol in zip(plots(collection, HEAT), LABELS, strict=True):
+        assert list(zip(plot.points["row"], plot.points["x"], strict=True)) == [(d, x) for d in DEPTHS for x in LOSSES]
+        for cell in plot.points.itertuples():
+            more = 0.0 if protocol == "local" else 0.01 * math.log10(cell.row)
+            values = [accuracy(protocol, seed, cell.x)[-1] + more for seed in range(2)]
+            assert cell.mean == pytest.approx(np.mean(values), rel=1e-12)
+            assert cell.n == 2
+
+
+def test_a_difference_is_taken_seed_by_seed(experiment):
+    collection = load_all(experiment(swept(seeds=3)))
+    found = plots(collection, {**HEAT, "baseline": "local"})
+    assert [plot.panel for plot in found] == ["coordinate descent", "private CD"]
+    for cell in found[0].points.itertuples():
+        gain = (accuracy("cd", 0, cell.x) - accuracy("local", 0, cell.x))[-1] + 0.01 * math.log10(cell.row)
+        assert cell.mean == pytest.approx(gain, rel=1e-9)
+        # Seeds move both protocols alike, so that nothing of their spread is left in the difference.
+        assert cell.high - cell.low < 1e-12
+
+
+def test_the_colours_of_differences_are_centred_at_zero(experiment):
+    figure = figure_of(load_all(experiment(swept())), {**HEAT, "baseline": "local"})
+    limits = {mesh.get_clim() for axes in figure.axes[:2] for mesh in axes.collections}
+    assert len(limits) == 1
+    low, high = limits.pop()
+    assert low == -high < 0
+
+
+def test_cells_without_a_number_are_told_apart(experiment):
+    runs = [run for run in swept(["cd"]) if run.manifest["grid"] != {"network.loss": 0.0, "depth": 10}]
+    for run in runs:
+        if run.manifest["grid"]["network.loss"] == 0.3:
+            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
+    collection = load_all(experiment(runs))
+    figure = figure_of(collection, {**HEAT, "y": "time_to_target"})
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    # Row by row from below: the target is met at time 3 without losses, never at a loss of 0.3; one cell was not run.
+    assert shown == ["3.00", "3.00", "\N{INFINITY}", "\N{EN DASH}", "3.00", "\N{INFINITY}"]
+
+
+def test_a_heat_map_refuses_to_average_over_what_else_was_swept(experiment):
+    runs = swept(["cd"])
+    for run in runs[::2]:
+        run.manifest["grid"]["task.dimension"] = 5
+    for run in runs[1::2]:
+        run.manifest["grid"]["task.dimension"] = 9
+    with pytest.raises(
+        InputError, match=r"the cells of coordinate descent also differ in task.dimension; choose a value"
+    ):
+        plots(load_all(experiment(runs)), HEAT)
+
+
+# Targets on the y axis
+
+
+def test_runs_that_never_reach_the_target_stand_above_the_axis(experiment):
+    runs = swept(["cd"], seeds=3)
+    for run in runs:
+        if run.manifest["grid"]["network.loss"] == 0.3 and run.manifest["seed"] == 2:
+            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
+    collection = load_all(experiment(runs))
+    spec = {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}}
+    points = only(collection, spec)
+    assert list(points["mean"]) == [3.0, 3.0, math.inf]
+    assert list(points["reached"]) == [3, 3, 2]
+    assert points["high"].isna().tolist() == [False, False, True]
+    shown = texts(figure_of(collection, spec))
+    assert "never" in shown
+    assert "2/3" in shown
+
+
+def test_times_to_target_have_the_unit_of_the_scenario(experiment):
+    collection = load_all(experiment(swept(["cd"]), time_unit="30 s"))
+    spec = {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}}
+    assert only(collection, spec)["mean"].iloc[0] == 90
+    assert figure_of(collection, spec).axes[0].get_ylabel() == "time to target (s)"
+
+
+def test_a_difference_of_bars_is_from_the_baseline(experiment):
+    points = only(load_all(experiment()), {"y": "accuracy", "x": "protocol", "baseline": "local"})
+    assert list(points["protocol"]) == ["cd", "cd_eps"]
+    assert points["mean"].iloc[0] == pytest.approx((accuracy("cd", 0) - accuracy("local", 0))[-1])
+
+
+# Frontiers
+
+
+def frontier(experiment, **labels):
+    runs = [private(p, seed, epsilon) for p in ("a", "b") for epsilon in (0.5, 1.0, 4.0) for seed in range(2)]
+    runs += [private("f", seed, 2.0, unit="feature column", observer="the centre") for seed in range(2)]
+    runs += [private("open", seed, None) for seed in range(2)]
+    return load_all(experiment(runs, labels={key: labels.get(key, key) for key in ("a", "b", "f", "open")}))
+
+
+def test_a_frontier_has_a_mark_per_protocol_and_place(experiment):
+    collection = frontier(experiment)
+    points = plots(collection, {"y": "accuracy", "x": "epsilon_tight"})[0].points
+    assert list(points.loc[points["protocol"] == "a", "x"]) == [0.5, 1.0, 4.0]
+    assert list(points.loc[points["protocol"] == "open", "x"]) == [math.inf]
+    claimed = plots(collection, {"y": "accuracy", "x": "epsilon_claimed"})[0].points
+    assert list(claimed.loc[claimed["protocol"] == "a", "x"]) == [0.25, 0.5, 2.0]
+    assert set(points["n"]) == {2}
+
+
+def test_protocols_with_different_promises_stand_in_panels_of_their_own(experiment):
+    collection = frontier(experiment)
+    found = plots(collection, {"y": "accuracy", "x": "epsilon_tight"})
+    assert [plot.panel for plot in found] == [
+        "record protected (replace-one) against all neighbours",
+        "feature column protected (replace-one) against the centre",
+    ]
+    assert [sorted(set(plot.points["protocol"])) for plot in found] == [["a", "b", "open"], ["f", "open"]]
+    assert len(plots(collection, {"y": "accuracy", "x": "epsilon_tight", "panels": ["adjacency"]})) == 1
+    assert len(plots(collection, {"y": "accuracy", "x": "vectors", "kind": "frontier"})) == 1
+
+
+def test_infinite_epsilons_stand_beyond_a_broken_end_of_the_axis(experiment):
+    figure = figure_of(frontier(experiment), {"y": "accuracy", "x": "epsilon_tight", "log": "x", "panels": []})
+    axes = figure.axes[0]
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels[-1] == "\N{INFINITY}"
+    places = dict(zip(labels, axes.get_xticks(), strict=True))
+    assert 4.0 < places["\N{INFINITY}"] < axes.get_xlim()[1]
+    assert all(float(label) == place for label, place in places.items() if label != "\N{INFINITY}")
+
+
+def test_a_protocol_that_the_sweep_does_not_concern_is_one_mark(experiment):
+    """The index lists its run at every place of the grid."""
+    root = experiment([private("a", 0, epsilon) for epsilon in (0.5, 1.0)] + [private("open", 0, None)])
+    names = [f"{k:016x}" for k in range(3)]
+    grids = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 0.5}, {"epsilon": 1.0}]
+    runs, labels = [*names, names[2]], {"a": "a", "open": "open"}
+    Store(root).write_index(scenario="synthetic", runs=runs, figures=[], labels=labels, grids=grids)
+    points = only(load_all(root), {"y": "accuracy", "x": "epsilon_tight"})
+    assert points["protocol"].value_counts().to_dict() == {"a": 2, "open": 1}
+
+
+def test_what_stands_at_the_broken_end_for_zero_has_no_interval_across_it(experiment):
+    """Who sends nothing stands left of all intervals of those who send something."""
+    spec = {"y": "accuracy", "x": "vectors", "kind": "frontier", "log": "x"}
+    axes = figure_of(load_all(experiment()), spec).axes[0]
+    zero = dict(zip([label.get_text() for label in axes.get_xticklabels()], axes.get_xticks(), strict=True))["0"]
+    bars = [bar for drawn in axes.containers for lines in drawn.lines[2] for bar in lines.get_segments()]
+    lengths = {left: right - left for (left, low), (right, high) in bars if low == high}
+    assert max(lengths.values()) > 0
+    assert min(left for left, length in lengths.items() if length > 0) > zero
+
+
+def test_costs_of_a_frontier_have_intervals_too(experiment):
+    points = only(load_all(experiment()), {"y": "accuracy", "x": "vectors", "kind": "frontier", "protocols": ["cd"]})
+    # Seeds send 400, 410 and 420 vectors.
+    half = 4.302652729911275 * 10 / math.sqrt(3)
+    assert points[["x", "x_low", "x_high"]].iloc[0].tolist() == pytest.approx([410, 410 - half, 410 + half])
+
+
+# Scatters, portraits and timelines
+
+
+def test_an_agents_gain_is_over_the_same_agent_and_seed_of_the_baseline(experiment):
+    points = only(load_all(experiment()), {"y": "accuracy", "x": "samples", "kind": "scatter", "baseline": "local"})
+    assert len(points) == 2 * 30 * 3
+    np.testing.assert_allclose(points.loc[points["protocol"] == "cd", "value"], 0.1, rtol=1e-12)
+    np.testing.assert_allclose(points.loc[points["protocol"] == "cd_eps", "class_mean"], 0.06, rtol=1e-12)
+    one = points[(points["agent"] == "7") & (points["seed"] == 1)]
+    assert set(one["x"]) == {17}
+
+
+def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
+    found = plots(network(), {"y": "accuracy", "x": "time", "kind": "portrait", "seed": 1})
+    assert [plot.panel for plot in found] == ["local", "coordinate descent"]
+    points = found[1].points
+    nodes, edges = points[points["what"] == "agent"], points[points["what"] == "edge"]
+    np.testing.assert_allclose(nodes["value"], 0.6 + 0.004 * np.arange(10, 40) + 0.1 + 0.01)
+    assert {frozenset(pair) for pair in zip(edges["agent"], edges["other"], strict=True)} == {
+        frozenset((str(k), str((k + 1) % 30))) for k in range(30)
+    }
+    # Neighbours on a ring are as far apart as any other neighbours, and nobody lies upon another.
+    place = nodes.set_index("agent")[["x", "y"]]
+    lengths = [np.linalg.norm(place.loc[a] - place.loc[b]) for a, b in zip(edges["agent"], edges["other"], strict=True)]
+    assert max(lengths) < 1.5 * min(lengths)
+    pd.testing.assert_frame_equal(found[0].points[["x", "y"]], points[["x", "y"]])
+
+
+def test_agents_without_a_finite_value_are_told_apart(network):
+    collection = network()
+    assert "not known" in texts(figure_of(collection, {"y": "age", "x": "time", "kind": "portrait"}))
+    assert "\N{INFINITY}" in texts(figure_of(collection, {"y": "epsilon_tight", "x": "time", "kind": "portrait"}))
+
+
+def test_a_timeline_holds_the_log_in_the_unit_of_the_scenario(network):
+    spec = {"y": "messages", "x": "time", "kind": "timeline", "protocols": ["cd"]}
+    points = only(network(time_unit="30 s"), spec)
+    assert len(points) == len(LOG)
+    np.testing.assert_allclose(points["start"], [30 * row[4] for row in LOG])
+    assert dict(zip(points["agent"], points["lane"], strict=True)) == {"0": 0, "1": 1, "2": 2}
+    figure = figure_of(network(time_unit="30 s"), spec)
+    assert figure.axes[0].get_xlim() == (0, 120)
+    assert {"lost", "receiver absent", "arrived after a newer one", "still under way at the end", "absent"} <= set(
+        texts(figure)
+    )
+
+
+def test_a_timeline_may_show_a_part_of_its_window(network):
+    spec = {"y": "messages", "x": "time", "kind": "timeline", "protocols": ["cd"], "between": [0.0, 1.0]}
+    assert set(only(network(), spec)["start"]) == {0.5}
+    with pytest.raises(InputError, match="nothing was recorded between 7 and 8"):
+        plots(network(), {**spec, "between": [7.0, 8.0]})
+
+
+def test_what_a_run_did_not_keep_is_said(experiment):
+    collection = load_all(experiment())
+    with pytest.raises(InputError, match="a timeline needs the messages of the run"):
+        plots(collection, {"y": "messages", "x": "time", "kind": "timeline"})
+    with pytest.raises(InputError, match="a portrait needs the graph of the run"):
+        plots(collection, {"y": "accuracy", "x": "time", "kind": "portrait"})
+    with pytest.raises(InputError, match=r"seed 9 was not run; it must be one of 0, 1, 2"):
+        plots(collection, {"y": "accuracy", "x": "time", "kind": "portrait", "seed": 9})
+
+
+# All kinds
+
+
+def every_kind(experiment, network, tmp_path, label, kind):
+    if kind in ("portrait", "timeline"):
+        return network(labels={"local": "local", "cd": label}), {
+            "y": "accuracy",
+            "x": "time",
+            "kind": kind,
+            "title": label,
+        }
+    if kind == "frontier":
+        return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_tight", "log": "x", "title": LONG}
+    spec = {
+        "heat": {**HEAT, "baseline": "local"},
+        "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
+        "facets": {"y": "accuracy", "x": "time", "facet": "network.loss"},
+        "metrics": {"y": "accuracy", "x": "time", "facet": ["accuracy", "objective"], "at": {"depth": 1}},
+        "scatter": {"y": "accuracy", "x": "samples", "kind": "scatter", "baseline": "local", "facet": "depth"},
+        "bars": {"y": "accuracy", "x": "protocol", "baseline": "local", "facet": "network.loss", "at": {"depth": 1}},
+    }[kind]
+    return load_all(experiment(swept(), labels={**LABELS, "cd": label})), {"title": LONG, **spec}
+
+
+KINDS = ["heat", "targets", "facets", "metrics", "scatter", "bars", "frontier", "portrait", "timeline"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_text_of_every_kind_lies_inside_the_figure(experiment, network, tmp_path, kind):
+    collection, spec = every_kind(experiment, network, tmp_path, f"_costs $5_and_$6, {LONG}", kind)
+    figure = figure_of(collection, spec)
+    width, height = figure.bbox.size
+    for text, box in written(figure):
+        assert box.x0 >= -0.5, text
+        assert box.y0 >= -0.5, text
+        assert box.x1 <= width + 0.5, text
+        assert box.y1 <= height + 0.5, text
+    for axes in figure.axes:
+        assert axes.get_window_extent().height > 4
+
+
+@pytest.mark.parametrize("facet", ["depth", ["time_to_target", "objective"]])
+def test_labels_of_y_axes_are_hardly_longer_than_their_panels(experiment, facet):
+    spec = {"y": "time_to_target", "x": "network.loss", "facet": facet, "at": {} if facet == "depth" else {"depth": 1}}
+    figure = figure_of(load_all(experiment(swept())), {**spec, "baseline": "local"} if facet != "depth" else spec)
+    for axes in figure.axes:
+        label, panel = axes.yaxis.label.get_window_extent(), axes.get_window_extent()
+        assert label.height <= OVERHANG * panel.height + 0.5, axes.get_ylabel()
+    assert figure.axes[0].get_ylabel().split()[:5] == ["time", "to", "target", "(expected", "wake-ups)"]
+
+
+@pytest.mark.parametrize("kind", ["heat", "frontier", "portrait", "timeline"])
+def test_every_kind_is_drawn_with_the_same_bytes_again(experiment, network, tmp_path, kind):
+    collection, spec = every_kind(experiment, network, tmp_path, "short", kind)
+    first = [path.read_bytes() for path in save_figure(collection, spec, tmp_path / "first")]
+    again = [path.read_bytes() for path in save_figure(load_all(collection.root), spec, tmp_path / "again")]
+    assert first == again
+
+
+def test_ten_protocols_are_told_apart(experiment):
+    runs = []
+    for k in range(10):
+        run = make_run("cd", 0, label=f"protocol {k}")
+        run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = f"p{k}"
+        runs.append(run)
+    figure = figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": "time"})
+    styles = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in figure.axes[0].lines}
+    assert len(styles) == 10
+
+
+def test_the_series_of_one_protocol_over_a_swept_number_go_from_dark_to_light(experiment):
+    runs = [make_run("cd", 0, grid={"network.loss": loss}) for loss in (0.0, 0.1, 0.2, 0.3)]
+    figure = figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": "time"})
+    shades = [
+        int(line.get_color()[1:3], 16) * 0.3 + int(line.get_color()[3:5], 16) * 0.59 for line in figure.axes[0].lines
+    ]
+    assert shades == sorted(shades)
+    assert len(set(shades)) == 4
+
+
+def test_infinite_values_of_a_curve_stand_above_the_axis(experiment):
+    runs = [make_run("cd", 0), make_run("cd_eps", 0)]
+    runs[1].trace.loc[runs[1].trace["metric"] == "updates", "value"] = math.inf
+    figure = figure_of(load_all(experiment(runs)), {"y": "updates", "x": "time"})
+    assert "\N{INFINITY}" in texts(figure)
+    assert max(tick for tick in figure.axes[0].get_yticks()[:-1]) <= TIMES[-1]

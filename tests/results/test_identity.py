@@ -1,0 +1,267 @@
+"""A run's name changes with everything that decides its numbers, and with nothing else."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import textwrap
+from functools import partial
+
+import numpy as np
+import pytest
+from hushnet.agents.graph import Graph
+from hushnet.protocols.baselines import Local
+from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.loading import load
+from hushnet.simulator.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
+from hushnet.simulator.user_code import source_hash
+
+RESOLVED = {
+    "schema": 1,
+    "network": {"loss": 0.1},
+    "protocols": {"cd": {"kind": "coordinate_descent", "mu": 0.04, "label": "CD"}, "local": {"kind": "local"}},
+    "seeds": 5,
+    "figures": [],
+}
+
+
+def identify(resolved=None, protocol="cd", seed=0, **changes):
+    fixed = {"code_version": "0.1.0+a", "plugin_source": None, "data_fingerprint": "d", "libraries": {"numpy": "2"}}
+    return run_id(resolved or RESOLVED, protocol, seed, **(fixed | changes))
+
+
+def test_the_run_id_ignores_what_changes_no_run():
+    drawn = {**RESOLVED, "figures": [{"x": "time", "y": "accuracy"}], "seeds": 20}
+    drawn["protocols"] = {**RESOLVED["protocols"], "new": {"kind": "local"}}
+    drawn["protocols"]["cd"] = {**RESOLVED["protocols"]["cd"], "label": "coordinate descent"}
+    assert identify() == identify(drawn)
+    assert len(identify()) == 16
+    assert int(identify(), 16) >= 0
+
+
+def test_the_run_id_depends_on_all_that_changes_a_run():
+    nearly = {**RESOLVED, "network": {"loss": math.nextafter(0.1, 1)}}
+    names = [
+        identify(),
+        identify(nearly),
+        identify(protocol="local"),
+        identify(seed=1),
+        identify(seed=(1, 0)),
+        identify(code_version="0.1.0+b"),
+        identify(plugin_source="class Mine: ..."),
+        identify(data_fingerprint="e"),
+        identify(libraries={"numpy": "2.1"}),
+    ]
+    assert len(set(names)) == len(names)
+
+
+def test_versions_are_those_of_the_installed_code():
+    assert code_version() == code_version()
+    assert code_version().startswith("0.")
+    assert set(libraries()) == {"numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting"}
+    assert libraries()["numpy"] == np.__version__
+    assert commit() is None or len(commit()) == 40
+
+
+@pytest.mark.parametrize("field", ["title", "description", "tune", "target", "quick", "sweep"])
+def test_what_only_chooses_or_shows_runs_does_not_count(field):
+    assert identify({**RESOLVED, field: {"anything": 1}}) == identify()
+
+
+SCENARIO = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 4, dimension: 2, samples: [5, 5], test_samples: 2}
+topology: {kind: edge_list, path: edges.csv}
+clock: {kind: recorded, path: order.txt}
+network: {latency: {kind: matrix, path: delays.csv}}
+availability: {kind: trace, path: up.csv}
+protocols:
+  local: {kind: local}
+  mine: {kind: './mine.py:Mine', step: 0.5}
+stop: {time: 2}
+record: {every: 1.0, metrics: [accuracy, './measure.py:norm'], objective_of: mine}
+"""
+PROTOCOL = """\
+from hushnet.protocols.base import Layout, Protocol, ProtocolParameters
+from {helper} import twice
+
+class MineParameters(ProtocolParameters):
+    step: float = 0.1
+
+class Mine(Protocol):
+    Parameters = MineParameters
+
+    def layout(self):
+        return Layout(agent={{"model": self.problem.task.dimension}})
+
+    def start(self, view, out):
+        pass
+
+    def wake(self, view, out):
+        view.state["model"] += twice(self.parameters.step)
+"""
+EDGES = "source,target,weight\n0,1,1\n1,2,1\n2,3,1\n"
+DELAYS = "sender,receiver,delay\n" + "".join(f"{i},{j},0.1\n" for i in range(4) for j in range(4) if i != j)
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A scenario that reads a file in every way that there is, and names code in every way that there is."""
+    helper = f"helper_{tmp_path.name}".replace("-", "_")
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "tiny.yaml": SCENARIO,
+        "edges.csv": EDGES,
+        "order.txt": "0\n1\n2\n3\n",
+        "delays.csv": DELAYS,
+        "up.csv": "agent,up_from,up_to\n" + "".join(f"{i},0,10\n" for i in range(4)),
+        f"{helper}.py": "def twice(x):\n    return 2 * x\n",
+        "mine.py": PROTOCOL.format(helper=helper),
+        "measure.py": "def norm(snapshot):\n    return float((snapshot.models ** 2).sum())\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    yield tmp_path
+    sys.modules.pop(helper, None)
+
+
+def named(folder, *overrides):
+    """Names of the scenario's runs, by protocol."""
+    loaded = load(folder / "tiny.yaml", trust_code=True, overrides=overrides)
+    experiment = Experiment(loaded, folder / "out")
+    return {run.protocol: experiment.run_id(run) for run in experiment.runs()}
+
+
+def change(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("edges.csv", "2,3,1", "2,3,2"),
+        ("order.txt", "2\n3", "3\n2"),
+        ("delays.csv", "0,1,0.1", "0,1,0.2"),
+        ("up.csv", "3,0,10", "3,0,9"),
+        ("measure.py", "** 2", "** 4"),
+        ("mine.py", "view.state", "view.state "),
+    ],
+)
+def test_every_file_that_a_scenario_reads_decides_its_runs_names(written, file, old, new):
+    before = named(written)
+    assert named(written) == before
+    change(written / file, old, new)
+    after = named(written)
+    assert before["mine"] != after["mine"]
+    assert before["local"] != after["local"], "it is measured by the objective of mine"
+
+
+def test_a_protocol_of_nobodys_concern_does_not_count(written):
+    chosen = ("record.objective_of=null", "record.metrics=[accuracy]")
+    before = named(written, *chosen)
+    change(written / "mine.py", "twice(self", "-twice(self")
+    (written / "other.csv").touch()
+    after = named(written, *chosen)
+    assert before["local"] == after["local"]
+    assert before["mine"] != after["mine"]
+
+
+def test_moving_a_scenario_keeps_its_runs_names(written, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for path in written.iterdir():
+        (elsewhere / path.name).write_text(path.read_text())
+    assert named(written) == named(elsewhere)
+
+
+def test_a_users_own_modules_count_with_what_imports_them(written):
+    before = named(written)["mine"]
+    helper = next(written.glob("helper*.py"))
+    change(helper, "2 * x", "3 * x")
+    assert named(written)["mine"] != before
+
+
+def test_files_are_known_by_their_content(tmp_path):
+    (tmp_path / "a.csv").write_text("1\n")
+    latency = {"kind": "matrix", "path": "a.csv"}
+    resolved = {"network": {"latency": latency}, "availability": {"path": "gone.csv"}, "task": {"path": "a.csv"}}
+    found = named_files(resolved, "cd", tmp_path)
+    assert set(found) == {"a.csv"}
+    assert found["a.csv"] == "4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865"  # sha256sum of "1\n"
+    assert named_files({"protocols": {"cd": latency, "other": {"path": "b"}}}, "cd", tmp_path) == found
+
+
+def test_edges_are_known_by_ends_and_weights():
+    def hashed(heads, weights, agents=4):
+        tails = np.array([0, 1])
+        return edges_hash(edges(Graph.from_edges(agents, tails, np.array(heads), np.array(weights))))
+
+    assert hashed([1, 2], [0.5, 1.0]) == hashed([1, 2], [0.5, 1.0])
+    names = {hashed([1, 2], [0.5, 1.0]), hashed([1, 3], [0.5, 1.0]), hashed([1, 2], [0.5, math.nextafter(1, 2)])}
+    assert len(names) == 3
+
+
+def test_shipped_code_has_no_hash_of_its_own():
+    assert source_hash([Local]) is None
+    assert source_hash([]) is None
+
+
+def test_code_without_a_file_is_known_by_what_it_does():
+    def hashed(code):
+        """In a process of its own, where `__main__` has no file, as in a notebook."""
+        begin = "from hushnet.simulator.user_code import source_hash\nfrom hushnet.protocols.baselines import Local\n"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{begin}{textwrap.dedent(code)}\nprint(source_hash([Mine]))"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    mine = """
+    class Mine(Local):
+        def wake(self, view, out):
+            return {0.5, "half", "quarter"} & set(map(lambda x: x + 1, view))
+        @property
+        def half(self):
+            return 0.5
+    """
+    first = hashed(mine)
+    assert first.strip() != "None"
+    assert hashed("\n\n" + mine) == first
+    for old, new in (("x + 1", "x + 2"), ("return 0.5", "return 0.25"), ("map", "filter"), ("quarter", "third")):
+        assert old in mine
+        assert hashed(mine.replace(old, new)) != first
+
+
+def made(rate, step=1.0, *, name="a"):
+    """A class whose text says nothing about its numbers."""
+
+    class Made(Local):
+        scale = 2 * rate
+
+        def wake(self, view, out, step=step):
+            return step, name
+
+    return Made
+
+
+def test_numbers_that_a_class_was_made_with_count():
+    classes = [made(1.0), made(2.0), made(1.0, 2.0), made(1.0, name="b")]
+    assert source_hash([made(1.0)]) == source_hash([classes[0]])
+    assert len({source_hash([found]) for found in classes}) == len(classes)
+
+    class Derived(classes[0]):
+        pass
+
+    class Other(classes[1]):
+        pass
+
+    assert source_hash([Derived]) != source_hash([Other])
+
+
+def test_a_wrapped_function_is_known_by_what_it_wraps():
+    assert source_hash([partial(named)]) == source_hash([named]) == source_hash([change]) is not None

@@ -1,0 +1,450 @@
+"""A run is there with every byte or not at all, whatever happens to the process, the disk or the files."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError, OutOfResources
+from hushnet.agents.graph import Graph
+from hushnet.simulator import store
+from hushnet.simulator.store import Store
+
+from .synthetic import make_run
+
+FILES = ["agents.parquet", "ledger.parquet", "manifest.json", "trace.parquet"]
+EXTRA = {"messages": pd.DataFrame({"time": [0.5, 1.5], "lost": [True, False]})}
+KILLS = 5
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A store with one run."""
+    kept = Store(tmp_path / "store")
+    kept.save("run", dataclasses.replace(make_run(seed=1), extras=EXTRA))
+    return kept
+
+
+def names(root):
+    return sorted(path.name for path in root.iterdir())
+
+
+def python(code, *arguments, **options):
+    """Start a process that runs code with the store and the synthetic runs at hand."""
+    begin = "import sys\nfrom pathlib import Path\nfrom hushnet.simulator.store import Store\n"
+    begin += "from tests.results.synthetic import make_run\nstore = Store(Path(sys.argv[1]))\n"
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT} | options
+    return subprocess.Popen([sys.executable, "-c", begin + code, *map(str, arguments)], **options)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_run_comes_back_as_it_was_saved(kept):
+    run = make_run("cd_eps", 2, grid={"network.loss": 0.1})
+    kept.save("run", run)
+    back = kept.load("run")
+    assert back.manifest == run.manifest == kept.manifest("run")
+    assert back.trace["value"].to_numpy().tobytes() == run.trace["value"].to_numpy().tobytes()
+    for name in ("trace", "agents", "ledger"):
+        pd.testing.assert_frame_equal(getattr(back, name), getattr(run, name), check_dtype=False)
+
+
+def test_further_tables_are_kept_beside(kept):
+    pd.testing.assert_frame_equal(kept.load("run").extras["messages"], EXTRA["messages"])
+    kept.save("run", make_run())
+    assert kept.load("run").extras == {}
+    for name in ("trace", "../elsewhere", ""):
+        with pytest.raises(ValueError, match="cannot be the name of a further table"):
+            kept.save("run", dataclasses.replace(make_run(), extras={name: EXTRA["messages"]}))
+
+
+def test_the_same_run_gives_the_same_bytes_however_its_frames_were_made(tmp_path):
+    run = make_run()
+    kept = Store(tmp_path)
+    kept.save("first", run)
+    shuffled = run.trace.sample(frac=1, random_state=1).sort_index()
+    shuffled["protocol"] = shuffled["protocol"].astype("category")
+    indexed = run.agents.set_index(pd.Index(range(100, 130)))
+    kept.save("second", dataclasses.replace(run, trace=shuffled, agents=indexed))
+    assert names(tmp_path / "first") == FILES
+    for name in FILES:
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+
+
+def test_special_numbers_survive(kept):
+    run = make_run(privacy={"claimed": 1.0, "verified": math.inf, "delta": 0.0})
+    run.trace["value"] = np.resize([math.inf, -math.inf, math.nan, -0.0, 5e-324, 0.1 + 0.2], len(run.trace))
+    kept.save("run", run)
+    back = kept.load("run")
+    np.testing.assert_array_equal(back.trace["value"], run.trace["value"])
+    assert back.manifest["privacy"] == run.manifest["privacy"]
+    text = (kept.root / "run" / "manifest.json").read_text()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_the_largest_seed_can_be_kept(kept):
+    run = make_run()
+    run.trace["seed"] = np.uint64(2**64 - 1)
+    kept.save("run", run)
+    assert set(kept.load("run").trace["seed"]) == {2**64 - 1}
+
+
+def test_an_empty_ledger_can_be_kept(kept):
+    kept.save("run", dataclasses.replace(make_run(), ledger=pd.DataFrame()))
+    assert kept.load("run").ledger.empty
+    assert kept.state("run") == "complete"
+
+
+def test_the_manifest_has_the_checksum_of_every_table(kept):
+    stated = json.loads((kept.root / "run" / "manifest.json").read_text())["checksums"]
+    tables = [name for name in [*FILES, "messages.parquet"] if name != "manifest.json"]
+    assert set(stated) == {*tables, "manifest"}
+    for name in tables:
+        assert stated[name] == hashlib.sha256((kept.root / "run" / name).read_bytes()).hexdigest()
+
+
+def test_a_run_is_absent_before_and_complete_after_it_was_saved(kept):
+    assert kept.state("other") == "absent"
+    kept.save("other", make_run())
+    assert kept.state("other") == "complete"
+
+
+@pytest.mark.parametrize("harm", ["missing", "shorter", "longer", "another bit", "empty"])
+@pytest.mark.parametrize("name", [*FILES, "messages.parquet"])
+def test_harm_to_any_file_makes_a_run_damaged_and_reading_it_an_error_that_names_the_file(kept, name, harm):
+    path = kept.root / "run" / name
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    if harm != "missing":
+        content[len(content) // 2] ^= harm == "another bit"
+        changed = {"shorter": content[:-1], "longer": content + b"\n", "empty": b""}
+        path.write_bytes(changed.get(harm, content))
+    assert kept.state("run") == "damaged"
+    with pytest.raises(InputError, match=name) as caught:
+        kept.load("run")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_changed_number_in_a_manifest_is_damage(kept):
+    path = kept.root / "run" / "manifest.json"
+    text = path.read_text()
+    path.write_text(text.replace('"seed": 1', '"seed": 2'))
+    assert path.read_text() != text
+    assert kept.state("run") == "damaged"
+    with pytest.raises(InputError, match="checksum"):
+        kept.manifest("run")
+
+
+def test_a_manifest_without_checksums_proves_nothing(kept):
+    path = kept.root / "run" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["checksums"]
+    path.write_text(json.dumps(manifest))
+    assert kept.state("run") == "damaged"
+    assert kept.load("run").manifest["seed"] == 1
+
+
+def test_a_saved_run_replaces_one_that_is_damaged(kept):
+    (kept.root / "run" / "trace.parquet").unlink()
+    kept.save("run", make_run(seed=2))
+    assert kept.state("run") == "complete"
+    assert kept.manifest("run")["seed"] == 2
+    assert names(kept.root) == ["run"]
+
+
+@pytest.mark.parametrize("last", FILES)
+def test_a_crash_while_writing_leaves_the_old_run(kept, monkeypatch, last):
+    write = Path.write_bytes
+
+    def crashing(path, content):
+        write(path, content)
+        if path.name == last:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", crashing)
+        with pytest.raises(KeyboardInterrupt):
+            kept.save("run", make_run(seed=2))
+    assert kept.load("run").manifest["seed"] == 1
+    assert names(kept.root) == ["run"]
+
+
+def failing_rename(monkeypatch, folder, instead):
+    rename = Path.rename
+
+    def failing(path, target):
+        if target == folder and not path.name.endswith(".old"):
+            instead()
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+
+
+def test_a_failed_rename_puts_the_old_run_back(kept, monkeypatch):
+    def fail():
+        raise OSError("no")
+
+    failing_rename(monkeypatch, kept.root / "run", fail)
+    with pytest.raises(OSError, match="no"):
+        kept.save("run", make_run(seed=2))
+    assert kept.load("run").manifest["seed"] == 1
+    assert names(kept.root) == ["run"]
+
+
+def test_two_processes_may_save_the_same_run(kept, monkeypatch):
+    quicker = make_run(seed=3)
+    failing_rename(monkeypatch, kept.root / "new", lambda: (monkeypatch.undo(), kept.save("new", quicker)))
+    kept.save("new", make_run(seed=3))
+    assert kept.state("new") == "complete"
+    assert names(kept.root) == ["new", "run"]
+
+
+SAVING = """
+print("ready", flush=True)
+for k in range(10_000):
+    store.save(f"{k % 7:016x}", make_run(seed=k % 7))
+"""
+
+
+def test_a_process_killed_while_saving_leaves_whole_runs_and_strays(tmp_path):
+    chance = random.Random(4)
+    kept = Store(tmp_path)
+    for _ in range(KILLS):
+        process = python(SAVING, tmp_path)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(chance.uniform(0.05, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = {name for name in names(tmp_path) if name[0] != "."}
+        assert {kept.state(name) for name in before} <= {"complete"}
+        with kept.locked():
+            kept.sweep()
+        assert before <= (after := set(names(tmp_path)) - {".lock"})
+        assert {kept.state(name) for name in after} <= {"complete"}
+    assert after
+
+
+def test_strays_are_swept_and_results_stay(kept):
+    (kept.root / "figures").mkdir()
+    (kept.root / "graphs").mkdir()
+    (kept.root / ".cache").mkdir()
+    stay = [".cache/minimum-ab.npz", "figures/a.png", ".mine"]
+    strays = [".index.json.0123abcd", "graphs/.ffff.parquet.0123abcd", ".cache/.minimum-abc_1234.npz"]
+    for name in (*stay, *strays):
+        (kept.root / name).touch()
+    folders = [".other.01234567", ".dataset.89abcdef", ".dataset.89abcdef.old"]
+    for name in folders:
+        (kept.root / name).mkdir()
+        (kept.root / name / "trace.parquet").write_bytes(b"half")
+    with kept.locked():
+        assert set(kept.sweep()) == {*strays, *folders}
+        assert kept.sweep() == []
+    assert all((kept.root / name).exists() for name in stay)
+    assert kept.state("run") == "complete"
+
+
+@pytest.mark.parametrize("ending", ["", ".old"])
+def test_a_whole_run_that_was_not_renamed_any_more_is_put_in_its_place(kept, ending):
+    (kept.root / "run").rename(kept.root / f".run.01234567{ending}")
+    assert kept.sweep() == []
+    assert kept.manifest("run")["seed"] == 1
+    (kept.root / "run" / "ledger.parquet").unlink()
+    kept.save("else", make_run(seed=9))
+    (kept.root / "else").rename(kept.root / f".run.01234567{ending}")
+    assert kept.sweep() == []
+    assert kept.manifest("run")["seed"] == 9
+    kept.save("else", make_run(seed=10))
+    (kept.root / "else").rename(kept.root / f".run.01234567{ending}")
+    assert kept.sweep() == [f".run.01234567{ending}"]
+    assert kept.manifest("run")["seed"] == 9, "what is whole is not replaced"
+
+
+def test_a_second_process_is_told_who_is_there_and_may_come_once_that_one_was_killed(tmp_path):
+    holder = python("with store.locked():\n    print('held', flush=True)\n    sys.stdin.read()", tmp_path, stdin=-1)
+    assert holder.stdout.readline() == "held\n"
+    with (
+        pytest.raises(InputError, match=f"process {holder.pid} on .* is writing there") as caught,
+        Store(tmp_path).locked(),
+    ):
+        pytest.fail("both are in")
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    holder.kill()
+    holder.communicate()
+    with Store(tmp_path).locked():
+        pass
+
+
+def test_a_lock_is_let_go_after_an_error(tmp_path):
+    kept = Store(tmp_path)
+    with pytest.raises(KeyError), kept.locked():
+        raise KeyError
+    with kept.locked(), pytest.raises(InputError, match=f"process {os.getpid()}"), kept.locked():
+        pass
+
+
+def test_a_file_system_without_locks_is_warned_about(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(store.fcntl, "flock", refuse)
+    with pytest.warns(UserWarning, match=r"cannot be locked .*not implemented"), Store(tmp_path).locked():
+        pass
+
+
+def some_graph(weight=0.5):
+    return Graph.from_edges(5, np.array([2, 0, 3]), np.array([0, 1, 2]), np.array([0.1, weight, 1 / 3]))
+
+
+def test_a_graph_is_kept_once_and_comes_back(kept):
+    name = kept.save_graph(some_graph())
+    written = (kept.root / "graphs" / f"{name}.parquet").stat().st_mtime_ns
+    assert kept.save_graph(some_graph()) == name
+    assert (kept.root / "graphs" / f"{name}.parquet").stat().st_mtime_ns == written
+    assert kept.save_graph(some_graph(math.nextafter(0.5, 1))) != name
+    edges = kept.load_graph(name)
+    assert edges.to_dict("list") == {"tail": [0, 0, 2], "head": [1, 2, 3], "weight": [0.5, 0.1, 1 / 3]}
+    again = Graph.from_edges(5, *(edges[column].to_numpy() for column in ("tail", "head", "weight")))
+    np.testing.assert_array_equal(again.weights, some_graph().weights)
+    np.testing.assert_array_equal(again.heads, some_graph().heads)
+
+
+def test_a_run_whose_graph_is_gone_or_was_swept_as_damaged_is_damaged(kept):
+    run = make_run()
+    run.manifest["topology"] = {"edges": 3, "graph": kept.save_graph(some_graph())}
+    kept.save("run", run)
+    assert kept.state("run") == "complete"
+    path = kept.root / "graphs" / f"{run.manifest['topology']['graph']}.parquet"
+    other = kept.root / "graphs" / f"{kept.save_graph(some_graph(7.0))}.parquet"
+    path.write_bytes(other.read_bytes())
+    assert kept.sweep() == [f"graphs/{path.name}"]
+    assert kept.state("run") == "damaged"
+    kept.save_graph(some_graph())
+    assert kept.state("run") == "complete"
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match=path.name):
+        kept.load_graph(path.stem)
+
+
+FILLING = """
+import resource
+from hushnet.agents.errors import OutOfResources
+store.save("first", make_run())
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+try:
+    store.{what}
+except OutOfResources as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("what", ["save('second', make_run())", "consolidate()", "write_index(**big)"])
+def test_a_file_that_may_not_be_that_large_is_one_sentence_and_leaves_a_store_that_goes_on(tmp_path, what):
+    big = "big = dict(scenario='s', runs=['first'], figures=[{'y': 'accuracy' * 300}], labels={})\n"
+    process = python(big + FILLING.format(what=what), tmp_path)
+    printed, errors = process.communicate()
+    assert process.returncode == OutOfResources.exit_code == 5, errors
+    assert printed.count("\n") == 1
+    assert str(tmp_path) in printed
+    kept = Store(tmp_path)
+    assert names(tmp_path) == ["first"]
+    assert kept.state("first") == "complete"
+    kept.save("second", make_run())
+    assert kept.state("second") == "complete"
+    assert kept.consolidate()
+
+
+def save_many(kept):
+    for k in range(100):
+        kept.save(f"{k:03}", make_run(seed=k))
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_a_store_that_goes_on(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    try:
+        kept = Store(disk / "store")
+        with pytest.raises(OutOfResources, match="No space left on device"):
+            save_many(kept)
+        there = names(kept.root)
+        assert there
+        assert {kept.state(name) for name in there} == {"complete"}
+        subprocess.run(["mount", "-o", "remount,size=1m", str(disk)], check=True)
+        kept.save("more", make_run())
+        assert kept.state("more") == "complete"
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_cannot_be_one_is_an_input_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written"):
+        Store(tmp_path / "file").save("run", make_run())
+    with pytest.raises(InputError, match="cannot be written"), Store(tmp_path / "file").locked():
+        pass
+
+
+def test_an_index_is_replaced_as_a_whole(kept, monkeypatch):
+    kept.write_index(scenario="s", runs=["run"], figures=[], labels={}, target={"metric": "accuracy", "level": 0.8})
+    assert kept.index()["target"] == {"metric": "accuracy", "level": 0.8}
+    before = kept.index()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        kept.write_index(scenario="other", runs=[], figures=[], labels={})
+    assert kept.index() == before
+    assert names(kept.root) == ["index.json", "run"]
+
+
+SCENARIO = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 8, dimension: 4, samples: [5, 20], test_samples: 10}
+topology: {kind: ring}
+protocols: {local: {kind: local}}
+stop: {time: 40}
+record: {every: 0.1, metrics: [objective, accuracy]}
+seeds: 2
+figures: [{y: accuracy, x: time}]
+engine: reference
+"""
+
+
+def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_there_is(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
+    hushnet = Path(sys.executable).parent / "hushnet"
+
+    def shell(command, kib):
+        line = ["bash", "-c", f'ulimit -f {kib}; exec "$0" "$@"', hushnet, *command]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stderr
+
+    run = ["run", "tiny.yaml", "--quiet", "--out", "out"]
+    code, said = shell(run, 4)
+    assert code == 5
+    assert len(said.strip().splitlines()) == 1
+    assert "out: could not be written (File too large)" in said
+    assert shell(run, "unlimited")[0] == 0
+    assert {Store(tmp_path / "out").state(path.parent.name) for path in (tmp_path / "out").glob("*/manifest.json")} == {
+        "complete"
+    }
+    code, said = shell(["plot", "out"], 4)
+    assert code == 5
+    assert "could not be written (File too large)" in said

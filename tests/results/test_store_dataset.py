@@ -1,0 +1,209 @@
+"""One dataset of all runs: what pandas, polars and duckdb read is what the runs' own folders hold."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow.parquet as pq
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator import dataset
+from hushnet.simulator.dataset import grid_table
+from hushnet.simulator.results import load_all
+from hushnet.simulator.store import Store
+
+from .synthetic import LABELS, make_run
+
+LOSSES = (0.0, 0.1, 0.2)
+NAMES = [f"{k:016x}" for k in range(len(LOSSES) * len(LABELS))]
+
+
+def fill(root, order=None):
+    """A store with a swept experiment whose runs came in the given order."""
+    store = Store(root)
+    places = [(protocol, loss) for loss in LOSSES for protocol in LABELS]
+    for k in order or range(len(places)):
+        protocol, loss = places[k]
+        store.save(NAMES[k], make_run(protocol, seed=k, grid={"network.loss": loss}))
+    grids = [{"network.loss": loss} for _, loss in places]
+    store.write_index(scenario="s", runs=NAMES, figures=[], labels=LABELS, grids=grids)
+    return store
+
+
+def contents(store):
+    return {path.name: path.read_bytes() for path in sorted((store.root / "dataset").iterdir())}
+
+
+def test_pandas_polars_and_duckdb_read_the_runs_in_the_order_of_the_index(tmp_path):
+    store = fill(tmp_path)
+    assert store.consolidate()
+    for name in ("trace", "agents"):
+        path = tmp_path / "dataset" / f"{name}.parquet"
+        runs = [getattr(store.load(run), name).assign(run=run) for run in NAMES]
+        expected = pd.concat(runs, ignore_index=True)
+        expected["network.loss"] = expected["run"].map(lambda run: LOSSES[NAMES.index(run) // len(LABELS)])
+        frames = [
+            pd.read_parquet(path),
+            polars.read_parquet(path).to_pandas(),
+            duckdb.sql(f"from '{path}'").df(),
+        ]
+        for frame in frames:
+            pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+    where = "metric = 'accuracy' and \"network.loss\" > 0.05"
+    [(mean,)] = duckdb.sql(f"select avg(value) from '{tmp_path}/dataset/trace.parquet' where {where}").fetchall()
+    trace = load_all(tmp_path).trace
+    chosen = (trace["metric"] == "accuracy") & (trace["network.loss"] > 0.05)
+    assert mean == pytest.approx(trace.loc[chosen, "value"].mean())
+
+
+def test_its_bytes_do_not_depend_on_the_order_in_which_the_runs_came(tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "ROWS", 150)
+    orders = [list(range(len(NAMES))), list(reversed(range(len(NAMES)))), random.Random(1).sample(range(9), 9)]
+    stores = [fill(tmp_path / str(rank), order) for rank, order in enumerate(orders)]
+    assert [store.consolidate() for store in stores] == [True] * 3
+    first, *others = map(contents, stores)
+    assert set(first) == {"trace.parquet", "agents.parquet", "dataset.json"}
+    assert all(other == first for other in others)
+
+
+def test_it_is_written_in_pieces_and_says_the_same(tmp_path, monkeypatch):
+    whole, pieces = fill(tmp_path / "whole"), fill(tmp_path / "pieces")
+    whole.consolidate()
+    monkeypatch.setattr(dataset, "ROWS", 100)
+    pieces.consolidate()
+    files = [pq.ParquetFile(store.root / "dataset" / "trace.parquet") for store in (whole, pieces)]
+    assert [file.num_row_groups for file in files] == [1, 5]
+    assert files[0].read().equals(files[1].read())
+
+
+def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
+    store = fill(tmp_path)
+    assert store.consolidate()
+    before = contents(store)
+    assert not store.consolidate()
+    path = tmp_path / "dataset" / "trace.parquet"
+    path.write_bytes(path.read_bytes()[:-8])
+    assert store.consolidate()
+    assert contents(store) == before
+    path.unlink()
+    assert store.consolidate()
+    (tmp_path / "dataset" / "dataset.json").write_text("{")
+    assert store.consolidate()
+    assert contents(store) == before
+    store.save(NAMES[0], make_run(seed=77))
+    assert store.consolidate()
+    assert contents(store) != before
+    index = store.index()
+    store.write_index(**{**index, "runs": NAMES[1:], "grids": index["grids"][1:]})
+    assert store.consolidate()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_an_experiment_without_runs_has_no_dataset(tmp_path):
+    assert not Store(tmp_path).consolidate()
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_reading_it_gives_what_reading_the_folders_gives(tmp_path):
+    store = fill(tmp_path)
+    slow = load_all(tmp_path)
+    store.consolidate()
+    quick = load_all(tmp_path)
+    for name in ("trace", "agents", "places"):
+        pd.testing.assert_frame_equal(getattr(slow, name), getattr(quick, name))
+    assert slow.manifests == quick.manifests
+
+
+def test_it_is_what_is_read_as_long_as_it_is_fresh_and_whole(tmp_path):
+    store = fill(tmp_path)
+    store.consolidate()
+    path = tmp_path / NAMES[0] / "trace.parquet"
+    content = path.read_bytes()
+    path.unlink()
+    assert len(load_all(tmp_path).trace) == sum(len(make_run().trace) for _ in NAMES)
+    assert store.state(NAMES[0]) == "damaged"
+    (tmp_path / "dataset" / "trace.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"trace\.parquet"):
+        load_all(tmp_path)
+    path.write_bytes(content)
+    assert len(load_all(tmp_path).trace) == sum(len(make_run().trace) for _ in NAMES)
+    store.save(NAMES[0], make_run("local", seed=77))
+    assert set(load_all(tmp_path).trace.query("run == @NAMES[0]")["seed"]) == {77}
+
+
+def test_a_run_at_several_grid_points_is_there_at_each(tmp_path):
+    store = Store(tmp_path)
+    store.save("a", make_run("local"))
+    store.save("b", make_run("cd"))
+    grids = [{"protocols.cd.mu": mu} for mu in (1, 1, 2)]
+    store.write_index(scenario="s", runs=["a", "b", "a"], figures=[], labels={}, grids=grids)
+    store.consolidate()
+    frame = pd.read_parquet(tmp_path / "dataset" / "trace.parquet")
+    assert list(frame["run"].unique()) == ["a", "b", "a#2"]
+    assert frame.groupby("run")["protocols.cd.mu"].unique().map(list).to_dict() == {"a": [1], "b": [1], "a#2": [2]}
+
+
+def test_agents_of_different_protocols_may_have_different_columns(tmp_path):
+    store = fill(tmp_path)
+    run = make_run("cd", seed=5, grid={"network.loss": 0.0})
+    run.agents = run.agents.drop(columns="accuracy").assign(rmse=1, samples=run.agents["samples"].astype(float))
+    store.save(NAMES[1], run)
+    store.consolidate()
+    frame = load_all(tmp_path).agents
+    assert frame.loc[frame["run"] == NAMES[1], "accuracy"].isna().all()
+    assert frame["rmse"].notna().sum() == len(run.agents)
+    assert frame.loc[frame["run"] != NAMES[1], "accuracy"].notna().all()
+    assert frame["samples"].dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "shown"),
+    [
+        ([1, 2, 3], "int64", [1, 2, 3]),
+        ([1, 0.5, 2], "double", [1.0, 0.5, 2.0]),
+        ([True, False, True], "bool", [True, False, True]),
+        (["count", "equal"], "string", ["count", "equal"]),
+        (["count", 1.5, True], "string", ["count", "1.5", "true"]),
+        ([[10, 100], {"kind": "ring"}], "string", ["[10, 100]", '{"kind": "ring"}']),
+        ([None, 0.5], "double", [None, 0.5]),
+        ([2**64, 1], "string", ["18446744073709551616", "1"]),
+        ([2**53 + 1, 1], "int64", [2**53 + 1, 1]),
+        ([True, 1], "string", ["true", "1"]),
+        ([None, None], "string", [None, None]),
+    ],
+)
+def test_a_swept_column_has_the_type_of_its_values(values, kind, shown):
+    column = grid_table([{"path": value} for value in values])["path"]
+    assert str(column.type) == kind
+    assert column.to_pylist() == shown
+
+
+def test_a_path_that_does_not_concern_a_run_is_null_there():
+    table = grid_table([{"a": 1}, {"b": "x"}, {}])
+    assert table.to_pydict() == {"a": [1, None, None], "b": [None, "x", None]}
+
+
+def test_it_says_what_it_was_made_of(tmp_path):
+    store = fill(tmp_path)
+    store.consolidate()
+    stated = json.loads((tmp_path / "dataset" / "dataset.json").read_text())
+    assert set(stated) == {"made_of", "checksums"}
+    assert set(stated["checksums"]) == {"trace.parquet", "agents.parquet"}
+
+
+def test_a_run_that_a_swept_path_does_not_concern_has_nothing_in_its_column(tmp_path):
+    store = Store(tmp_path)
+    grids = [{"protocols.cd.mu": 1, "network.loss": 0.1}, {"network.loss": 0.1}]
+    for name, protocol, grid in zip("ab", ("cd", "local"), grids, strict=True):
+        store.save(name, make_run(protocol, grid=grid))
+    store.write_index(scenario="s", runs=["a", "b"], figures=[], labels={}, grids=grids)
+    for _ in range(2):
+        found = load_all(tmp_path)
+        assert list(found.places["protocols.cd.mu"].isna()) == [False, True]
+        assert set(found.trace.loc[found.trace["protocols.cd.mu"].isna(), "run"]) == {"b"}
+        store.consolidate()

@@ -1,0 +1,160 @@
+"""Where a run first meets a target, and the mean height of its curve, by formula and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.results import Collection, load_all
+from hushnet.simulator.targets import area, describe, more_is_better, reached
+
+from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
+
+COUNTS = ("activations", "messages", "vectors", "bytes")
+
+
+def collection_of(
+    curves, *, metric="objective", statistic="gap", seeds=None, grids=None, status=None, measured_by=None
+):
+    """Runs ``r0, r1, ...`` of protocols ``p0, p1, ...`` with the given (time, value) points; counts are ten a time."""
+    tables, manifests = [], []
+    for k, points in enumerate(curves):
+        times, values = np.array(points, dtype=float).reshape(-1, 2).T
+        table = pd.DataFrame({"time": times, "metric": metric, "statistic": statistic, "value": values})
+        grid = (grids or {}).get(k, {})
+        tables.append(table.assign(run=f"r{k}", protocol=f"p{k}", seed=0, **dict.fromkeys(COUNTS, 10 * times), **grid))
+        manifest = {"protocol": f"p{k}", "seed": (seeds or {}).get(k, 0), "grid": grid}
+        manifest |= {"status": (status or {}).get(k, "complete"), "scenario": {"record": {"objective_of": measured_by}}}
+        manifests.append(manifest)
+    runs = [f"r{k}" for k in range(len(curves))]
+    return Collection(pd.concat(tables, ignore_index=True), pd.DataFrame({"run": []}), manifests, runs)
+
+
+def values(frame):
+    return list(frame["value"])
+
+
+def test_the_first_record_with_a_tenth_of_the_gap_left_is_where_it_was_reached(experiment):
+    frame = reached(load_all(experiment()), None, "time")
+    assert list(frame.columns) == ["run", "protocol", "seed", "value"]
+    for row in frame.to_dict("records"):
+        speed = SPEED[row["protocol"]]
+        assert row["value"] == (math.ceil(math.log(10) / speed) if speed else math.inf)
+
+
+def test_the_place_may_be_read_on_any_axis(experiment):
+    collection = load_all(experiment([make_run("cd", 1)]))
+    assert values(reached(collection, None, "vectors")) == [41 * 3]
+    assert values(reached(collection, None, "bytes")) == [320 * 3]
+    assert values(reached(collection, None, "updates")) == [3]
+    with pytest.raises(InputError, match=r"epochs.*is no axis.*time, activations"):
+        reached(collection, None, "epochs")
+
+
+def test_a_level_of_a_metric_is_met_from_below_or_from_above():
+    curve = [(0, 0.5), (1, 0.7), (2, 0.69), (3, 0.9)]
+    for metric, level, place in [("accuracy", 0.7, 1), ("rmse", 0.5, 0), ("accuracy", 0.91, math.inf)]:
+        found = reached(
+            collection_of([curve], metric=metric, statistic="mean"), {"metric": metric, "level": level}, "time"
+        )
+        assert values(found) == [place]
+
+
+def test_a_users_own_metric_moves_towards_its_level():
+    curves = [[(0, 5), (1, 3), (2, 1)], [(0, 1), (1, 3), (2, 6)]]
+    found = reached(collection_of(curves, metric="mine"), {"metric": "mine", "level": 3}, "time")
+    assert values(found) == [1, 1]
+
+
+def test_a_later_relapse_does_not_count():
+    assert values(reached(collection_of([[(0, 10), (1, 1), (2, 9), (3, 0.5)]]), None, "time")) == [1]
+
+
+def test_all_are_held_against_the_start_of_the_protocol_whose_objective_is_measured():
+    curves = [[(0, 100), (1, 9)], [(0, 20), (1, 9)], [(0, 5000), (1, 90)]]
+    assert values(reached(collection_of(curves), None, "time")) == [1, math.inf, 1]
+    assert values(reached(collection_of(curves, measured_by="p0"), None, "time")) == [1, 1, math.inf]
+    elsewhere = collection_of(curves, measured_by="p0", seeds={1: 7})
+    assert values(reached(elsewhere, None, "time")) == [1, math.inf, math.inf]
+
+
+def test_a_run_that_broke_off_counts_up_to_its_end_and_one_without_the_metric_is_unknown():
+    curves = [[(0, 10), (1, 1)], [(0, 10), (1, 20)], []]
+    found = reached(collection_of(curves, status={0: "diverged", 1: "diverged"}), None, "time")
+    np.testing.assert_array_equal(values(found), [1, math.inf, math.nan])
+
+
+def test_the_target_of_the_scenario_comes_before_the_default(experiment):
+    collection = load_all(experiment([make_run("cd")]))
+    collection.index["target"] = {"metric": "accuracy", "level": 0.85, "share": None}
+    place = int(np.argmax(accuracy("cd", 0) >= 0.85))
+    assert values(reached(collection, None, "time")) == [place]
+    assert values(reached(collection, {"metric": "objective", "share": 0.5}, "time")) == [1]
+
+
+def test_grid_columns_come_along(experiment):
+    runs = [make_run(grid={"network.loss": loss}) for loss in (0.0, 0.3)]
+    frame = reached(load_all(experiment(runs)), {"metric": "accuracy", "level": 0.8}, "time")
+    assert list(frame["network.loss"]) == [0.0, 0.3]
+    assert list(frame["value"]) == [np.argmax(accuracy("cd", 0, loss) >= 0.8) for loss in (0.0, 0.3)]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"metric": "accuracy", "share": 0.9},
+        {"metric": "objective"},
+        {"metric": "objective", "share": 1.0},
+        {"share": 0.5},
+    ],
+)
+def test_a_target_that_is_none_is_said_in_one_sentence(experiment, target):
+    with pytest.raises(InputError, match="target: "):
+        reached(load_all(experiment([make_run()])), target, "time")
+
+
+def test_targets_are_said_in_words():
+    assert describe({"metric": "objective", "share": 0.9}) == "objective gap down to 0.1 of its start"
+    assert describe({"metric": "accuracy", "level": 0.85}) == "accuracy at least 0.85"
+    assert describe({"metric": "rmse", "level": 1}) == "rmse at most 1"
+    assert describe({"metric": "mine", "level": 1}) == "mine 1"
+    assert [more_is_better(name) for name in ("accuracy", "objective", "mine")] == [True, False, None]
+
+
+def test_the_mean_height_of_a_straight_line_is_its_middle_over_what_all_runs_cover():
+    curves = [[(0, 0), (4, 8)], [(1, 5), (2, 5), (3, 5)]]
+    collection = collection_of(curves, metric="accuracy", statistic="mean")
+    assert values(area(collection, "accuracy")) == pytest.approx([4, 5])
+    assert values(area(collection, "accuracy", x="vectors")) == pytest.approx([4, 5])
+
+
+def test_the_mean_height_is_the_integral_where_records_are_dense():
+    times = np.linspace(0, 3, 1001)
+    collection = collection_of([np.c_[times, np.exp(-times)]])
+    assert values(area(collection, "objective")) == pytest.approx([(1 - math.exp(-3)) / 3], rel=1e-5)
+
+
+def test_each_grid_point_has_its_own_axis():
+    curves = [[(0, 0), (4, 8)], [(0, 5), (2, 7)], [(0, 0), (9, 9)]]
+    grids = {0: {"loss": 0}, 1: {"loss": 0}, 2: {"loss": 1}}
+    assert values(area(collection_of(curves, grids=grids), "objective")) == pytest.approx([2, 6, 4.5])
+
+
+def test_a_run_that_sends_nothing_is_a_level_on_the_axis_of_vectors(experiment):
+    frame = area(load_all(experiment()), "accuracy", x="vectors").set_index(["protocol", "seed"])["value"]
+    for seed in range(3):
+        assert frame["local", seed] == accuracy("local", seed)[-1]
+        heights, places = accuracy("cd", seed), (40 + seed) * TIMES
+        axis = np.linspace(0, 400, 100_001)
+        assert frame["cd", seed] == pytest.approx(np.interp(axis, places, heights).mean(), rel=1e-5)
+    assert set(LABELS) == {"local", "cd", "cd_eps"}
+
+
+def test_a_run_that_broke_off_has_no_area():
+    curves = [[(0, 0), (4, 8)], [(0, 1), (1, 1)]]
+    np.testing.assert_array_equal(
+        values(area(collection_of(curves, status={1: "diverged"}), "objective")), [4, math.nan]
+    )

@@ -1,0 +1,85 @@
+"""What a scenario may say about its figures, and what is answered where it says something else."""
+
+from __future__ import annotations
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.figure_parameters import Figure, check_figures
+from pydantic import ValidationError
+
+SWEPT, PROTOCOLS, METRICS = ["network.loss", "depth"], ["local", "cd"], ["objective", "accuracy", "epsilon_tight"]
+
+
+def checked(*figures, messages=False):
+    found = [Figure.model_validate(figure) for figure in figures]
+    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "x"),
+    [
+        ({"y": "accuracy"}, "curve", "time"),
+        ({"y": "accuracy", "x": "vectors"}, "curve", "vectors"),
+        ({"y": "accuracy", "x": "samples"}, "samples", "samples"),
+        ({"y": "accuracy", "x": "protocol"}, "bars", "protocol"),
+        ({"y": "time_to_target"}, "bars", "protocol"),
+        ({"y": "accuracy", "x": "depth"}, "sweep", "depth"),
+        ({"y": "accuracy", "x": "depth", "rows": "network.loss"}, "heat", "depth"),
+        ({"y": "accuracy", "x": "epsilon_tight"}, "frontier", "epsilon_tight"),
+        ({"y": "accuracy", "kind": "frontier"}, "frontier", "epsilon_tight"),
+        ({"y": "accuracy", "kind": "frontier", "x": "time_to_target"}, "frontier", "time_to_target"),
+        ({"y": "accuracy", "kind": "scatter", "baseline": "local"}, "scatter", "samples"),
+        ({"y": "age", "kind": "portrait"}, "portrait", "time"),
+        ({"facet": ["accuracy", "objective"]}, "curve", "time"),
+    ],
+)
+def test_a_figures_kind_and_axis_follow_from_what_is_given(fields, kind, x):
+    (figure,) = checked(fields)
+    assert (figure.drawn_as, figure.x) == (kind, x)
+
+
+def test_a_timeline_needs_no_metric_but_a_log():
+    (figure,) = checked({"kind": "timeline"}, messages=True)
+    assert figure.y == "messages"
+    with pytest.raises(InputError, match="a timeline needs record") as caught:
+        checked({"y": "accuracy"}, {"kind": "timeline"})
+    assert caught.value.field == ("figures", 1, "kind")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"y": "accuracy", "x": "depth", "kind": "heat"}, "a heat map needs x and rows"),
+        ({"y": "accuracy", "x": "time", "kind": "curve", "rows": "depth"}, "rows belongs to heat maps, not to a curve"),
+        ({"y": "accuracy", "kind": "scatter"}, "a scatter needs a baseline"),
+        ({"y": "accuracy", "baseline": "local"}, "baseline belongs to bars, sweeps, heat maps and scatters"),
+        ({"kind": "timeline", "between": [3.0, 2.0]}, "between .* must be two times, the smaller one first"),
+        ({"y": "accuracy", "panels": ["colour"]}, "Input should be 'unit', 'adjacency' or 'observer'"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused(fields, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        Figure.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "sentence"),
+    [
+        ({"y": "acuracy"}, ("y",), "metric is not recorded.*accuracy"),
+        ({"y": "time_to_target", "x": "time"}, ("y",), "metric is not recorded"),
+        ({"y": "accuracy", "x": "latency"}, ("x",), "unknown axis"),
+        ({"y": "accuracy", "x": "depth", "rows": "depth"}, ("rows",), "unknown axis; admissible: network.loss"),
+        ({"y": "accuracy", "facet": "seed"}, ("facet",), "unknown facet.*admissible: protocol, network.loss, depth"),
+        ({"y": "accuracy", "x": "depth", "facet": "depth"}, ("facet",), "unknown facet"),
+        ({"facet": ["accuracy", "rmse"]}, ("facet", 1), "metric is not recorded"),
+        ({"y": "accuracy", "at": {"mu": 1.0}}, ("at", "mu"), "is not swept"),
+        ({"y": "accuracy", "x": "protocol", "baseline": "cb"}, ("baseline",), "unknown protocol.*cd"),
+        ({"y": "accuracy", "protocols": ["cd", "dc"]}, ("protocols", 1), "unknown protocol"),
+        ({"y": "objective", "kind": "portrait"}, ("y",), "metric is not recorded"),
+    ],
+)
+def test_what_the_experiment_will_not_have_is_named_with_its_place(fields, place, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        checked(fields)
+    assert caught.value.field == ("figures", 0, *place)

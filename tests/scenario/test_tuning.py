@@ -1,0 +1,283 @@
+"""Tuning: equal trials, seeds apart, validation rows apart, what is recorded of it, and mistakes in it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import Divergence
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.linear_classification import LinearClassification
+from hushnet.agents.tasks.splits import validation_part
+from hushnet.simulator.cli import main
+from hushnet.simulator.experiment import Experiment, execute, perform, run
+from hushnet.simulator.loading import load, tuned
+from hushnet.simulator.results import load_all
+from hushnet.simulator.trials import FIRST_SEED, trial_seeds
+from hushnet.simulator.tuning import choose, sentences, trial_experiment
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+TUNE = {"over": {"cd.mu": [0.01, 0.1, 1.0], "mp.alpha": [0.5, 0.9, 0.99]}, "seeds": 2}
+
+
+def written(**fields):
+    return {
+        "schema": 1,
+        "scenario": "tiny",
+        "target": {"metric": "accuracy", "level": 0.7},
+        "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [5, 20]},
+        "topology": {"kind": "ring"},
+        "protocols": {
+            "local": {"kind": "local"},
+            "cd": {"kind": "coordinate_descent"},
+            "mp": {"kind": "model_propagation"},
+        },
+        "stop": {"time": 3},
+        "seeds": 2,
+        "tune": TUNE,
+        **fields,
+    }
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A tuned and finished experiment: its collection and its folder."""
+    folder = tmp_path_factory.mktemp("results") / "tiny"
+    return run(written(sweep={"network.loss": [0.0, 0.2]}), out=folder), folder
+
+
+def task_of(counts, seed=0):
+    rng, owners = np.random.default_rng(seed), np.repeat(np.arange(len(counts)), counts)
+    whole = LinearClassification(kind="linear_classification", agents=len(counts), dimension=2).build(
+        rng=rng, data_dir=None
+    )
+    rows = np.arange(len(owners), dtype=float)[:, None] * np.ones(2)
+    return replace(whole, train=Table.from_owners(rows, np.ones(len(owners)), owners, len(counts)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=8).filter(any), st.floats(0.05, 0.95), st.integers(0, 99))
+def test_every_training_row_is_either_held_out_or_kept_and_no_agent_loses_its_last(counts, share, seed):
+    task = task_of(counts)
+    part = validation_part(task, share, rng=np.random.default_rng(seed))
+    for agent, count in enumerate(counts):
+        kept, held, all_ = (t.shard(agent).stored[:, 0].tolist() for t in (part.train, part.test, task.train))
+        assert sorted([*kept, *held]) == all_
+        assert len(kept) >= min(count, 1)
+        assert len(held) == min(round(share * count), max(count - 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("task", "topology", "protocol"),
+    [
+        ({"kind": "mean_estimation", "agents": 8}, {"kind": "complete"}, {"kind": "model_propagation"}),
+        (
+            {"kind": "synthetic_ratings", "users": 8, "items": 12, "ratings": [4, 10], "features": 3},
+            {"kind": "complete"},
+            {"kind": "coordinate_descent", "radius": 1.0},
+        ),
+        (
+            {"kind": "gisette_like", "rows": 40, "dimension": 6, "split": {"by": "columns", "parts": [3, 3]}},
+            {"kind": "star"},
+            {"kind": "feature_sharing"},
+        ),
+    ],
+    ids=["means", "ratings", "columns"],
+)
+def test_held_out_rows_can_be_measured_on_every_sort_of_task(task, topology, protocol, tmp_path):
+    data = written(
+        task=task, topology=topology, protocols={"a": protocol}, tune=None, target=None, validation=0.3, seeds=1
+    )
+    experiment = Experiment(load(data), tmp_path)
+    (only,) = experiment.runs()
+    held_out = experiment.data(only)[0]
+    result = execute(experiment, only)
+    assert set(result.trace["metric"]) == {held_out.metric}
+    assert np.isfinite(result.trace["value"]).all()
+    assert result.manifest["task"]["notes"]["validation"] == 0.3
+
+
+def test_tuning_one_protocol_leaves_the_runs_of_the_others_as_they_are(tmp_path):
+    ids = []
+    for tune in (None, {"over": {"cd.mu": [0.1, 0.2]}, "seeds": 1}):
+        experiment = Experiment(load(written(tune=tune)), tmp_path)
+        if tune:
+            experiment.loaded = tuned(experiment.loaded, [{"cd": {"mu": 0.1}}])
+        ids.append({(run.protocol, run.seed): experiment.run_id(run) for run in experiment.runs()})
+    assert {key for key in ids[0] if ids[0][key] != ids[1][key]} == {("cd", 0), ("cd", 1)}
+
+
+def test_trials_never_share_a_seed_with_the_reported_runs():
+    seeds = [0, FIRST_SEED, FIRST_SEED + 2]
+    scenario = load(written(seeds=seeds)).scenario
+    assert [(pair.data, pair.run) for pair in trial_seeds(scenario)] == [
+        (FIRST_SEED + 1, FIRST_SEED + 1),
+        (FIRST_SEED + 3, FIRST_SEED + 3),
+    ]
+
+
+def test_trials_on_a_data_set_from_a_file_keep_its_reported_split(tmp_path):
+    rows = "\n".join(f"{agent},{agent + row},{row % 2}" for agent in range(4) for row in range(6))
+    (tmp_path / "rows.csv").write_text(f"who,x,y\n{rows}\n", encoding="utf-8")
+    task = {"kind": "csv", "path": "rows.csv", "label": "y", "agent": "who"}
+    data = written(task=task, seeds=[3, 4], tune={**TUNE, "seeds": 3})
+    path = tmp_path / "a.yaml"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    experiment = Experiment(load(path), tmp_path / "results")
+    assert [pair.data for pair in trial_seeds(experiment.loaded.scenario)] == [3, 4, 3]
+    reported = {run.data_seed: experiment.data(run)[0] for run in experiment.runs()}
+    trials = trial_experiment(experiment)
+    for run_ in list(trials.runs())[::2]:
+        task, whole = trials.data(run_)[0], reported[run_.data_seed]
+        assert len(task.train.labels) + len(task.test.labels) == len(whole.train.labels)
+        labelled = np.concatenate([task.train.features, task.test.features])
+        assert sorted(labelled.tolist()) == sorted(whole.train.features.tolist())
+
+
+def test_every_tuned_protocol_gets_the_same_trials_and_nothing_else_is_tried(done):
+    tried = pd.read_parquet(done[1] / "tuning.parquet")
+    assert tried.groupby("protocol").size().to_dict() == {"cd": 6, "mp": 6}
+    assert set(tried["seed"]) == {str(FIRST_SEED), str(FIRST_SEED + 1)}
+    assert np.isfinite(tried["score"]).all()
+
+
+def test_the_best_mean_is_chosen_and_reported_with(done):
+    collection, folder = done
+    tried = pd.read_parquet(folder / "tuning.parquet")
+    means = tried.groupby(["protocol", "values"], sort=False)["score"].mean()
+    account = {chosen["protocol"]: chosen for chosen in collection.index["tuning"]["chosen"]}
+    for protocol, field in (("cd", "mu"), ("mp", "alpha")):
+        best = json.loads(means[protocol].idxmax())
+        assert account[protocol]["values"] == best
+        marked = tried[tried["chosen"] & (tried["protocol"] == protocol)]
+        assert [json.loads(values) for values in marked["values"].unique()] == [best]
+        manifests = [m for m in collection.manifests if m["protocol"] == protocol]
+        assert {m["scenario"]["protocols"][protocol][field] for m in manifests} == {best[field]}
+        assert account[protocol]["score"] == pytest.approx(means[protocol].max())
+    assert {m["seed"] for m in collection.manifests} == {0, 1}
+    assert collection.grid == ["network.loss"]
+    assert collection.index["target"] == {"metric": "accuracy", "level": 0.7}
+
+
+def test_a_second_time_nothing_is_tried_or_run_again(done):
+    _, folder = done
+    experiment = Experiment(load(written(sweep={"network.loss": [0.0, 0.2]})), folder)
+    answers = []
+    perform(experiment, on_run=lambda run, answer: answers.append(answer.there))
+    assert len(answers) == 2 * 3 * 2 + 2 * 2 * 3
+    assert all(answers)
+
+
+def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
+    data = written(sweep={"task.dimension": [2, 6]}, tune={**TUNE, "at": "each point"})
+    collection = run(data, out=tmp_path)
+    chosen = collection.index["tuning"]["chosen"]
+    assert [(c["protocol"], c["grid"]) for c in chosen] == [
+        (key, {"task.dimension": dimension}) for dimension in (2, 6) for key in ("cd", "mp")
+    ]
+    for entry in chosen:
+        (field, value), key = *entry["values"].items(), entry["protocol"]
+        manifests = [m for m in collection.manifests if m["protocol"] == key and m["grid"] == entry["grid"]]
+        assert {m["scenario"]["protocols"][key][field] for m in manifests} == {value}
+
+
+def with_scores(monkeypatch, tmp_path, scores, **tune):
+    """What is chosen where trials come to given scores, by protocol and trial, without running any."""
+    experiment = Experiment(load(written(tune={**TUNE, **tune})), tmp_path)
+    perform(trial_experiment(experiment))
+    there = load_all(tmp_path / "tuning")
+    pairs = zip(there.runs, there.manifests, strict=True)
+    value = {run_id: scores[m["protocol"]][m["grid"]["trial"]] for run_id, m in pairs}
+    frame = pd.DataFrame({"run": list(value), "value": list(value.values())})
+    monkeypatch.setattr("hushnet.simulator.tuning.final_values", lambda *_: frame)
+    return choose(experiment, lambda trials: []).tuning
+
+
+def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp_path):
+    account = with_scores(monkeypatch, tmp_path, {"cd": [0.7, 0.9, 0.8], "mp": [0.7, np.nan, 0.8]})
+    assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.99}]
+    assert account["warnings"] == [
+        "mp.alpha = 0.99 is the largest value that was tried; the best one may lie beyond",
+        "1 of 3 trials of mp did not reach their end and were left out",
+    ]
+    lines = list(sentences(account))
+    assert ("tuned cd: mu = 0.1 (validation accuracy 0.9, best of 3 trials on 2 seeds)", False) in lines
+    assert any("no test row" in line for line, _ in lines)
+
+
+def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monkeypatch, tmp_path):
+    scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
+    account = with_scores(monkeypatch, tmp_path, scores, metric="objective")
+    assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
+    assert any("own objective" in warning for warning in account["warnings"])
+
+
+def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
+    with pytest.raises(Divergence, match="none of the 3 trials of mp reached its end"):
+        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})
+
+
+def test_a_random_subset_gives_protocols_of_different_sizes_equal_trials():
+    over = {"cd.mu": {"log": [0.01, 1.0, 5]}, "cd.confidence": ["count", "relative"], "mp.alpha": [0.5, 0.9, 0.99]}
+    loaded = load(written(tune={"over": over, "trials": 3}))
+    assert len(loaded.trials) == 3
+    choices = loaded.scenario.tune.choices()
+    assert {key: len(each) for key, each in choices.items()} == {"cd": 3, "mp": 3}
+    assert len({json.dumps(choice) for choice in choices["cd"]}) == 3
+    assert load(written(tune={"over": over, "trials": 3})).scenario.tune.choices() == choices
+
+
+def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):
+    privacy = {"mechanism": "gaussian", "target": {"verified": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
+    protocols = {"cd": {"kind": "coordinate_descent", "radius": 1.0, "privacy": privacy}, "child": {"like": "cd"}}
+    collection = run(written(protocols=protocols, tune={"over": {"cd.mu": [0.1, 0.2]}, "seeds": 1}), out=tmp_path)
+    for manifest in collection.manifests:
+        assert "tuned mu (chosen by looking at data)" in manifest["privacy"]["assumed_public"]
+        assert manifest["privacy"]["verified"] <= 1.0
+    assert len({m["scenario"]["protocols"][m["protocol"]]["mu"] for m in collection.manifests}) == 1
+
+
+BASE = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 4, dimension: 3}
+topology: {kind: ring}
+protocols:
+  cd: {kind: coordinate_descent}
+  mp: {kind: model_propagation}
+stop: {time: 2}
+seeds: [0, 7]
+"""
+
+MISTAKES = [
+    (["tune: {over: {cd.mu: [0.1, 0.2], mp.alpha: [0.5, 0.6, 0.7]}}"], 10, ["cd has 2, mp has 3", "or trials: 2"]),
+    (["tune: {over: {cd.mu: [0.1, 0.2]}, trials: 3}"], 10, ["tune.trials = 3: must be at most 2"]),
+    (["tune: {over: {dc.mu: [0.1]}}"], 10, ["tune.over.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
+    (["tune: {over: {cd: [0.1]}}"], 10, ["must be a protocol and one of its fields, such as cd.step_size"]),
+    (["tune: {over: {cd.kind: [local]}}"], 10, ["tune.over.cd.kind: must be a protocol and one of its fields"]),
+    (["tune:", "  over:", "    cd.nu: [0.1]"], 12, ["protocols.cd.nu: unknown field 'nu'; did you mean 'mu'?"]),
+    (["tune:", "  over:", "    cd.mu: [0.1, -1]"], 12, ["protocols.cd.mu = -1: must be greater than 0"]),
+    (["tune: {over: {cd.mu: 0.1}}"], 10, ["tune.over.cd.mu = 0.1: must be a list"]),
+    (["tune: {over: {}}"], 10, ["tune.over: must have at least 1"]),
+    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 7]}"], 10, ["tune.seeds[1] = 7: is a seed of the reported runs"]),
+    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 3]}"], 10, ["tune.seeds", "names a seed twice"]),
+    (["tune: {over: {cd.mu: [0.1]}, metric: acuracy}"], 10, ["tune.metric = 'acuracy': cannot decide; did you mean"]),
+    (["tune: {over: {cd.mu: [0.1]}, share: 1}"], 10, ["tune.share = 1: must be less than 1"]),
+    (["tune: {over: {cd.mu: [0.1]}, at: last point}"], 10, ["tune.at = 'last point': is not admissible"]),
+    (["tune: {over: {cd.mu: [0.1]}}", "sweep: {protocols.cd.mu: [1]}"], 10, ["protocols.cd.mu is set twice"]),
+    (["tune: {over: {cd.privacy: [null], cd.privacy.clip: [1.0]}}"], 10, ["is set twice"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
+def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(BASE + "\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["check", str(path)]) == 2
+    output = capsys.readouterr()
+    assert output.err.count("\n") == 1, output.err
+    assert output.err.startswith(f"{path}:{line}: "), output.err
+    for words in says:
+        assert words in output.err

@@ -172,7 +172,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare protocols run by run with a baseline: paired differences, break-even points; also as CSV and LaTeX."""
-    from .compare_tables import compare_folders
+    from .compare.tables import compare_folders
 
     compare_folders(results, baseline)
 

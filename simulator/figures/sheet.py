@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-OVERHANG = 1.05
-"""How long the label of a y axis may be, in heights of its panel."""
-
 
 def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     """One figure, legend below its panels; to be called within `hushnet.simulator.look.house_style`.
@@ -38,7 +35,7 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     kind, by_metric = kind_for(spec), isinstance(spec.get("facet"), list | tuple)
     columns, width, panel_height = shape(kind, len(plots), stacked=by_metric)
     rows = -(-len(plots) // columns)
-    figure = Figure(figsize=(width, rows * panel_height), dpi=300, layout="constrained")
+    figure = Figure(figsize=(width, rows * panel_height), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=len(plots) > 1, sharey=len(plots) > 1 and not by_metric, squeeze=False)
     every = [axes for row in grid for axes in row]
     for axes in every[len(plots) :]:
@@ -73,8 +70,8 @@ def _outer(axes: Axes, *, left: bool, bottom: bool) -> None:
 
 
 def _wrap_label(axes: Axes) -> None:
-    """Break the label of a y axis between its words into lines that are hardly longer than the panel is high."""
-    label, room = axes.yaxis.label, OVERHANG * axes.get_window_extent().height
+    """Break the label of a y axis between its words into lines that are no longer than the panel is high."""
+    label, room = axes.yaxis.label, axes.get_window_extent().height
     whole = label.get_text()
     longest = max(map(len, whole.split()), default=0)
     for width in range(len(whole), longest - 1, -1):

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..aggregate import PREFERRED, final_values, mean_interval, time_scale
-from ..compare_measures import measures
+from ..compare.measures import measures
 from ..results import Collection
 from .grid import Grid, Series
 from .naming import axis_name, metric_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ..compare import Comparison, compare
-from ..compare_tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, TIMES, number, p_value
+from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, TIMES, number, p_value
 from ..results import Collection
 from .grid import Grid, value_text
 

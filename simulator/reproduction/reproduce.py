@@ -147,7 +147,8 @@ def look_at(
     sections, failures = [], []
     run_it = partial(_run, place=place, data_dir=data_dir, workers=workers, say=say)
     for figure in paper.figures:
-        section, broken = _look_at_figure(paper, figure, place, data_dir, run=run_it if figure in run else None, say=say)
+        how = run_it if figure in run else None
+        section, broken = _look_at_figure(paper, figure, place, data_dir, run=how, say=say)
         sections.append(section)
         failures += broken
     statements = tuple(judged(f"{s.place}: {s.text}", s.check) for s in paper.statements)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.simulator.compare_statistics import crossings, holm, paired_difference
+from hushnet.simulator.compare.statistics import crossings, holm, paired_difference
 from scipy import stats
 
 

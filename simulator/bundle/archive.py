@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..agents.errors import HushnetError, InputError
-from .bundle_claims import check_claims, claims, minutes, read_claims
-from .bundle_lock import lock_file
-from .compare_tables import number
-from .origin import FOLDER, origin_files
-from .results import Collection, load_all
-from .storage import checksum, json_text, put_file, read_json, writing
-from .summary import MARK
+from ...agents.errors import HushnetError, InputError
+from ..compare.tables import number
+from ..origin import FOLDER, origin_files
+from ..results import Collection, load_all
+from ..storage import checksum, json_text, put_file, read_json, writing
+from ..summary import MARK
+from .claims import check_claims, claims, minutes, read_claims
+from .lock import lock_file
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .compare import Comparison, compare
-from .compare_folders import gather
-from .storage import Frame
+from ..storage import Frame
+from .comparison import Comparison, compare
+from .folders import gather
 
 if TYPE_CHECKING:
     from rich.console import Console

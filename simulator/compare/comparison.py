@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..agents.errors import InputError
-from .compare_luck import not_shared
-from .compare_measures import Measure, measures
-from .compare_statistics import crossings, holm, paired_difference
-from .results import Collection
-from .storage import Frame
-from .summary import MARK
-from .targets import describe, per_run, target_of
+from ...agents.errors import InputError
+from ..results import Collection
+from ..storage import Frame
+from ..summary import MARK
+from ..targets import describe, per_run, target_of
+from .luck import not_shared
+from .measures import Measure, measures
+from .statistics import crossings, holm, paired_difference
 
 SIGNIFICANT = 0.05
 DRAWS = 415

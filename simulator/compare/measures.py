@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .aggregate import final_values, resolve
-from .figure_parameters import TO_TARGET
-from .results import Collection
-from .summary import ASIDE
-from .targets import area, describe, more_is_better, reached, target_of
+from ..aggregate import final_values, resolve
+from ..figure_parameters import TO_TARGET
+from ..results import Collection
+from ..summary import ASIDE
+from ..targets import area, describe, more_is_better, reached, target_of
 
 AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "bytes_to_target")
 

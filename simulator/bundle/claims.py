@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..agents.errors import InputError
-from .compare import compare
-from .results import Collection, load_all
-from .storage import Frame
-from .summary import summarise
+from ...agents.errors import InputError
+from ..compare import compare
+from ..results import Collection, load_all
+from ..storage import Frame
+from ..summary import summarise
 
 ROUNDING = 1e-6
 """What another machine's rounding may change of a number, as a share of it."""

@@ -80,6 +80,10 @@ SETTINGS: dict[str, Any] = {
 """Its workers may be busy for long without answering, have one thread throughout, and nobody watches them."""
 
 
+SILENCE = ExitStack()
+"""For good: connections to killed workers are complained about for a while after everything is closed."""
+
+
 class Cluster(Workers):
     """Executes runs through a dask scheduler; short ones many at a time."""
 
@@ -128,6 +132,7 @@ class Local(Cluster):
             check_memory(scenario, processes=wanted)
         with dask.config.set(SETTINGS), shielded():
             if self._cluster is None:
+                SILENCE.enter_context(silence_logging_cmgr(logging.CRITICAL))
                 self._cluster = _started(wanted)
                 self._client = Client(self._cluster, set_as_default=False)
             elif wanted > len(self._cluster.workers):

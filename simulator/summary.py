@@ -246,7 +246,7 @@ def with_half_width(mean: float, half: float, between: str = " ") -> str:
     if not math.isfinite(half):
         return f"{mean:.4g}"
     sign = f"{between}\N{PLUS-MINUS SIGN} "
-    if half == 0:
+    if half <= 1e-12 * abs(mean):  # nothing but rounding
         return f"{mean:.4g}{sign}0"
     if abs(mean) >= 1e6 or (mean != 0 and abs(mean) < 1e-4):
         return f"{mean:.3g}{sign}{half:.1g}"

@@ -103,7 +103,8 @@ def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -
                 luck.choice(workers).kill()
         else:
             code, said = sweep.end()
-            assert code == 0, said
+            # An innocent run that was hit three times within one sweep is quarantined there, as a guilty one would be.
+            assert code == 0 or (code == 1 and "killed its worker 3 times" in said), said
             if kills:  # all was there before the last kill: once more from the beginning of some runs
                 for manifest in luck.sample(sorted(runs(out)), 8):
                     manifest.unlink()

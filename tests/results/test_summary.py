@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.aggregate import mean_interval
 from hushnet.simulator.results import load_all
-from hushnet.simulator.summary import claim_of, print_summary, summarise
+from hushnet.simulator.summary import claim_of, print_summary, summarise, with_half_width
 from rich.console import Console
 from scipy import stats
 
@@ -140,3 +140,8 @@ def test_a_claim_barely_too_low_is_printed_with_enough_digits():
 def test_an_unverified_or_infinite_epsilon_is_said_to_be_so():
     assert "not verified" in claim_of([make_run(privacy={"claimed": 1.0, "verified": None}).manifest]).text
     assert "verified ∞" in claim_of([make_run(privacy={**FALSE, "verified": math.inf}).manifest]).text
+
+
+def test_a_half_width_that_is_nothing_but_rounding_is_nothing():
+    assert with_half_width(0.8865, 1e-17) == with_half_width(0.8865, 0.0) == "0.8865 \N{PLUS-MINUS SIGN} 0"
+    assert with_half_width(0.5, 0.01) == "0.500 \N{PLUS-MINUS SIGN} 0.010"

@@ -65,7 +65,7 @@ ALONE: dict[str, Any] = {
 """A cluster of our own: on the loopback interface alone, encrypted with keys that nobody else has, without pages."""
 
 SETTINGS: dict[str, Any] = {
-    "distributed.scheduler.allowed-failures": MOST_DEATHS,
+    "distributed.scheduler.allowed-failures": MOST_DEATHS - 1,
     "distributed.scheduler.worker-ttl": None,
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -276,7 +276,7 @@ class _Dispatch:
             return future.result()
         except KilledWorker:
             if len(batch) == 1:
-                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS + 1)], None
+                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS)], None
             self.alone.update(batch)
             return [], None
         except FutureCancelledError:

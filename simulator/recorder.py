@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +14,14 @@ from ..agents.blocks import State
 from ..agents.errors import Divergence, InputError
 from ..agents.graph import Graph
 from ..agents.minima import cached_minimum
-from ..agents.objectives import Objective, row_scores
+from ..agents.objectives import Objective
 from ..agents.tasks.base import Task
+from . import measures
+from .measures import Rows
 from .world import World
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
-
-Rows = Iterator[tuple[str, str, float]]
-"""(metric, statistic, value)."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +138,14 @@ class Recorder:
                 "updates": world.updates,
             }
         )
-        ages = _ages(world)
+        ages = measures.ages(world)
         heard = ~np.isnan(ages)
         counts = np.bincount(graph.tails[heard], minlength=graph.agents)
         sums = np.bincount(graph.tails[heard], weights=ages[heard], minlength=graph.agents)
         frame["age"] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
         models = world.protocol.models(world.state)
         if models is not None:
-            frame[task.metric] = quality(task, models)
+            frame[task.metric] = measures.quality(task, models)
         frame["epsilon_claimed"] = world.ledger.epsilon("claimed", delta)
         frame["epsilon_tight"] = world.ledger.epsilon("tight", delta)
         return frame
@@ -163,17 +161,17 @@ class Recorder:
             elif metric in ("accuracy", "rmse", "mse"):
                 yield from self._quality(world, metric, models)
             elif metric == "training_loss" and models is not None:
-                yield from _training_loss(world, models)
+                yield from measures.training_loss(world, models)
             elif metric == "test_loss" and models is not None:
-                yield from _test_loss(world, models)
+                yield from measures.test_loss(world, models)
             elif metric == "epsilon":
                 yield from self._epsilon(world, final=final)
             elif metric == "traffic":
-                yield from _traffic(world)
+                yield from measures.traffic(world)
             elif metric == "age":
-                yield from _age(world)
+                yield from measures.age(world)
             elif metric == "updates":
-                yield from _updates(world)
+                yield from measures.updates(world)
             elif metric == "conserved":
                 for name, distance in world.protocol.conserved(world.state).items():
                     yield "conserved", name, distance
@@ -218,7 +216,7 @@ class Recorder:
             )
         if models is None:
             return
-        values = quality(task, models)
+        values = measures.quality(task, models)
         known = np.isfinite(values) & world.started
         if not known.any():
             return
@@ -227,7 +225,7 @@ class Recorder:
         yield metric, "mean", ranked.mean()
         yield metric, "worst_decile", (ranked[:tenth] if metric == "accuracy" else ranked[-tenth:]).mean()
         if self._bins is None:
-            self._bins = size_bins(task.train.counts)
+            self._bins = measures.size_bins(task.train.counts)
         for name, inside in self._bins:
             if (inside & known).any():
                 yield metric, name, values[inside & known].mean()
@@ -239,8 +237,8 @@ class Recorder:
         for which in ("claimed", "tight") if few else ("claimed",):
             values = world.ledger.epsilon(which, delta)[world.protected]
             yield f"epsilon_{which}", "worst", values.max()
-            yield f"epsilon_{which}", "median", _quantile(values, 0.5)
-            yield f"epsilon_{which}", "q90", _quantile(values, 0.9)
+            yield f"epsilon_{which}", "median", measures.quantile(values, 0.5)
+            yield f"epsilon_{which}", "q90", measures.quantile(values, 0.9)
 
     def _delta(self, world: World) -> float:
         privacy = world.protocol.privacy
@@ -257,36 +255,6 @@ class Recorder:
                 yield name, statistic, float(value)
 
 
-def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) accuracy, RMSE or MSE of every agent's model on its own test rows; NaN for an agent without any."""
-    table = task.test
-    scores = row_scores(table, models)
-    if task.metric == "accuracy":
-        per_row = (np.where(scores >= 0, 1.0, -1.0) == table.labels).astype(np.float64)
-    else:
-        per_row = (scores - table.labels) ** 2
-    means = np.where(table.counts > 0, table.sums(per_row) / np.maximum(table.counts, 1), np.nan)
-    return np.sqrt(means) if task.metric == "rmse" else means
-
-
-def size_bins(samples: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Up to five bins of agents by the size of their data, with about as many agents each."""
-    edges = np.unique(np.quantile(samples, [0, 0.2, 0.4, 0.6, 0.8, 1.0], method="nearest"))
-    if len(edges) == 1:
-        return [(f"samples {edges[0]}-{edges[0]}", np.ones(len(samples), dtype=bool))]
-    bins = []
-    for low, high, last in zip(edges[:-1], edges[1:], range(len(edges) - 2, -1, -1), strict=True):
-        top = int(high) if last == 0 else int(high) - 1
-        inside = (samples >= low) & (samples <= top)
-        bins.append((f"samples {int(low)}-{top}", inside))
-    return bins
-
-
-def _quantile(values: NDArray[np.float64], q: float) -> float:
-    """A quantile that admits infinities."""
-    return float(np.sort(values)[min(len(values) - 1, math.ceil(q * len(values)) - 1)])
-
-
 def _frozen(state: State) -> State:
     frozen = State(0, 0, {}, {})
     for mine, theirs in ((frozen.agent, state.agent), (frozen.edge, state.edge)):
@@ -296,60 +264,3 @@ def _frozen(state: State) -> State:
             copied.values.flags.writeable = False
             mine[name] = copied
     return frozen
-
-
-def _training_loss(world: World, models: NDArray[np.float64]) -> Rows:
-    """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
-    task = world.setting.task
-    table = task.train
-    sums = table.sums(task.loss.value(row_scores(table, models), table.labels))
-    inhabited = table.counts > 0
-    if inhabited.any():
-        yield "training_loss", "mean", (sums[inhabited] / table.counts[inhabited]).mean()
-
-
-def _test_loss(world: World, models: NDArray[np.float64]) -> Rows:
-    """Loss, without regulariser, of a test row under its owner's model."""
-    task = world.setting.task
-    if len(task.test.labels):
-        yield "test_loss", "mean", task.loss.value(row_scores(task.test, models), task.test.labels).mean()
-
-
-def _traffic(world: World) -> Rows:
-    traffic, links = world.traffic, world.traffic.links
-    yield "traffic", "sent", links.sent
-    yield "traffic", "delivered", links.delivered
-    yield "traffic", "lost", links.lost
-    yield "traffic", "dropped", links.dropped
-    yield "traffic", "in_flight", links.in_flight
-    yield "traffic", "overtaken", traffic.overtaken
-    yield "traffic", "start_vectors", traffic.start_vectors
-
-
-def _ages(world: World) -> NDArray[np.float64]:
-    """(E,) how old is what the tail of each directed edge knows of its head; NaN where it never heard of it.
-
-    It is NaN for exchanges in pairs: what an agent gets there is used at once, and its inbox says nothing of its age.
-    """
-    if world.traits.exchange == "pairwise":
-        return np.full(len(world.setting.graph.heads), np.nan)
-    for times in world.inbox.sent_at.values():
-        return np.where(np.isfinite(times), world.now - times, np.nan)
-    return np.full(len(world.setting.graph.heads), np.nan)
-
-
-def _age(world: World) -> Rows:
-    """How old is what agents know of their neighbours, over all links that were ever heard."""
-    ages = _ages(world)
-    ages = ages[~np.isnan(ages)]
-    if len(ages):
-        yield "age", "mean", ages.mean()
-        yield "age", "q90", _quantile(ages, 0.9)
-        yield "age", "worst", ages.max()
-
-
-def _updates(world: World) -> Rows:
-    updates = world.updates
-    yield "updates", "mean", updates.mean()
-    yield "updates", "min", updates.min()
-    yield "updates", "max", updates.max()

@@ -7,7 +7,7 @@ import pytest
 from hushnet.agents.objectives import local_models
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
-from hushnet.simulator.recorder import quality
+from hushnet.simulator.measures import quality
 from hushnet.simulator.topology import GaussianKernel
 
 

@@ -15,9 +15,10 @@ from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsens
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.latency import Exponential
+from hushnet.simulator.measures import quality, size_bins
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws
-from hushnet.simulator.recorder import Recorder, quality, size_bins
+from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.scenario import METRICS
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World

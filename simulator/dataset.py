@@ -110,14 +110,18 @@ def write(folder: Path, entries: Sequence[Entry]) -> bool:
     return True
 
 
-def read(folder: Path, name: str, entries: Sequence[Entry]) -> pa.Table:
-    """The table of all runs: from the dataset if it is one of just these runs, else from the runs' folders."""
-    if _made_of(folder) == _key(entries):
-        try:
-            return pq.read_table(folder / f"{name}.parquet", page_checksum_verification=True)
-        except (OSError, pa.ArrowException):
-            pass  # it is a copy
-    return pa.concat_tables(tables(name, entries))
+def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """The columns of the table of all runs: from the dataset if it is one of just these runs, else from their folders.
+
+    They come one by one, so that who converts them needs not hold a wide sweep twice.
+    """
+    if _whole(folder, entries):
+        path = folder / f"{name}.parquet"
+        for column in pq.read_schema(path).names:
+            yield column, pq.read_table(path, columns=[column], use_threads=False).column(0)
+    else:
+        table = pa.concat_tables(tables(name, entries))
+        yield from zip(table.column_names, table.columns, strict=True)
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..agents.errors import InputError
 from . import dataset
@@ -91,12 +93,19 @@ def load_all(root: Path) -> Collection:
     index, entries = store.index(), store.entries()
     if not entries:
         raise InputError(f"{root}: holds no complete run; give a folder results/<scenario> of hushnet run")
-    # Column by column, each let go once it is converted: a wide sweep is held once and not twice.
-    lean = {"split_blocks": True, "self_destruct": True}
-    tables = {name: dataset.read(root / "dataset", name, entries).to_pandas(**lean) for name in dataset.NAMES}
+    tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}
     runs = [entry.run for entry in entries]
     there = set(runs)
     missing = [name for name in index.get("runs", []) if name not in there]
     return Collection(
         **tables, manifests=[e.manifest for e in entries], runs=runs, index=index, missing=missing, root=root
     )
+
+
+def _frame(columns: Iterable[tuple[str, pa.ChunkedArray]]) -> Frame:
+    """A data frame, made column by column."""
+    converted = {}
+    for name, column in columns:
+        converted[name] = column.to_pandas()
+        pa.default_memory_pool().release_unused()
+    return pd.DataFrame(converted, copy=False)

@@ -1,4 +1,4 @@
-"""The shell: ``hushnet run``, ``check``, ``list``, ``plot``, ``compare``, ``report``, ``bundle``, ``reproduce`` and more.
+"""The shell: ``hushnet run``, ``compare``, ``report``, ``reproduce`` and the other commands.
 
 Only typer and the standard library are imported with this module, so that ``hushnet --help`` is quick.
 """

@@ -26,6 +26,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Any
 
 import dask.config
@@ -224,6 +225,28 @@ def shielded() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+@contextmanager
+def heeded() -> Iterator[Sequence[int]]:
+    """Ctrl-C is raised inside this block as ever, and noted in what it gives.
+
+    Python drops what is raised while it calls back from a weak reference or collects garbage, so a loop should look.
+    """
+    met: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield met
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        met.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield met
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class _Dispatch:
     """Hands runs out in batches, one to every worker at a time, and takes back what did not fit into a batch's time."""
 
@@ -238,8 +261,14 @@ class _Dispatch:
 
     def answers(self) -> Iterator[tuple[int, Answer]]:
         """(Rank, answer) of every run, in order of completion."""
+        with heeded() as met:
+            yield from self._answers(met)
+
+    def _answers(self, met: Sequence[int]) -> Iterator[tuple[int, Answer]]:
         try:
             while self.waiting or self.open:
+                if met:
+                    raise KeyboardInterrupt
                 try:
                     self._send()
                 except OSError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from hushnet.simulator.experiment import run
+from hushnet.simulator.experiment.cluster import heeded
 
 from .sweep import content, strays, write
 
@@ -140,3 +141,12 @@ def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, 
         code, said = Sweep(scenario, tmp_path / "out").end()
         assert code == 0, said
         assert content(tmp_path / "out") == undisturbed
+
+
+def test_ctrl_c_is_noted_even_where_python_drops_what_is_raised():
+    before = signal.getsignal(signal.SIGINT)
+    with heeded() as met:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert met == [signal.SIGINT]
+    assert signal.getsignal(signal.SIGINT) is before

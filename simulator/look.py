@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 WIDTH = 3.5
@@ -126,6 +127,13 @@ def wrapped(text: str, width: int) -> str:
     """The text with every line wrapped between words to a width in characters."""
     lines = (textwrap.wrap(line, width, break_on_hyphens=False) or [""] for line in text.splitlines())
     return "\n".join(part for parts in lines for part in parts)
+
+
+def characters_along(axes: Axes) -> int:
+    """How many characters of an axis label go along a panel."""
+    assert axes.figure is not None
+    inches = axes.get_position().width * axes.figure.get_size_inches()[0]
+    return max(12, int(inches * 72 / (0.52 * STYLE["axes.labelsize"])))
 
 
 def literal(text: str) -> str:

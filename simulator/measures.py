@@ -28,17 +28,22 @@ def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(means) if task.metric == "rmse" else means
 
 
-def size_bins(samples: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Up to five bins of agents by the size of their data, with about as many agents each."""
+def size_bins(samples: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Up to five bins of agents by the size of their data, with about as many agents each.
+
+    Returns
+    -------
+    list of str
+        Names of the bins, smallest sizes first.
+    (n,) int64
+        The bin of each agent.
+    """
     edges = np.unique(np.quantile(samples, [0, 0.2, 0.4, 0.6, 0.8, 1.0], method="nearest"))
+    lows, tops = edges[:-1], np.append(edges[1:-1] - 1, edges[-1])
     if len(edges) == 1:
-        return [(f"samples {edges[0]}-{edges[0]}", np.ones(len(samples), dtype=bool))]
-    bins = []
-    for low, high, last in zip(edges[:-1], edges[1:], range(len(edges) - 2, -1, -1), strict=True):
-        top = int(high) if last == 0 else int(high) - 1
-        inside = (samples >= low) & (samples <= top)
-        bins.append((f"samples {int(low)}-{top}", inside))
-    return bins
+        lows, tops = edges, edges
+    names = [f"samples {int(low)}-{int(top)}" for low, top in zip(lows, tops, strict=True)]
+    return names, np.searchsorted(lows, samples, side="right") - 1
 
 
 def quantile(values: NDArray[np.float64], q: float) -> float:

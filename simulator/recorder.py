@@ -92,7 +92,7 @@ class Recorder:
         self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
         self._last: tuple[float, int] | None = None
         self._first_objective: float | None = None
-        self._bins: list[tuple[str, NDArray[np.bool_]]] | None = None
+        self._bins: tuple[list[str], NDArray[np.int64]] | None = None
 
     def sample(self, world: World, *, final: bool) -> None:
         """Measure the world as it is now; the final sample replaces one at the same instant.
@@ -226,9 +226,12 @@ class Recorder:
         yield metric, "worst_decile", (ranked[:tenth] if metric == "accuracy" else ranked[-tenth:]).mean()
         if self._bins is None:
             self._bins = measures.size_bins(task.train.counts)
-        for name, inside in self._bins:
-            if (inside & known).any():
-                yield metric, name, values[inside & known].mean()
+        names, places = self._bins
+        counts = np.bincount(places[known], minlength=len(names))
+        sums = np.bincount(places[known], weights=values[known], minlength=len(names))
+        for name, count, total in zip(names, counts, sums, strict=True):
+            if count:
+                yield metric, name, total / count
 
     def _epsilon(self, world: World, *, final: bool) -> Rows:
         """Claimed epsilon always; the tight one at the samples 1, 2, 4, 8, ... and at the end; of protected agents."""

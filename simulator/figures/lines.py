@@ -11,7 +11,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..aggregate import curves, series
 from ..figure_parameters import TO_TARGET
-from ..look import Look, literal, looks, sparse_ticks
+from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
 from ..results import Collection
 from ..storage import Frame
 from ..targets import describe, target_of
@@ -28,6 +28,12 @@ Panels = Sequence[tuple[Any, Plot]]
 Entries = dict[str, Any]
 """Handles of a legend by their label."""
 
+DODGE = 1.2
+"""Points between the intervals of two series at one place of a sweep."""
+
+ROOM = 0.08
+"""Share of a sweep's width that is left free on either side, so that the outermost intervals are seen."""
+
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     """Draw lines or bars into their panels and return what the legend says."""
@@ -43,22 +49,23 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         for key, points in series(plot.points, order, plot.splits):
             look = drawn_as[(order[0], *key[1:]) if swept_only else key]
             said = split_label(key, plot.splits) if swept_only else series_label(collection, key, plot.splits)
-            handles[said] = _draw_series(axes, plot, points, look)
+            handles[said] = _draw_series(axes, plot, points, look, aside=DODGE * (look.place - (len(keys) - 1) / 2))
         _ticks(axes, plot)
         if axes is shared[-1]:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
-        axes.set_xlabel(literal(axis_label(collection, plot.x)))
+        axes.set_xlabel(wrapped(literal(axis_label(collection, plot.x)), characters_along(axes)))
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
     return handles | (_targets(panels, collection) if spec.get("target") else {})
 
 
-def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look) -> Any:
+def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float) -> Any:
+    """Draw one series; points of a sweep lie so many points aside of their place."""
     if plot.kind == "bars":
         return _bar(axes, points, look)
     if plot.kind == "curve":
         return _curve(axes, points, look, alone=len(points) == 1 and len(plot.points) > 1)
     positions = _positions(plot)
-    return _finals(axes, points.assign(x=[positions.get(x, x) for x in points["x"]]), look)
+    return _finals(axes, points.assign(x=[positions.get(x, x) for x in points["x"]]), look, aside=aside)
 
 
 def _ticks(axes: Axes, plot: Plot) -> None:
@@ -98,12 +105,20 @@ def _curve(axes: Axes, points: Frame, look: Look, *, alone: bool) -> Any:
     return line
 
 
-def _finals(axes: Axes, points: Frame, look: Look) -> Any:
+def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:
+    """A line through the places of a sweep; with intervals a little aside, so that those of several series are seen."""
+    from matplotlib.transforms import ScaledTranslation
+
     x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
     half = (points["high"] - points["mean"]).to_numpy(np.float64)
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
     known = half if np.isfinite(half).any() else None
     handle = axes.errorbar(x, np.where(np.isfinite(mean), mean, np.nan), yerr=known, capsize=2, elinewidth=0.8, **style)
+    if known is not None:
+        line, caps, bars = handle
+        moved = axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+        for artist in (line, *caps, *bars):
+            artist.set_transform(moved)
     beyond = np.isposinf(mean)
     mark_beyond(axes, x[beyond], look)
     if "reached" in points:
@@ -140,11 +155,14 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
         sparse_ticks(axes.yaxis)
         axes.set_ylim(min(lows, default=bottom) / 1.3, np.max(highs[np.isfinite(highs)]) * 1.3)
     numeric = plot.kind != "bars" and not _positions(plot)
+    if plot.kind == "sweep":
+        axes.margins(x=ROOM)
     if log in ("x", "both") and numeric and (points["x"] > 0).any():
         positive = points["x"][points["x"] > 0]
         axes.set_xscale("log", nonpositive="mask")
         sparse_ticks(axes.xaxis)
-        axes.set_xlim(positive.min() / 1.1, positive.max() * 1.1)
+        room = (positive.max() / positive.min()) ** ROOM if plot.kind == "sweep" else 1.1
+        axes.set_xlim(positive.min() / room, positive.max() * room)
     if np.isposinf(points["mean"]).any():
         word = "never" if plot.metric in TO_TARGET else "\N{INFINITY}"
         room_above(shared, known=len(finite) > 0, word=word)

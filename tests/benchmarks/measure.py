@@ -27,6 +27,8 @@ SLOW_WAKE_UPS = 40_000
 RECORDINGS = 100
 RECORDED_UPDATES = 400.0
 """Updates an agent of the runs that recordings are measured in."""
+RECORDED_PAIRS = 3
+"""Pairs of such runs in each repetition: what recordings add is a small difference of two times."""
 Maker = Callable[..., World]
 """Makes a world from a setting, a protocol and its parameters."""
 METRICS = ("objective", "accuracy", "traffic")
@@ -184,7 +186,8 @@ def _measure(
         result.floors.append(1e6 * seconds / made)
         result.runs.append(run)
         if case.recorded and world:
-            result.recording.append(_measure_recording(world, case, replace(setting, stop=Stop(time=recorded_updates))))
+            longer = replace(setting, stop=Stop(time=recorded_updates))
+            result.recording.extend(_measure_recording(world, case, longer) for _ in range(RECORDED_PAIRS))
     # Linux counts in KiB. A new process inherits the peak of the one that started it, which has only imported.
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return replace(result, peak=peak)

@@ -28,7 +28,7 @@ HEADER = (
     "messages a second",
     "start, s",
     "peak memory, MiB",
-    "100 recordings at updates an agent (each)",
+    "100 recordings at updates an agent (min-max; each)",
 )
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 FAILED = "failed"
@@ -114,8 +114,9 @@ def _recording(result: Measurement) -> str:
     if not result.recording:
         return "-"
     each = 1e3 * statistics.median(added for _, added in result.recording) / RECORDINGS
-    share = 100 * statistics.median(result.recording_shares)
-    return f"{share:.0f} % at {result.recorded_updates:g} ({each:.2f} ms)"
+    shares = [100 * share for share in result.recording_shares]
+    middle, low, high = statistics.median(shares), min(shares), max(shares)
+    return f"{middle:.0f} % at {result.recorded_updates:g} ({low:.0f}-{high:.0f} %; {each:.2f} ms)"
 
 
 def table(results: Iterable[Measurement]) -> str:

@@ -124,15 +124,24 @@ def test_accuracy_statistics_are_mean_worst_decile_and_bins_over_agents():
     last = trace.groupby("statistic")["value"].last()
     assert last["mean"] == pytest.approx(values.mean())
     assert last["worst_decile"] == values.min()
-    for name, inside in size_bins(world.setting.task.train.counts):
-        assert last[name] == pytest.approx(values[inside].mean())
+    names, places = size_bins(world.setting.task.train.counts)
+    for place, name in enumerate(names):
+        assert last[name] == pytest.approx(values[places == place].mean())
 
 
-def test_size_bins_hold_every_agent_once():
-    for samples in ([3, 3, 3], [1, 2], list(range(10, 101)), [5, 1, 9, 9, 9, 9, 2]):
-        bins = size_bins(np.array(samples))
-        assert sum(inside.astype(int) for _, inside in bins).tolist() == [1] * len(samples)
-        assert len({name for name, _ in bins}) == len(bins)
+@pytest.mark.parametrize("samples", [[3, 3, 3], [1, 2], list(range(10, 101)), [5, 1, 9, 9, 9, 9, 2], [0, 4]])
+def test_an_agents_size_lies_within_the_bin_that_it_is_in(samples):
+    names, places = size_bins(np.array(samples))
+    assert len(set(names)) == len(names)
+    for size, place in zip(samples, places, strict=True):
+        low, top = names[place].removeprefix("samples ").split("-")
+        assert int(low) <= size <= int(top)
+
+
+def test_bins_of_many_sizes_are_five_and_about_equal():
+    names, places = size_bins(np.arange(10, 110))
+    assert len(names) == 5
+    assert np.bincount(places).tolist() == pytest.approx([20] * 5, abs=1)
 
 
 def test_an_agent_without_test_rows_has_no_accuracy():

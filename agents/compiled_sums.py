@@ -21,17 +21,25 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @compiled(fastmath=REASSOCIATED)
-def scores_of_rows(features, offsets, models):  # pragma: no cover - compiled
-    """(M,) x_k . theta_i of the (M, p) rows x_k, where i owns the rows ``offsets[i]`` to ``offsets[i + 1] - 1``."""
-    scores = np.empty(len(features))
-    for agent in range(len(offsets) - 1):
+def scores_of_rows(features, offsets, models, agents):  # pragma: no cover - compiled
+    """Scores x_k . theta_i of all rows x_k of some agents i, one agent after the other.
+
+    Agent i owns the rows ``offsets[i]`` to ``offsets[i + 1] - 1`` of the (M, p) features.
+    """
+    count = 0
+    for agent in agents:
+        count += offsets[agent + 1] - offsets[agent]
+    scores = np.empty(count)
+    place = 0
+    for agent in agents:
         model = models[agent]
         for row in range(offsets[agent], offsets[agent + 1]):
             x = features[row]
             score = 0.0
             for k in range(len(model)):
                 score += x[k] * model[k]
-            scores[row] = score
+            scores[place] = score
+            place += 1
     return scores
 
 

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from .objectives import Models, Objective, local_gradients, local_losses
+from .objectives import Models, Objective, local_gradients, mean_losses
 from .pooled_objective import PooledObjective
 from .tasks.base import Task
 
@@ -56,7 +56,7 @@ class ConsensusObjective(Objective):
 
     def value(self, models: Models) -> float:
         """See `Objective.value`."""
-        losses = float(local_losses(self.bare, models).sum())
+        losses = float(mean_losses(self.task, models).sum())
         return self.weight * losses + 0.5 * self._ridge * float(np.vdot(models, models))
 
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:

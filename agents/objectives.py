@@ -48,6 +48,18 @@ class Objective(ABC):
     def minimise(self) -> tuple[Models, float]:
         """The (n, p) minimiser and the minimum, to rounding."""
 
+    def split(self, models: Models) -> tuple[float, NDArray[np.float64]] | None:
+        """The value as ``rest + weights @ mean_losses(task, models)``, if it has that form.
+
+        Returns
+        -------
+        rest : float
+            What needs no data.
+        weights : (n,) float64
+            Of the agents' mean losses.
+        """
+        return None
+
     def gradient(self, models: Models) -> Models:
         """(n, p) gradient at the (n, p) models."""
         return self.value_and_gradient(models)[1]
@@ -101,9 +113,16 @@ class GraphRegularised(Objective):
         return digest.hexdigest()
 
     def value(self, models: Models) -> float:
-        """See `Objective.value`; sums over edges rather than the Laplacian's quadratic form, which cancels."""
-        graph, data = self.graph, float(self.data_weights @ local_losses(self.task, models))
-        return 0.5 * squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models))) + data
+        """See `Objective.value`."""
+        losses = mean_losses(self.task, models)
+        rest, weights = self.split(models)
+        return rest + float(weights @ losses)
+
+    def split(self, models: Models) -> tuple[float, NDArray[np.float64]]:
+        """See `Objective.split`; sums over edges rather than the Laplacian's quadratic form, which cancels."""
+        graph, weights = self.graph, self.data_weights
+        gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
+        return 0.5 * gaps + float(weights @ penalties(self.task, models)), weights
 
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
         """See `Objective.value_and_gradient`."""
@@ -150,10 +169,37 @@ class LocalOnly(Objective):
 
 def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
+    return mean_losses(task, models) + penalties(task, models)
+
+
+def mean_losses(task: Task, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data.
+
+    Parameters
+    ----------
+    task : Task
+    models : (n, p) float64
+    agents : (k,) int64, optional
+        Whose; all by default.
+
+    Returns
+    -------
+    (n,) or (k,) float64
+    """
     table = task.train
-    sums = table.sums(task.loss.value(row_scores(table, models), table.labels))
-    penalties = task.regularisation * np.einsum("np,np->n", models, models)
-    return sums / np.maximum(table.counts, 1) + np.where(table.counts > 0, penalties, 0.0)
+    if agents is None:
+        sums, counts = table.sums(task.loss.value(row_scores(table, models), table.labels)), table.counts
+    else:
+        counts = table.counts[agents]
+        values = task.loss.value(row_scores(table, models, agents), table.labels[table.rows_of(agents)])
+        sums = np.bincount(np.repeat(np.arange(len(agents)), counts), weights=values, minlength=len(agents))
+    return sums / np.maximum(counts, 1)
+
+
+def penalties(task: Task, models: Models) -> NDArray[np.float64]:
+    """(n,) lambda_i |theta_i|^2, the regulariser of each L_i; 0 for agents without data."""
+    squares = task.regularisation * np.einsum("np,np->n", models, models)
+    return np.where(task.train.counts > 0, squares, 0.0)
 
 
 def local_gradients(task: Task, models: Models) -> Models:
@@ -162,12 +208,13 @@ def local_gradients(task: Task, models: Models) -> Models:
     return _combine(task.train, task.regularisation, slopes, models)
 
 
-def row_scores(table: Table, models: Models) -> NDArray[np.float64]:
-    """(M,) score x . theta_owner of every row of a table at the (n, p) models."""
+def row_scores(table: Table, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Score x . theta_owner of every row of a table at the (n, p) models, or of the rows of some agents in turn."""
     expected = (len(table.offsets) - 1, table.features.shape[1])
     if models.shape != expected:
         raise ValueError(f"models must have the shape {expected}, got {models.shape}")
-    return scores_of_rows(*map(read_only, (table.features, table.offsets, models)))
+    chosen = np.arange(expected[0]) if agents is None else agents
+    return scores_of_rows(*map(read_only, (table.features, table.offsets, models, chosen)))
 
 
 def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:

@@ -15,17 +15,23 @@ from ..agents.tasks.base import Task
 from .kernel import STEP, Kernel
 
 LOSS_CODES = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
+MANY = 1e100
+"""A product of factors between 1 and 2 that can take some more without overflow."""
 
 
 @compiled(fastmath=REASSOCIATED)
-def add_gradient(features, labels, begin, end, loss, scale, model, out):  # pragma: no cover - compiled
-    """Add a multiple of the summed loss gradients of some rows, in one pass over each for its score and its share."""
+def add_gradient(features, labels, begin, end, loss, scale, model, out, scores):  # pragma: no cover - compiled
+    """Add a multiple of the summed loss gradients of some rows, in one pass over each for its score and its share.
+
+    The scores are left in the first places of ``scores``.
+    """
     p = len(model)
     for row in range(begin, end):
         x = features[row * p : (row + 1) * p]
         score = 0.0
         for k in range(p):
             score += x[k] * model[k]
+        scores[row - begin] = score
         y = labels[row]
         if loss == 0:
             slope = -y / (1.0 + math.exp(y * score))
@@ -38,10 +44,32 @@ def add_gradient(features, labels, begin, end, loss, scale, model, out):  # prag
             out[k] += share * x[k]
 
 
+@compiled(fastmath=REASSOCIATED)
+def summed_losses(scores, labels, begin, end, loss):  # pragma: no cover - compiled
+    """Sum of the losses of some rows, whose scores are in the first places of ``scores``."""
+    total, factor = 0.0, 1.0
+    for row in range(begin, end):
+        score, y = scores[row - begin], labels[row]
+        if loss == 0:
+            # log(1 + exp(-z)) = log(1 + exp(-|z|)) - min(z, 0); one logarithm of a product serves many rows.
+            factor *= 1.0 + math.exp(-abs(y * score))
+            total -= min(y * score, 0.0)
+            if factor > MANY:
+                total += math.log(factor)
+                factor = 1.0
+        elif loss == 1:
+            total += (score - y) ** 2
+        else:
+            gap = 1.0 - y * score
+            within = min(max(gap, 0.0), 1.0)
+            total += within * (gap - 0.5 * within)
+    return total + math.log(factor)
+
+
 @compiled_callback(STEP, fastmath=REASSOCIATED)
 def step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # pragma: no cover - compiled
     """Update (4) of one agent; the message is its new model."""
-    models, alphas, pulls, features, labels, weights, regularisation, _ = reals
+    models, alphas, pulls, features, labels, weights, regularisation, scores, noted = reals
     offsets, limits, _, _ = wholes
     p = len(message)
     model = models[agent * p : (agent + 1) * p]
@@ -70,9 +98,11 @@ def step(agent, updates, first, last, known, pool, own, message, reals, wholes, 
     for k in range(p):
         message[k] += decay * model[k]
     if rows > 0 and len(singles[0]) > 0:
-        add_gradient(singles[0], labels, begin, end, limits[1], -pull / rows, model, message)
+        add_gradient(singles[0], labels, begin, end, limits[1], -pull / rows, model, message, scores)
     elif rows > 0:
-        add_gradient(features, labels, begin, end, limits[1], -pull / rows, model, message)
+        add_gradient(features, labels, begin, end, limits[1], -pull / rows, model, message, scores)
+    if len(noted) > 0 and math.isnan(noted[agent]):
+        noted[agent] = summed_losses(scores, labels, begin, end, limits[1]) / max(rows, 1)
     for k in range(p):
         message[k] = (1.0 - alpha) * model[k] + alpha * message[k]
         model[k] = message[k]
@@ -95,9 +125,9 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
     """
     if task.loss.name not in LOSS_CODES:
         return None
-    features = task.train.features
+    features, noted = task.train.features, np.zeros(task.agents)
     if shards is not None:
-        features = np.concatenate([shard.features for shard in shards])
+        features, noted = np.concatenate([shard.features for shard in shards]), np.empty(0)
     singles = ()
     if features.dtype == np.float32:
         features, singles = np.empty(0), (np.ascontiguousarray(features, dtype=np.float32).reshape(-1),)
@@ -113,12 +143,15 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
             _flat(task.train.labels),
             _flat(graph.weights),
             _flat(task.regularisation),
+            np.empty(int(task.train.counts.max())),
+            noted,
         ),
         (task.train.offsets, np.array([np.iinfo(np.int64).max if limit is None else limit, code])),
         blocks["model"].rows,
         task.train.counts > 0,
         "no noise",
         singles,
+        noted,
     )
 
 

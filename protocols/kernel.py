@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..agents.compiled import compiled
 
-REALS, WHOLES, SINGLES = 8, 4, 1
+REALS, WHOLES, SINGLES = 9, 4, 1
 """Arrays of real and of whole numbers and of float32 data that a compiled step gets, beside what it has heard."""
 
 _REAL, _WHOLE, _SINGLE = types.float64[::1], types.int64[::1], types.float32[::1]
@@ -117,6 +117,9 @@ class Compiled(ABC):
         Why there is no noise, for the ledger.
     singles : sequence of (k,) float32
         Data that are kept in single precision, at most `SINGLES` of them.
+    noted : (n,) float64
+        What steps note for the recorder, as one of ``reals``; empty if they do not. An agent's step replaces NaN by the
+        mean loss over its rows of the task, without regulariser, at the model that it found.
     """
 
     step: Any
@@ -126,6 +129,7 @@ class Compiled(ABC):
     charged: NDArray[np.bool_]
     reason: str
     singles: tuple[NDArray[np.float32], ...] = ()
+    noted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @property
     def arguments(self) -> tuple[tuple[NDArray[Any], ...], ...]:

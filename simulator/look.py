@@ -132,8 +132,8 @@ def wrapped(text: str, width: int) -> str:
 def characters_along(axes: Axes) -> int:
     """How many characters of an axis label go along a panel."""
     assert axes.figure is not None
-    inches = axes.get_position().width * axes.figure.get_size_inches()[0]
-    return max(12, int(inches * 72 / (0.52 * STYLE["axes.labelsize"])))
+    points = 72 * axes.bbox.width / axes.figure.dpi
+    return max(12, int(points / (0.52 * STYLE["axes.labelsize"])))
 
 
 def literal(text: str) -> str:

@@ -18,6 +18,7 @@ from ..agents.objectives import Objective
 from ..agents.tasks.base import Task
 from . import measures
 from .measures import Rows
+from .objective_reading import ObjectiveReading
 from .world import World
 
 EXPLOSION = 1e6
@@ -91,6 +92,8 @@ class Recorder:
         self.samples, self.on_sample = 0, on_sample
         self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
         self._last: tuple[float, int] | None = None
+        self._reading: ObjectiveReading | None = None
+        self._unfinished: int | None = None
         self._first_objective: float | None = None
         self._bins: tuple[list[str], NDArray[np.int64]] | None = None
 
@@ -102,6 +105,7 @@ class Recorder:
         Divergence
             When the objective has exploded.
         """
+        self._finish_objective(world)
         instant = (world.now, world.activations)
         if final and instant == self._last:
             self._rows = [row for row in self._rows if (row[0], row[1]) != instant]
@@ -114,10 +118,12 @@ class Recorder:
             self._rows.append((*head, metric, statistic, float(value)))
         if self.on_sample:
             self.on_sample(world)
-        self._check_objective(world)
+        if final or (self._reading and self._reading.finished):
+            self._finish_objective(world)
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
+        self._fill_in_objective()
         columns = ["time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value"]
         frame = pd.DataFrame(self._rows, columns=columns)
         frame.insert(0, "protocol", self.protocol)
@@ -179,27 +185,41 @@ class Recorder:
             yield from self._own(world, models)
 
     def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
-        objective = self.objective
-        if objective is None:
-            self.objective = objective = world.protocol.objective()
-        if objective is None or models is None:
+        if self._reading is None:
+            objective = self.objective or world.protocol.objective()
+            if objective is None or models is None:
+                return
+            self._reading = ObjectiveReading(objective, world)
+        assert models is not None
+        self._reading.begin(models)
+        self._unfinished = len(self._rows)
+        yield "objective", "value", np.nan
+        yield "objective", "gap", np.nan
+
+    def _fill_in_objective(self) -> float | None:
+        """Complete the two rows of the last sample's objective, if they are open; its value."""
+        if self._unfinished is None or self._reading is None:
+            return None
+        value, place = self._reading.value(), self._unfinished
+        minimum = cached_minimum(self._reading.objective, self.cache_dir)[1]
+        for row, number in ((place, value), (place + 1, value - minimum)):
+            self._rows[row] = (*self._rows[row][:7], number)
+        self._unfinished = None
+        return value
+
+    def _finish_objective(self, world: World) -> None:
+        """Complete the last sample's objective, and see that it has not exploded."""
+        place, value = self._unfinished, self._fill_in_objective()
+        if place is None or value is None:
             return
-        value = objective.value(models)
         if self._first_objective is None:
             self._first_objective = value
-        yield "objective", "value", value
-        yield "objective", "gap", value - cached_minimum(objective, self.cache_dir)[1]
-
-    def _check_objective(self, world: World) -> None:
-        if self._first_objective is None:
-            return
-        value = next(row[7] for row in reversed(self._rows) if row[5:7] == ("objective", "value"))
         limit = EXPLOSION * max(abs(self._first_objective), 1.0)
         if not value <= limit:
-            worst = self._worst_agent(world)
+            worst, (now, activations, *_) = self._worst_agent(world), self._rows[place]
             raise Divergence(
-                f"agent {worst!r} at time {world.now:.6g}: model has exploded; the objective grew from "
-                f"{self._first_objective:.6g} to {value:.6g} after {world.activations} activations; "
+                f"agent {worst!r} at time {now:.6g}: model has exploded; the objective grew from "
+                f"{self._first_objective:.6g} to {value:.6g} after {activations} activations; "
                 "take smaller steps or less noise"
             )
 

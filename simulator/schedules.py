@@ -83,6 +83,11 @@ class Schedule(ABC):
         """(n,) completed steps of every agent, at a record instant or after the run."""
         return np.array([agent.updates for agent in self.world.agents], dtype=np.int64)
 
+    @property
+    def noted(self) -> NDArray[np.float64] | None:
+        """(n,) losses that compiled steps note where they are asked to (`Compiled.noted`); None if they do not."""
+        return None
+
 
 class EventDriven(Schedule):
     """A SimPy event for every wake-up and every message under way, in plain Python, for reading and tracing."""

@@ -128,6 +128,11 @@ class Windowed(Schedule):
         """See `Schedule.updates`; compiled steps are counted in the mail."""
         return self.post.mail.updates.copy() if self.compiled else super().updates
 
+    @property
+    def noted(self) -> NDArray[np.float64] | None:
+        """See `Schedule.noted`."""
+        return self.kernel.noted if self.kernel is not None and len(self.kernel.noted) else None
+
     @abstractmethod
     def wind_up(self) -> Sequence[int]:
         """Set all clocks, and say which agents' clocks have ended before they began."""

@@ -115,6 +115,11 @@ class World:
         return self.schedule.updates
 
     @property
+    def noted(self) -> NDArray[np.float64] | None:
+        """(n,) losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`."""
+        return self.schedule.noted
+
+    @property
     def ended(self) -> str:
         """Why the run is over; empty until then."""
         return self.finish.why

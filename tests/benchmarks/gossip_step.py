@@ -21,7 +21,7 @@ LOGISTIC = LOSS_CODES["logistic"]
 @numba.cfunc(EXCHANGE, fastmath=REASSOCIATED)  # pragma: no cover - compiled
 def step(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
     """Say the own model; on hearing the other's, average and step down the own gradient."""
-    models, features, labels, regularisation, constants, gradient, _, _ = reals
+    models, features, labels, regularisation, constants, gradient, scores, _, _ = reals
     offsets = wholes[0]
     p = len(gradient)
     model = models[agent * p : (agent + 1) * p]
@@ -34,7 +34,7 @@ def step(phase, agent, edge, updates, first, last, known, pool, own, heard, mess
         model[k] += (heard[k] - model[k]) / 2.0
         gradient[k] = 2.0 * regularisation[agent] * model[k]
     if end > begin:
-        add_gradient(features, labels, begin, end, LOGISTIC, 1.0 / (end - begin), model, gradient)
+        add_gradient(features, labels, begin, end, LOGISTIC, 1.0 / (end - begin), model, gradient, scores)
         for k in range(p):
             model[k] -= constants[0] * gradient[k]
 
@@ -51,6 +51,7 @@ def make_kernel(task: Task, state: State, step_size: float) -> PairKernel:
             task.regularisation,
             np.array([step_size]),
             np.empty(task.dimension),
+            np.empty(int(task.train.counts.max())),
         ),
         (task.train.offsets,),
         model.rows,

@@ -15,7 +15,7 @@ from hushnet.simulator.world import World
 
 from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants
 from .floor import Floor
-from .measure import measure
+from .measure import RECORDED_PAIRS, measure
 from .naive import NaiveWorld
 from .run import HEADER, cells, table
 
@@ -49,7 +49,7 @@ def test_a_benchmark_runs_and_makes_the_wake_ups_that_the_clocks_ask_for(name, e
         assert [run.messages for run in result.runs] == [expected * case.degree] * 2
     assert all(run.wake_ups > 0 and run.messages > 0 for run in result.runs)
     assert all(math.isfinite(ratio) and ratio > 0 for ratio in result.ratios)
-    assert len(result.recording_shares) == (2 if case.recorded and engine != "naive" else 0)
+    assert len(result.recording_shares) == (2 * RECORDED_PAIRS if case.recorded and engine != "naive" else 0)
     assert ("% at 8 (" in cells(result)[-1]) == bool(result.recording)
     assert result.peak > 0
     assert len(cells(result)) == len(HEADER)

@@ -1,0 +1,193 @@
+"""The objective at record instants is that of the models then, whoever computes it and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.errors import Divergence
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives import mean_losses
+from hushnet.agents.tables import Table
+from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.coordinate_descent_step import summed_losses
+from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.engine import fast_world
+from hushnet.simulator.latency import Exponential
+from hushnet.simulator.network import Bernoulli, NetworkParameters
+from hushnet.simulator.objective_reading import ObjectiveReading
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+
+class Keeping(Recorder):
+    """A recorder that also keeps the models of every sample."""
+
+    def __init__(self) -> None:
+        super().__init__(["objective", "updates"])
+        self.kept: list[np.ndarray] = []
+
+    def sample(self, world: World, *, final: bool) -> None:
+        super().sample(world, final=final)
+        self.kept.append(world.protocol.models(world.state).copy())
+
+
+def world_of(recorder, *, task=None, maker=fast_world, loss=0.2, availability=None, fields=None, **interval) -> World:
+    setting = Setting(
+        task=task or small_task(),
+        graph=small_graph(),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(
+            latency=Exponential(kind="exponential", mean=0.5), loss=Bernoulli(kind="bernoulli", probability=loss)
+        ),
+        availability=availability or Always(kind="always"),
+        stop=Stop(time=12.0),
+        draws=Draws(3),
+    )
+    parameters = CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", "mu": 0.5} | (fields or {}))
+    return maker(setting, CoordinateDescent, parameters, recorder=recorder, **interval)
+
+
+INTERVALS = [{"every": 0.25}, {"every": 3.0}, {"activations": 1}, {"activations": 7}, {"every": 50.0}]
+
+
+@pytest.mark.parametrize("interval", INTERVALS, ids=str)
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+def test_every_recorded_objective_is_that_of_the_models_at_its_instant(loss, interval):
+    recorder = Keeping()
+    world = world_of(recorder, task=replace(small_task(), loss=LOSSES[loss]), **interval)
+    assert world.noted is not None
+    check(recorder, world)
+
+
+@pytest.mark.parametrize(
+    "availability",
+    [
+        OnOff(kind="on_off", online=0.6, mean_down=2.0),
+        Always.model_validate(
+            {"kind": "always", "joins": {"share": 0.5, "between": [2, 8]}, "leaves": {"share": 0.4, "between": [3, 9]}}
+        ),
+    ],
+    ids=["on and off", "joining and leaving"],
+)
+@pytest.mark.parametrize("interval", INTERVALS, ids=str)
+def test_absent_late_and_leaving_agents_count_with_the_models_that_they_have(availability, interval):
+    recorder = Keeping()
+    check(recorder, world_of(recorder, availability=availability, fields={"start": "local"}, **interval))
+
+
+@pytest.mark.parametrize("interval", INTERVALS[:3], ids=str)
+@pytest.mark.parametrize("kind", ["rounds", "single precision", "some steps only", "warm start"])
+def test_it_holds_for_every_form_of_coordinate_descent(kind, interval):
+    recorder, task = Keeping(), small_task()
+    fields = {
+        "rounds": {"schedule": "rounds"},
+        "some steps only": {"updates": 3},
+        "warm start": {"start": "local"},
+    }.get(kind)
+    if kind == "single precision":
+        features = task.train.features.astype(np.float32)
+        task = replace(task, train=replace(task.train, features=features))
+    lossless = 0.0 if kind == "rounds" else 0.2
+    world = world_of(recorder, task=task, loss=lossless, fields=fields, **interval)
+    assert world.noted is not None
+    check(recorder, world)
+
+
+def check(recorder: Keeping, world: World) -> None:
+    """Every recorded objective is that of the models that were kept beside it."""
+    world.run()
+    values = recorder.trace().query("statistic == 'value'")["value"].to_numpy()
+    objective = world.protocol.objective()
+    kept = recorder.kept if len(values) == len(recorder.kept) else recorder.kept[:-2] + recorder.kept[-1:]
+    assert len(values) == len(kept)
+    np.testing.assert_allclose(values, [objective.value(models) for models in kept], rtol=1e-12)
+
+
+def test_rows_that_were_clipped_say_nothing_of_the_tasks_own_rows():
+    recorder = Keeping()
+    world = world_of(recorder, fields={"radius": 0.5}, every=1.0)
+    assert world.noted is None
+    check(recorder, world)
+
+
+def test_recording_changes_no_bit_of_the_models():
+    def models(recorder=None, **interval):
+        world = world_of(recorder, **interval)
+        world.run()
+        return world.state.agent["model"].values.tobytes()
+
+    plain = models()
+    for interval in INTERVALS:
+        assert models(Recorder(["objective"]), **interval) == plain
+
+
+def test_only_who_has_not_stepped_meanwhile_has_its_data_read(monkeypatch):
+    read = []
+
+    def counted(task, models, agents):
+        read.append(len(agents))
+        return mean_losses(task, models, agents)
+
+    monkeypatch.setattr("hushnet.simulator.objective_reading.mean_losses", counted)
+    recorder = Keeping()
+    world = world_of(recorder, every=0.5)
+    world.run()
+    counts = recorder.trace().query("statistic == 'mean' and metric == 'updates'")
+    versions = world.updates.sum() + len(world.updates)
+    assert len(counts) == 25
+    assert sum(read) < 0.6 * versions
+
+
+def test_a_run_that_breaks_off_keeps_a_finite_objective_in_every_row():
+    recorder = Recorder(["objective"])
+    world = world_of(recorder, every=1.0)
+
+    def fail(world):
+        if world.now >= 6.0:
+            raise Divergence("agent 1 at time 6: model is infinite")
+
+    recorder.on_sample = fail
+    with pytest.raises(Divergence):
+        world.run()
+    trace = recorder.trace()
+    assert trace["time"].max() == 6.0
+    assert np.isfinite(trace["value"]).all()
+
+
+def test_an_objective_that_explodes_is_reported_at_its_own_instant():
+    class Exploding(ObjectiveReading):
+        def value(self):
+            return super().value() * (1e9 if self.world.now > 4.0 else 1.0)
+
+    recorder = Recorder(["objective"])
+    world = world_of(recorder, every=1.0)
+    recorder._reading = Exploding(world.protocol.objective(), world)
+    with pytest.raises(Divergence, match=r"at time 4: model has exploded; the objective grew from"):
+        world.run()
+
+
+@pytest.mark.parametrize("agents", [[], [2], [4, 0, 3], [0, 1, 2, 3, 4]])
+def test_mean_losses_of_some_agents_are_theirs_among_all(agents):
+    rng, offsets = np.random.default_rng(1), np.array([0, 3, 3, 7, 8, 12])
+    table = Table(rng.standard_normal((12, 4)), rng.choice([-1.0, 1.0], 12), offsets)
+    task = replace(small_task(), train=table)
+    models = rng.standard_normal((5, 4))
+    chosen = np.array(agents, dtype=np.int64)
+    np.testing.assert_allclose(mean_losses(task, models, chosen), mean_losses(task, models)[chosen], rtol=1e-14)
+    assert mean_losses(task, models)[1] == 0.0
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared", "smoothed_hinge"])
+def test_compiled_losses_are_those_of_the_loss_for_any_score(name):
+    codes = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.standard_normal(3000), [0.0, 1.0, -1.0, 800.0, -800.0, 1e-300, 40.0, -40.0]])
+    labels = rng.choice([-1.0, 1.0], len(scores))
+    total = summed_losses(scores, labels, 0, len(scores), codes[name])
+    assert total == pytest.approx(LOSSES[name].value(scores, labels).sum(), rel=1e-13)

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from .errors import FieldError, InputError
 from .files import number, read_rows
-from .parameters import Parameters
+from .parameters import Interval, Parameters
 
 Timeline = Iterator[tuple[float, bool]]
 """(time, up) pairs with times that never decrease; the first is the state at time 0."""
@@ -110,7 +110,7 @@ class OnOff(Availability):
     kind: Literal["on_off"]
     online: float = Field(gt=0, le=1)
     """Long-run share of time that an agent is up."""
-    mean_down: float = Field(gt=0)
+    mean_down: Interval
     """Mean length of an absence in time units; the mean up time follows from ``online``."""
     distribution: Literal["exponential", "lognormal"] = "exponential"
     """Law of both durations."""
@@ -162,7 +162,7 @@ class Diurnal(Availability):
     """Every agent is up for the same share of each day, with its own phase."""
 
     kind: Literal["diurnal"]
-    period: float = Field(gt=0)
+    period: Interval
     """Length of a day in time units."""
     online: float = Field(gt=0, lt=1)
     """Share of each day that an agent is up."""

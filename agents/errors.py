@@ -5,7 +5,6 @@
     HushnetError                exit code 1
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
     |-- InputError              2   a scenario, a data file or an argument is not admissible
-    |-- PrivacyViolation        3   a privacy claim was checked, on request, and does not hold
     |-- Divergence              4   a state became non-finite or the objective exploded
     |-- Stall                   4   agents wait for messages that can never come
     |-- OutOfResources          5   the run would not fit into this machine
@@ -54,12 +53,6 @@ class FieldError(ValueError):
     def __init__(self, message: str, *field: str | int) -> None:
         super().__init__(message)
         self.field = field
-
-
-class PrivacyViolation(HushnetError):
-    """A privacy claim that was to be checked does not hold."""
-
-    exit_code = 3
 
 
 class RunFailure(HushnetError):

@@ -27,7 +27,8 @@ def read_rows(path: Path, columns: tuple[str, ...], field: tuple[str, ...]) -> l
                 rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
             return rows
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as a CSV file ({error})", field=field) from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read as a CSV file ({reason})", field=field) from error
 
 
 def number(text: str, line: str, column: str, field: tuple[str, ...]) -> float:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+Interval = Annotated[float, Field(ge=1e-9)]
+"""Time units that pass between two events of a kind; shorter ones are rounded to none, and time would stand still."""
+Rate = Annotated[float, Field(gt=0, le=1e9)]
+"""Events per time unit."""
 
 
 class Parameters(BaseModel):

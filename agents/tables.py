@@ -32,6 +32,13 @@ class Shard:
         """(m, p) float64, what is computed with: the rows as they are kept, or a copy if that is in float32."""
         return np.asarray(self.stored, dtype=np.float64)
 
+    @property
+    def read_only(self) -> Shard:
+        """The same data, which nobody can change through it."""
+        stored, labels = self.stored.view(), self.labels.view()
+        stored.flags.writeable = labels.flags.writeable = False
+        return Shard(stored, labels)
+
     def __len__(self) -> int:
         return len(self.labels)
 

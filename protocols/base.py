@@ -22,7 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,12 @@ class ProtocolParameters(Parameters):
         return expanded(schedule)
 
 
+Trigger = Literal["wake", "round", "message"]
+Keeping = Literal["latest", "per_round", "every"]
+Exchange = Literal["broadcast", "pairwise"]
+Unanswered = Literal["repeat", "give_up"]
+
+
 @dataclass(frozen=True)
 class Traits:
     """How the engine has to run a protocol.
@@ -90,12 +96,24 @@ class Traits:
         answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
         session after a timeout; the protocol then tolerates that a callee may have made its half of the exchange
         alone (gossip averaging would lose its mean). By default, protocols with edge blocks repeat, others give up.
+
+    Raises
+    ------
+    ValueError
+        If one of them is something else.
     """
 
-    trigger: Literal["wake", "round", "message"] = "wake"
-    inbox: Literal["latest", "per_round", "every"] = "latest"
-    exchange: Literal["broadcast", "pairwise"] = "broadcast"
-    unanswered: Literal["repeat", "give_up"] | None = None
+    trigger: Trigger = "wake"
+    inbox: Keeping = "latest"
+    exchange: Exchange = "broadcast"
+    unanswered: Unanswered | None = None
+
+    def __post_init__(self) -> None:
+        kinds = {"trigger": Trigger, "inbox": Keeping, "exchange": Exchange, "unanswered": Unanswered}
+        for name, kind in kinds.items():
+            given, admissible = getattr(self, name), get_args(kind)
+            if given not in admissible and not (name == "unanswered" and given is None):
+                raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
 
 
 class Protocol(ABC):
@@ -129,7 +147,10 @@ class Protocol(ABC):
         return cls.traits
 
     def local_data(self, agent: int, shard: Shard) -> Shard:
-        """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone."""
+        """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
+
+        The rows given are read-only: other runs share them.
+        """
         return shard
 
     @abstractmethod

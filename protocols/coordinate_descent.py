@@ -188,9 +188,7 @@ class CoordinateDescent(Protocol):
             view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
             release = out.plain("the purely local model")
         elif self.warm is not None:
-            view.state["model"][:], release = self.warm.models[view.agent], self.warm.release(view)
-            out.reserve(release)
-            out.disclose(release)
+            view.state["model"][:], release = self.warm.share(view, out)
         out.send("model", view.state["model"], release)
 
     def wake(self, view: View, out: Out) -> None:
@@ -232,8 +230,14 @@ class CoordinateDescent(Protocol):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """Step sizes, where they come from the data."""
-        return () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
+        """Confidences and step sizes, where they come from the data."""
+        steps = () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
+        return assumed_of(self.parameters.confidence) + steps
+
+
+def assumed_of(confidence: Confidence | Literal["uniform"]) -> tuple[str, ...]:
+    """What confidences take from the data as if it were public."""
+    return ("numbers of rows (confidences)",) if confidence in ("count", "relative") else ()
 
 
 def confidences(confidence: Confidence, task: Task) -> NDArray[np.float64]:

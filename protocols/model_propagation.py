@@ -39,9 +39,10 @@ from ..agents.solitary import Solitary, solitary_model, solitary_models
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
-from .coordinate_descent import Confidence, confidences
+from .coordinate_descent import Confidence, assumed_of, confidences
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
+from .noise import active
 from .output_perturbation import OutputNoise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
@@ -71,6 +72,8 @@ class ModelPropagationParameters(ProtocolParameters):
     def _consistent(self) -> ModelPropagationParameters:
         if self.alpha is not None and self.mu is not None:
             raise FieldError("give one of alpha and mu, for mu = (1 - alpha) / alpha", "mu")
+        if active(self.privacy) and self.solitary != "exact":
+            raise FieldError("noise is scaled for exact minimisers; use exact, or leave privacy out", "solitary")
         if self.closed_form and self.schedule is not None:
             raise FieldError("closed_form exchanges nothing, so it has no schedule", "schedule")
         if self.partners == "weighted" and not self.gossip:
@@ -134,26 +137,38 @@ class ModelPropagation(Protocol):
 
     def start(self, view: View, out: Out) -> None:
         """Learn alone, add the noise if there is any, and tell the neighbours."""
-        model, release = self._solitary(view, out)
-        self.releases[view.agent] = release
-        view.state["solitary"][:] = view.state["model"][:] = model
         if self.parameters.closed_form:
+            if not self.releases:  # everybody's model is part of the closed form, also that of agents that join later
+                for agent in range(self.problem.task.agents):
+                    out.disclose(self._reserved(agent, view, out))
+            view.state["solitary"][:] = self._solitary(view)
             view.state["model"][:] = self._closed_form[view.agent]
-            out.disclose(release)
             out.fall_silent()
             return
-        out.send("model", model, release)
+        release = self._reserved(view.agent, view, out)
+        view.state["solitary"][:] = view.state["model"][:] = self._solitary(view)
+        out.send("model", view.state["model"], release)
 
-    def _solitary(self, view: View, out: Out) -> tuple[NDArray[np.float64], Release]:
-        """An agent's solitary model as the others get to know it, and what that reveals."""
+    def _solitary(self, view: View) -> NDArray[np.float64]:
+        """(p,) solitary model of an agent as the others get to know it."""
         if len(view.data) == 0:
-            return np.zeros(self.problem.task.dimension), out.public("the agent has no data")
+            return np.zeros(self.problem.task.dimension)
         if self.noise is None:
-            model = solitary_model(view.data, self.problem.task, view.agent, self.parameters.solitary)
-            return model, out.plain("the solitary model")
-        release = self.noise.release(view.agent, view.now, len(view.neighbours))
+            return solitary_model(view.data, self.problem.task, view.agent, self.parameters.solitary)
+        return self.noise.model(self.problem, view.agent, view.data)
+
+    def _reserved(self, agent: int, view: View, out: Out) -> Release:
+        """What an agent's solitary model reveals."""
+        recipients = len(self.problem.graph.neighbours(agent))
+        if self.problem.task.train.counts[agent] == 0:
+            release = Release.public(agent, view.now, "the agent has no data", recipients=recipients)
+        elif self.noise is None:
+            release = Release.plain(agent, view.now, "the solitary model", recipients=recipients)
+        else:
+            release = self.noise.release(agent, view.now, recipients)
         out.reserve(release)
-        return self.noise.model(self.problem, view.agent, view.data), release
+        self.releases[agent] = release
+        return release
 
     def _release(self, view: View, out: Out) -> Release:
         """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
@@ -227,7 +242,7 @@ class ModelPropagation(Protocol):
     @property
     def assumed_public(self) -> tuple[str, ...]:
         """The numbers of rows, where confidences come from them."""
-        return ("numbers of rows (confidences)",) if self.parameters.confidence in ("relative", "count") else ()
+        return assumed_of(self.parameters.confidence)
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

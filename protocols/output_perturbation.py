@@ -23,7 +23,7 @@ from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Problem
-from .noise import active
+from .noise import UNBOUNDED, active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .privacy.plans import plan
@@ -99,6 +99,7 @@ class OutputNoise:
             claimed_epsilon=float(cost.epsilons[0]),
             claimed_delta=float(cost.deltas[0]),
             recipients=recipients,
+            reason="" if math.isfinite(proved) else UNBOUNDED,
         )
 
     def model(self, problem: Problem, agent: int, shard: Shard) -> NDArray[np.float64]:

@@ -45,6 +45,7 @@ from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
 from .base import Layout, Out, Protocol, Traits, View
 from .consensus_admm import ConsensusParameters, Iteration, Positive, per_agent
+from .noise import UNBOUNDED
 from .privacy.accounting import Charge, tight
 from .privacy.budget import PrintedNoise, Target
 from .privacy.calibration import smallest_multiplier
@@ -143,6 +144,7 @@ class PerturbedAdmm(Protocol):
             return Release.public(view.agent, view.now, why, recipients=degree)
         alpha = self.alpha(view.agent, view.round)
         claimed, proved = self.epsilons(view.agent, view.round, rows, degree)
+        tolerated = f"a minimiser to a gradient of {self.iteration.local.tolerance:g}"
         return Release(
             agent=view.agent,
             time=view.now,
@@ -155,7 +157,7 @@ class PerturbedAdmm(Protocol):
             claimed_epsilon=claimed,
             claimed_delta=0.0,
             recipients=degree,
-            reason=f"a minimiser to a gradient of {self.iteration.local.tolerance:g}",
+            reason=tolerated if math.isfinite(proved) else UNBOUNDED,
         )
 
     def alpha(self, agent: int, number: int) -> float:

@@ -82,6 +82,26 @@ class Problem:
     stream: Callable[[str, int], np.random.Generator] | None = None
 
 
+class Blocks(dict[str, Any]):
+    """Blocks by name: arrays to write into, which nothing can take the place of.
+
+    Parameters
+    ----------
+    where : str
+        What a view calls them.
+    blocks : mapping of str to array, or list of arrays
+    """
+
+    def __init__(self, where: str, blocks: Mapping[str, Any]) -> None:
+        super().__init__(blocks)
+        self.where = where
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        # Python ends ``state["model"] -= step`` with putting back what was changed in place.
+        if self.get(name) is not value:
+            raise TypeError(f"write into a block, as in view.{self.where}[{name!r}][:] = ...; it cannot be replaced")
+
+
 class View:
     """What one agent sees during a step: its own world and nothing else.
 
@@ -104,7 +124,7 @@ class View:
     weights : (degree,) float64
         W_ij of each neighbour.
     data : Shard
-        The agent's own rows, as `Protocol.local_data` returned them.
+        The agent's own rows, as `Protocol.local_data` returned them; read-only where they are the task's.
     regularisation : float
         The agent's lambda_i.
     state : dict of str to (width,) float64
@@ -160,8 +180,8 @@ class View:
         self.weights = _read_only(problem.graph.weights[slots])
         self.data = data
         self.regularisation = float(problem.task.regularisation[agent])
-        self.state = {name: block[agent] for name, block in state.agent.items()}
-        self.edge = {name: block.of(slots) for name, block in state.edge.items()}
+        self.state = Blocks("state", {name: block[agent] for name, block in state.agent.items()})
+        self.edge = Blocks("edge", {name: block.of(slots) for name, block in state.edge.items()})
         self.messages: list[Message] = []
         self._partner_luck = partner_luck
         self._make_stream, self._inbox, self._slots, self._kinds = stream, inbox, slots, layout.messages
@@ -265,10 +285,12 @@ class Out:
         TypeError
             Without a `Release`.
         ValueError
-            If the kind, the width or the neighbour does not fit.
+            If the release is another agent's, or the kind, the width or the neighbour does not fit.
         """
         if not isinstance(release, Release):
             raise TypeError(f"a message of kind {kind!r} needs a Release, got {type(release).__name__}")
+        if release.agent != self._view.agent:
+            raise ValueError(f"{kind!r} has a release of agent {release.agent}, sent by agent {self._view.agent}")
         if kind not in self._layout.messages:
             raise ValueError(f"{kind!r} is not a message kind of this protocol: {', '.join(self._layout.messages)}")
         copied = np.array(vector, dtype=np.float64).reshape(-1)

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from ..agents.errors import FieldError, InputError
 from ..agents.parameters import Parameters
 from ..agents.propagation_objective import Propagation
-from .base import Problem, View
+from .base import Out, Problem, View
 from .output_perturbation import OutputNoise
 from .privacy.accounting import Charge, evaluate
 from .privacy.budget import Budget, Privacy
@@ -69,6 +69,7 @@ class WarmStart:
 
     def __init__(self, asked: PrivatePropagation, problem: Problem, pull: NDArray[np.float64], radius: float) -> None:
         self.asked, self.problem, self.pull = asked, problem, pull
+        self._releases: list[Release] = []
         if asked.lipschitz is None and not math.isfinite(radius):
             raise InputError(
                 f"a private warm start needs a bound on the rows, and the task {problem.task.name!r} has none; "
@@ -88,9 +89,18 @@ class WarmStart:
         """(n, p) what model propagation makes of the noisy local models: its fixed point, equation (16)."""
         return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
 
-    def release(self, view: View) -> Release:
-        """What an agent's share in it costs."""
-        return self.noise.release(view.agent, view.now, len(view.neighbours))
+    def share(self, view: View, out: Out) -> tuple[NDArray[np.float64], Release]:
+        """An agent's (p,) start, and what its own share in the start of all costs.
+
+        All shares are charged with the first start: the models of agents that join later are part of it, too.
+        """
+        if not self._releases:
+            degrees = self.problem.graph.degrees.tolist()
+            self._releases = [self.noise.release(agent, view.now, degree) for agent, degree in enumerate(degrees)]
+            for release in self._releases:
+                out.reserve(release)
+                out.disclose(release)
+        return self.models[view.agent], self._releases[view.agent]
 
     def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
         """What an amount leaves for later releases, so that all of them together spend it.
@@ -109,9 +119,11 @@ class WarmStart:
         InputError
             If it leaves nothing, or the two cannot be counted together.
         """
-        if privacy is None or privacy.multiplier is not None:
+        if privacy is None or privacy.noiseless:
             return privacy
         self._check_amount(privacy)
+        if privacy.multiplier is not None:
+            return privacy
         amount = privacy.budget or privacy.target
         assert amount is not None
         name = "epsilon" if privacy.budget is not None else "verified"
@@ -136,10 +148,13 @@ class WarmStart:
     def _check_amount(self, privacy: Privacy) -> None:
         if privacy.target is not None and self.asked.lipschitz is not None:
             raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
-        if privacy.budget is not None and privacy.budget.by == "gaussian" and self.asked.mechanism != "gaussian":
+        if privacy.claimed_by == "gaussian" and self.asked.mechanism != "gaussian":
+            what, instead = "a budget by: gaussian", "by: kairouz"
+            if privacy.budget is None:
+                what, instead = "the claim of a Gaussian multiplier", "a budget or a target"
             raise InputError(
-                f"a budget by: gaussian has no place for {self.asked.mechanism} noise; use mechanism: gaussian "
-                "here, or by: kairouz there",
+                f"{what} has no place for {self.asked.mechanism} noise; use mechanism: gaussian here, or {instead} "
+                "there",
                 field=("start", "mechanism"),
             )
 

@@ -113,6 +113,8 @@ def run(
         Your own protocol classes, by the name that the scenario gives as ``kind``.
     metrics : mapping of str to callable, optional
         Your own metrics: functions of a `hushnet.simulator.recorder.Snapshot` that give a number, or numbers by name.
+        Runs with them are always run anew. Targets and figures know metrics that the scenario names:
+        ``./file.py:function``.
     out, data_dir : Path or str, optional
         Folder of the results, ``results/<scenario>`` by default; folder of the data sets.
     seeds : int, optional

@@ -69,13 +69,36 @@ def small_graph(agents: int = AGENTS) -> Graph:
 
 
 class Bench:
-    """A protocol with state, inboxes and views, but without time: steps are taken by hand."""
+    """A protocol with state, inboxes and views, but without time: steps are taken by hand.
 
-    def __init__(self, protocol: type[Protocol], parameters: ProtocolParameters, *, seed: int = SEED) -> None:
+    Parameters
+    ----------
+    protocol : type of Protocol
+    parameters : ProtocolParameters
+    seed : int
+    changed : int, optional
+        An agent that has other data than usual when everybody starts.
+
+    Attributes
+    ----------
+    started : list of list of Sent
+        What every agent sent at its start.
+    """
+
+    def __init__(
+        self,
+        protocol: type[Protocol],
+        parameters: ProtocolParameters,
+        *,
+        seed: int = SEED,
+        changed: int | None = None,
+    ) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
         draws = Draws(seed)
         before = lambda purpose, agent: draws.generator(purpose, 0, agent)  # noqa: E731
         self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before))
+        if changed is not None:
+            disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))
         self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
@@ -94,8 +117,7 @@ class Bench:
             )
             for i in range(AGENTS)
         ]
-        for view in self.views:
-            self.protocol.start(view, self.out(view))
+        self.started = [self.take(self.protocol.start, agent) for agent in range(AGENTS)]
         self.hear(np.random.default_rng(seed))
 
     def out(self, view: View) -> Out:
@@ -123,7 +145,7 @@ class Bench:
                     block[owner][:] += rng.normal(size=len(block[owner]))
         for other in others:
             disturb(self.data[other], rng)
-            disturb(self.task.shard(other), rng)
+            disturb(self.task.train.shard(other), rng)
 
     def steps(self, agent: int) -> Iterator[tuple[str, Callable[[], list[Sent]]]]:
         """Every kind of step that the protocol has for this agent; each returns what it sent."""

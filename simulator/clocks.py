@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
-from ..agents.parameters import Parameters
+from ..agents.parameters import Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
 
 CLOCK, PHASE = int(Purpose.CLOCK), int(Purpose.CLOCK_PHASE)
@@ -188,7 +188,7 @@ class Poisson(Parameters):
     """Poisson clocks: exponential intervals, independent over agents (Boyd et al. 2006)."""
 
     kind: Literal["poisson"]
-    rate: Annotated[float, Field(gt=0)] | list[Annotated[float, Field(gt=0)]] | Rates = 1.0
+    rate: Rate | list[Rate] | Rates = 1.0
     """Wake-ups per time unit: one value, one per agent, or a distribution over agents."""
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
@@ -200,7 +200,7 @@ class Periodic(Parameters):
     """Periodic clocks with uniform jitter."""
 
     kind: Literal["periodic"]
-    period: Annotated[float, Field(gt=0)] | list[Annotated[float, Field(gt=0)]] = 1.0
+    period: Interval | list[Interval] = 1.0
     """Time units between wake-ups: one value, or one per agent."""
     jitter: float = Field(default=0.0, ge=0, lt=1)
     """Every interval is the period times a uniform factor in 1 +- jitter."""
@@ -221,7 +221,7 @@ class Recorded(Parameters):
     """Agent ids in the order in which they wake."""
     path: str | None = None
     """A text file with one agent id a line, instead of ``order``."""
-    spacing: float = Field(default=1.0, gt=0)
+    spacing: Interval = 1.0
     """Time units between two wake-ups."""
 
     @model_validator(mode="after")
@@ -241,7 +241,8 @@ class Recorded(Parameters):
             try:
                 order = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
             except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{file}: cannot be read as a list of agent ids ({error})", field=where) from error
+                reason = getattr(error, "strerror", None) or error
+                raise InputError(f"{file}: cannot be read as a list of agent ids ({reason})", field=where) from error
         known = []
         for line, name in enumerate(order, start=1):
             if self.path is not None and not name:
@@ -251,6 +252,8 @@ class Recorded(Parameters):
                     f"{prefix.format(line=line)}{name!r} is not the id of an agent of this task", field=where
                 )
             known.append(position[str(name)])
+        if self.path is not None and not known:
+            raise InputError(f"{self.path} names no agent; at least one wake-up is needed", field=where)
         return RecordedClock(known, len(ids), self.spacing)
 
 

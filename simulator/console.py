@@ -133,7 +133,6 @@ def _say_failure(run: Run, answer: Answer, console: Console) -> None:
 
 def _conclude(experiment: Experiment, console: Console) -> None:
     collection = results.load_all(experiment.folder)
-    figures = redraw(experiment.folder)
     print_summary(collection, console)
     for line, loud in sentences(collection.index["tuning"]) if collection.index.get("tuning") else ():
         text, style = (f"warning: {line}", "yellow") if loud else (line, None)
@@ -146,10 +145,11 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
     for text in warnings:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
-    for path in figures:
+    console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
+    # Last, for a figure that cannot be drawn ends the command.
+    for path in redraw(experiment.folder):
         if path.suffix == ".png":
             console.print(f"figure: {path}", highlight=False, soft_wrap=True)
-    console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
 
 
 def source_line(task: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..agents.availability import Always, Diurnal, OnOff, Window
 from ..agents.blocks import State
-from ..protocols.base import Protocol, ProtocolParameters
+from ..protocols.base import Protocol, ProtocolParameters, Sent
 from ..protocols.privacy.mechanisms import Release
 from .bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
 from .choice import rounds_of
@@ -79,18 +79,24 @@ def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> 
 def check_public_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """A message with a public release stays the same when the sender's data change."""
     for agent in range(AGENTS):
+        started = [Bench(protocol, parameters, changed=changed).started[agent] for changed in (None, agent)]
+        _check_public("start", agent, *started)
         names = [name for name, _ in Bench(protocol, parameters).steps(agent)]
         for rank, name in enumerate(names):
             usual, changed = Bench(protocol, parameters), Bench(protocol, parameters)
             disturb(changed.data[agent], np.random.default_rng(SEED + 2))
-            disturb(changed.task.shard(agent), np.random.default_rng(SEED + 2))
-            sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, changed)]
-            for one, other in zip(*sent, strict=False):
-                if one.release.mechanism == "public" and not np.array_equal(one.vector, other.vector):
-                    raise ContractViolation(
-                        f"{name} of agent {agent} sends {one.kind!r} as public ({one.release.reason}), "
-                        "but it depends on the agent's data"
-                    )
+            disturb(changed.task.train.shard(agent), np.random.default_rng(SEED + 2))
+            _check_public(name, agent, *(list(bench.steps(agent))[rank][1]() for bench in (usual, changed)))
+
+
+def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent]) -> None:
+    """What an agent sends as public must be the same with other data of its own."""
+    for one, other in zip(usual, changed, strict=False):
+        if one.release.mechanism == "public" and not np.array_equal(one.vector, other.vector):
+            raise ContractViolation(
+                f"{name} of agent {agent} sends {one.kind!r} as public ({one.release.reason}), "
+                "but it depends on the agent's data"
+            )
 
 
 def check_sent_vectors(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

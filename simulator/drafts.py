@@ -51,7 +51,10 @@ def quickened(source: Source) -> Source:
     """
     quick = source.data.get("quick")
     if not isinstance(quick, Mapping) or not quick:
-        raise InputError(f"{source.where(())}: has no quick version; give one, such as quick: {{stop.time: 10}}")
+        raise InputError(
+            f"{source.where(())}: has no quick version (quick: in the scenario); "
+            "shorten it with --set instead, such as --set stop.time=10 --seeds 2"
+        )
     for path, value in quick.items():
         place = source.where(("quick", path), value=True)
         said = f"{source.where(('quick', path))}: quick.{path}"
@@ -273,7 +276,8 @@ def sentence(
         By default where the source has the part.
     """
     place = place or source.where(keys, value=value is not ...)
-    message = " ".join(message.split()).rstrip(".")
+    # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
+    message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
     if not keys or place.startswith(f"--set {dotted(keys)}="):
         return f"{place}: {message}"
     given = "" if value is ... else f" = {show(value)}"

@@ -16,7 +16,7 @@ from ..protocols import catalog
 from ..protocols.base import Protocol, ProtocolParameters
 from . import drafts
 from .admissible import kinds_of
-from .messages import Mistake, mistakes, sentences, without_kind
+from .mistakes import Mistake, mistakes, sentences, without_kind
 from .scenario import METRICS, Scenario
 from .trials import as_trial, trial_seeds, trials_of
 from .yaml_source import Source, read_file

@@ -35,3 +35,5 @@ Duration = Annotated[
 ]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
+MAX_SEEDS = 100_000
+"""Of one experiment, or of one trial."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..agents.errors import InputError
-from ..agents.parameters import Parameters
+from ..agents.parameters import Interval, Parameters
 from .latency import Constant, LatencyParameters, Matrix, shorthand
 from .randomness import QUANTUM, Draws, Purpose, quantise
 
@@ -37,9 +37,9 @@ class GilbertElliott(Parameters):
     """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
 
     kind: Literal["gilbert_elliott"]
-    mean_good: float = Field(gt=0)
+    mean_good: Interval
     """Mean duration of a link's good state in time units."""
-    mean_bad: float = Field(gt=0)
+    mean_bad: Interval
     """Mean duration of a link's bad state in time units."""
     loss_good: float = Field(default=0.0, ge=0, le=1)
     """Loss probability in the good state."""

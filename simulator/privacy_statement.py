@@ -52,7 +52,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
     }
     if not protected.all():
         statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, protected)}
-    return statement, _warnings(delta, int(world.setting.task.train.counts.max()))
+    return statement, _warnings(delta, int(world.setting.task.train.counts.max()), statement["unit"])
 
 
 def _unprotected(world: World, protected: NDArray[np.bool_]) -> dict[str, list[str]]:
@@ -66,10 +66,12 @@ def _unprotected(world: World, protected: NDArray[np.bool_]) -> dict[str, list[s
     return found
 
 
-def _warnings(delta: float, records: int) -> list[str]:
+def _warnings(delta: float, records: int, units: list[str]) -> list[str]:
     if delta * records < 1:
         return []
+    larger = [unit for unit in units if unit != "record"]
+    allowed = f"all of a {larger[0]} with that probability" if larger else "one record in full"
     return [
         f"delta {delta:g} is not below 1/m for the agent with the most records (m = {records}): "
-        "publishing one record in full would satisfy it"
+        f"publishing {allowed} would satisfy it"
     ]

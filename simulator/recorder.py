@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from ..agents.errors import Divergence, InputError
 from ..agents.graph import Graph
 from ..agents.minima import cached_minimum
 from ..agents.objectives import Objective
+from ..agents.tables import Table
 from ..agents.tasks.base import Task
 from . import measures
 from .measures import Rows
@@ -96,6 +98,7 @@ class Recorder:
         self._unfinished: int | None = None
         self._first_objective: float | None = None
         self._bins: tuple[list[str], NDArray[np.int64]] | None = None
+        self._shown: tuple[Task, Graph] | None = None
 
     def sample(self, world: World, *, final: bool) -> None:
         """Measure the world as it is now; the final sample replaces one at the same instant.
@@ -268,14 +271,31 @@ class Recorder:
         return self.delta if privacy is None else privacy.reported_delta
 
     def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
-        snapshot = Snapshot(
-            world.now, world.activations, models, world.setting.task, world.setting.graph, _frozen(world.state)
-        )
+        if self._shown is None:
+            self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
+        snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state))
         for name, function in self.own.items():
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}
             for statistic, value in values.items():
                 yield name, statistic, float(value)
+
+
+Shared = TypeVar("Shared", Task, Graph, Table)
+"""Data and graph, which all runs of a seed have in common."""
+
+
+def _read_only(shared: Shared) -> Shared:
+    """The same task, graph or table, whose arrays nobody can write through it."""
+    shown: dict[str, Any] = {}
+    for field in fields(shared):
+        value = getattr(shared, field.name)
+        if isinstance(value, Table):
+            shown[field.name] = _read_only(value)
+        elif isinstance(value, np.ndarray):
+            shown[field.name] = value.view()
+            shown[field.name].flags.writeable = False
+    return replace(shared, **shown)
 
 
 def _frozen(state: State) -> State:

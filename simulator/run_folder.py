@@ -112,7 +112,9 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """
     path = folder / "manifest.json"
     manifest = read_json(path)
-    checksums = dict(manifest.pop("checksums", {}))
+    checksums = manifest.pop("checksums", {})
+    if not isinstance(checksums, dict) or not {"protocol", "seed"} <= set(manifest):
+        raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
     if checksums.pop("manifest", None) is not None:
         text = path.read_text(encoding="utf-8")
         if _signed(text) != text:

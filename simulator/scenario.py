@@ -8,16 +8,17 @@ from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, mod
 
 from ..agents.availability import Always, AvailabilityParameters
 from ..agents.errors import FieldError, InputError
-from ..agents.parameters import Parameters
+from ..agents.parameters import Interval, Parameters
 from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
 from ..protocols.catalog import is_file, suggestion
 from .clocks import ClockParameters, Poisson
 from .figure_parameters import Figure, check_figures
 from .message_window import MessageWindow
-from .names import Count, Duration, Key, Name, Seed
+from .names import MAX_SEEDS, Count, Duration, Key, Name, Seed
 from .network import NetworkParameters
-from .sweeps import Axis, SweepParameters, axes
+from .sweep_parameters import SweepParameters
+from .sweeps import Axis, axes
 from .topology import TopologyParameters
 from .tune_parameters import TuneParameters, check_tuning
 
@@ -35,6 +36,9 @@ METRICS: dict[str, tuple[str, ...]] = {
     "conserved": ("conserved",),
 }
 """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
+
+MAX_SAMPLES = 1_000_000
+"""Of one run; every sample is kept in memory until the run ends."""
 
 
 def _known_metric(name: str) -> str:
@@ -69,7 +73,7 @@ class StopParameters(Parameters):
 class RecordParameters(Parameters):
     """When and what the recorder measures."""
 
-    every: float | None = Field(default=None, gt=0)
+    every: Interval | None = None
     """Time units between two samples."""
     activations: Count | None = None
     """Activations between two samples, instead of ``every``."""
@@ -183,6 +187,7 @@ class Scenario(Parameters):
     def _consistent(self) -> Scenario:
         self._check_protocols()
         self._check_seeds()
+        self._check_samples()
         swept = self.axes()
         if self.tune is not None:
             check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
@@ -209,8 +214,29 @@ class Scenario(Parameters):
             self._require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
 
     def _check_seeds(self) -> None:
+        match self.seeds:
+            case SeedGrid(data=data, run=run):
+                count = data * run
+            case int(count):
+                pass
+            case listed:
+                count = len(listed)
+        if count > MAX_SEEDS:
+            raise InputError(f"asks for {count} seeds; at most {MAX_SEEDS} are admissible", field=("seeds",))
         if isinstance(self.seeds, list) and len({run for _, _, run in self.seed_pairs()}) < len(self.seeds):
             raise InputError("names a seed twice", field=("seeds",))
+
+    def _check_samples(self) -> None:
+        if len(self.stop.model_dump(exclude_none=True)) > 1:
+            return  # another limit may come long before this one
+        for name, limit in (("every", self.stop.time), ("activations", self.stop.activations)):
+            interval = getattr(self.record, name)
+            if interval is not None and limit is not None and limit / interval > MAX_SAMPLES:
+                raise InputError(
+                    f"asks for more than {MAX_SAMPLES} samples of a run; at least "
+                    f"{limit / MAX_SAMPLES:.3g} is admissible",
+                    field=("record", name),
+                )
 
     @staticmethod
     def _require(given: str, known: list[str], wrong: str, field: tuple[str | int, ...]) -> None:

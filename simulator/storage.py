@@ -29,7 +29,16 @@ PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How every table is written."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
+FORBIDDEN = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+)
 
 
 @contextmanager
@@ -52,7 +61,7 @@ def writing(place: Path) -> Iterator[None]:
                 "run again to go on"
             ) from error
         if error.errno in FORBIDDEN:
-            raise InputError(f"{place}: cannot be written ({error.strerror}); choose another folder") from error
+            raise InputError(f"{place}: cannot be written ({error.strerror}); choose another place") from error
         raise
 
 

@@ -12,8 +12,9 @@ from pydantic import Field
 from ..agents.errors import InputError
 from ..agents.parameters import Parameters
 from ..protocols.catalog import suggestion
-from .names import Count, Seed
-from .sweeps import Axis, Values, values_of
+from .names import MAX_SEEDS, Count, Seed
+from .sweep_parameters import Values, values_of
+from .sweeps import Axis
 
 VALIDATION = "validation"
 """The task's own measure, on rows that are held out of the agents' training rows."""
@@ -93,6 +94,8 @@ def check_tuning(
                 raise InputError("is a seed of the reported runs; tuning needs others", field=("tune", "seeds", rank))
         if len(set(tune.seeds)) < len(tune.seeds):
             raise InputError("names a seed twice", field=("tune", "seeds"))
+    elif tune.seeds > MAX_SEEDS:
+        raise InputError(f"asks for {tune.seeds} seeds; at most {MAX_SEEDS} are admissible", field=("tune", "seeds"))
     known = [VALIDATION, *(name for name in JUDGES if name in traced)]
     if tune.metric not in known:
         raise InputError(

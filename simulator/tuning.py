@@ -21,7 +21,7 @@ from .loading import GridPoint, LoadedScenario, tuned
 from .results import Collection, load_all
 from .storage import json_text, parquet, put_file, writing
 from .store import Store
-from .sweeps import values_of
+from .sweep_parameters import values_of
 from .trials import draws_data, trials_of
 from .tune_parameters import VALIDATION, TuneParameters
 

@@ -189,6 +189,9 @@ class _Reader:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             problem = str(error.problem or error.context)
+            if "could not find expected ':'" in problem:
+                # The parser notices at the next key; what lacks the colon began at the context.
+                mark = error.context_mark or mark
             if r"'\t'" in problem:
                 problem = "a tab cannot be used here; indent with spaces"
             raise self._error(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}") from error

@@ -46,10 +46,19 @@ def test_every_folder_with_code_is_a_package_that_is_installed():
 
 
 def test_files_that_are_not_code_are_package_data():
-    for package, patterns in PYPROJECT["tool"]["setuptools"]["package-data"].items():
-        folder = ROOT / PYPROJECT["tool"]["setuptools"]["package-dir"][package]
-        files = {path for path in folder.rglob("*.*") if "__pycache__" not in path.parts and path.suffix != ".py"}
-        assert files == {path for pattern in patterns for path in folder.glob(pattern)}
+    settings = PYPROJECT["tool"]["setuptools"]
+    every = {path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file()}
+    files = {path for path in every if "__pycache__" not in path.parts and path.suffix != ".py"}
+    data = settings["package-data"]
+    folders = {package: ROOT / settings["package-dir"][package] for package in data}
+    assert files == {path for package in data for pattern in data[package] for path in folders[package].glob(pattern)}
+
+
+def test_type_checkers_are_told_that_every_folder_is_typed():
+    """Below a namespace, each folder says so for itself (PEP 561)."""
+    for folder in FOLDERS:
+        assert (ROOT / folder / "py.typed").is_file()
+        assert "py.typed" in PYPROJECT["tool"]["setuptools"]["package-data"][f"hushnet.{folder}"]
 
 
 def test_imports_point_down(tmp_path):

@@ -73,11 +73,14 @@ class Task:
         return self.train.features.shape[1]
 
     def shard(self, agent: int) -> Shard:
-        """What an agent holds for training: its rows, or, where features are split, its columns of all rows."""
+        """What an agent holds for training: its rows, or, where features are split, its columns of all rows.
+
+        Read-only, because all runs of a seed share the task.
+        """
         if self.columns is None:
-            return self.train.shard(agent)
+            return self.train.shard(agent).read_only
         labels = self.train.labels if agent == 0 else self.train.labels[:0]
-        return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels)
+        return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels).read_only
 
     @cached_property
     def fingerprint(self) -> str:

@@ -97,7 +97,8 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     except csv.Error as error:
         raise InputError(f"{file}:{start}: is not a row of a CSV file ({error})", field=FIELD) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as text ({error})", field=FIELD) from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{file}: cannot be read as text ({reason})", field=FIELD) from error
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)

@@ -62,6 +62,10 @@ class CsvTable(Parameters):
         for column in (self.label, self.agent):
             if column is not None and column in [*(self.features or []), *self.categorical]:
                 raise ValueError(f"{column!r} cannot be a feature: it is the label or agent column")
+        for columns in (self.features or [], self.categorical):
+            twice = next((column for column in columns if columns.count(column) > 1), None)
+            if twice is not None:
+                raise ValueError(f"names the column {twice!r} twice")
         stray = set(self.categorical) - set(self.features or self.categorical)
         if stray:
             raise ValueError(f"categorical {sorted(stray)} must be among features")

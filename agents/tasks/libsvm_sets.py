@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ..errors import InputError
@@ -21,6 +22,11 @@ from .libsvm import read_libsvm
 from .partition import ByColumns, ByRows, Partition, partitioned
 
 ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
+
+BLOCK = 4096
+"""Rows whose norms are computed at once; a copy of all of them may not fit in memory."""
+PRINTED = 1e-5
+"""What six printed digits may add to a norm, relative to it."""
 
 
 class LibsvmSet(Parameters):
@@ -47,7 +53,7 @@ class LibsvmSet(Parameters):
         Raises
         ------
         InputError
-            If a file is missing or one of its lines is not in the format.
+            If a file is missing, a line is not in the format, or a training row is longer than the data set's.
         """
         known = DATASETS[self.dataset]
         folder, files = self._folder(data_directory(data_dir), base), list(known.files)
@@ -55,6 +61,7 @@ class LibsvmSet(Parameters):
             read_libsvm(folder / file, self.dimension, rows=limit)
             for file, limit in zip(files, (self.rows, self.test_rows), strict=True)
         )
+        self._check_bounds(train[0], folder / files[0])
         notes = {
             "source": f"{known.title}, {' and '.join(files)}",
             "rows": [len(train[1]), len(test[1])],
@@ -63,6 +70,20 @@ class LibsvmSet(Parameters):
         return partitioned(
             train, test, split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
         )
+
+    def _check_bounds(self, features: NDArray[np.float64], file: Path) -> None:
+        """Refuse rows beyond the bounds, which sensitivities are proved from."""
+        for begin in range(0, len(features), BLOCK):
+            block = features[begin : begin + BLOCK]
+            for norm, order in (("l1", 1), ("l2", 2)):
+                lengths = np.linalg.norm(block, ord=order, axis=1)
+                longest, bound = int(lengths.argmax()), self.bounds[norm]
+                if lengths[longest] > bound * (1 + PRINTED):
+                    raise InputError(
+                        f"{file}: row {begin + longest + 1} has {norm} norm {lengths[longest]:.6g}, above {bound:.6g}, "
+                        f"which no row of {DATASETS[self.dataset].title} is; take the published file",
+                        field=("task", "path"),
+                    )
 
     def _folder(self, data_dir: Path | None, base: Path | None) -> Path:
         known = DATASETS[self.dataset]

@@ -82,7 +82,7 @@ class Ledger:
         self._totals = [0] * agents
         self._reserved = [0] * agents
         self._pending: dict[Release, Charge] = {}
-        self._committed: weakref.WeakSet[Release] = weakref.WeakSet()
+        self._committed: weakref.WeakKeyDictionary[Release, int] = weakref.WeakKeyDictionary()
         self._sent: dict[tuple[int, str, str], bytes] = {}
         self._free: weakref.WeakKeyDictionary[Release, bytes] = weakref.WeakKeyDictionary()
         self._epsilons: dict[tuple[Which, float], tuple[list[int], NDArray[np.float64]]] = {}
@@ -116,41 +116,44 @@ class Ledger:
         Parameters
         ----------
         release : Release
-            What the message carries. Sending a committed release again, in whatever form, is post-processing and free.
+            What the message carries. Sending a committed release again, in whatever form, is post-processing and free;
+            noise that was drawn for it more than once is charged for every draw.
         vector : (p,) array, optional
-            What is sent. The same bytes as the agent's last charged vector of this mechanism and unit are free; the
-            release then still has to be paid for if other bytes follow under it.
+            What is sent. Unless noise was drawn for them, the same bytes as the agent's last charged vector of this
+            mechanism and unit are free; the release then still has to be paid for if other bytes follow under it.
 
         Returns
         -------
         bool
             Whether it was charged. What is sent is charged even if it was never reserved.
         """
-        if release.mechanism == "public" or release in self._committed:
+        owed = max(1, release.draws) - self._committed.get(release, 0)
+        if release.mechanism == "public" or owed <= 0:
             return False
         agent = release.agent
         if vector is not None:
             key = (agent, release.mechanism, release.unit)
             digest = blake2b(vector.tobytes(), digest_size=16).digest()
-            if digest in (self._sent.get(key), self._free.get(release)):
+            if not release.draws and digest in (self._sent.get(key), self._free.get(release)):
                 self.cancel(release)
                 self._free[release] = digest
                 return False
             self._sent[key] = digest
-        charge = self._pending.pop(release, None)
-        if charge is not None:
-            self._reserved[agent] -= 1
-        else:
+        charge, unreserved = self._pending.pop(release, None), owed
+        if charge is None:
             charge = charge_of(release)
-            if self._meters is not None:
-                self._meters[agent].add(charge)
+        else:
+            self._reserved[agent] -= 1
+            unreserved -= 1
+        if self._meters is not None and unreserved:
+            self._meters[agent].add(charge, unreserved)
         counts = self._counts[agent]
         entry = (charge, release.sensitivity_source)
         if entry not in counts:
             self._note(release)
-        counts[entry] = counts.get(entry, 0) + 1
-        self._totals[agent] += 1
-        self._committed.add(release)
+        counts[entry] = counts.get(entry, 0) + owed
+        self._totals[agent] += owed
+        self._committed[release] = self._committed.get(release, 0) + owed
         return True
 
     def add(self, release: Release, times: int) -> None:

@@ -10,7 +10,7 @@ cryptographic source is needed (Mironov 2012).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -63,6 +63,11 @@ class Release:
     reason : str
         Why a message is public or unprotected, in words.
 
+    Attributes
+    ----------
+    draws : int
+        How often noise was drawn for it, ``>= 0``; each draw costs as much as the first.
+
     Raises
     ------
     ValueError
@@ -84,6 +89,7 @@ class Release:
     unit: str = "record"
     adjacency: str = "replace-one"
     reason: str = ""
+    draws: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.norm != NORM_OF.get(self.mechanism):
@@ -114,7 +120,7 @@ class Release:
         return noise_multiplier(self.scale, math.inf if self.mechanism == "none" else self.sensitivity)
 
     def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Add this release's noise to a vector.
+        """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
 
         Parameters
         ----------
@@ -130,6 +136,7 @@ class Release:
         """
         if self.scale == 0 or self.mechanism in ("public", "none"):
             return vector
+        object.__setattr__(self, "draws", self.draws + 1)
         return vector + draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
 
 

@@ -103,7 +103,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     contents["SHA256SUMS"] = sums.encode()
     name = str(collection.index.get("scenario") or results.resolve().name)
     path = out or results / f"{name}-bundle.zip"
-    with writing(path.parent):
+    with writing(path):
         put_file(_zipped(contents), path)
     return path
 

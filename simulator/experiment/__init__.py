@@ -7,6 +7,7 @@
     attempts.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     who executes runs: this process, ...
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
+    interrupts.py  Ctrl-C while that goes on
     batches.py     what one of those does with a batch of runs
     under_way.py   whether somebody waits for them, and which run a worker died of
     perform.py     all of it together: the entry

@@ -19,14 +19,11 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
+from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import Any
 
 import dask.config
@@ -38,6 +35,7 @@ from ...agents.errors import HushnetError, InputError, OutOfResources
 from ..memory import check_memory
 from .attempts import Answer
 from .batches import MOST_DEATHS, SECONDS, pack, post, quarantined, work
+from .interrupts import heeded, shielded
 from .plan import Experiment, PlannedRun
 from .under_way import UnderWay
 from .workers import OnSample, OnStart, Workers
@@ -79,7 +77,6 @@ SETTINGS: dict[str, Any] = {
     },
 }
 """Its workers may be busy for long without answering, have one thread throughout, and nobody watches them."""
-
 
 SILENCE = ExitStack()
 """For good: connections to killed workers are complained about for a while after everything is closed."""
@@ -200,51 +197,6 @@ def _started(workers: int) -> LocalCluster:
                 reason = str(error) or type(error).__name__
                 raise OutOfResources(f"{workers} processes cannot be started ({reason}); use fewer --jobs") from error
     raise AssertionError
-
-
-@contextmanager
-def shielded() -> Iterator[None]:
-    """Ctrl-C waits for the end of this block, and processes that are started inside never see it.
-
-    A terminal sends it to all processes alike. Threads and processes inherit from those that start them what signals
-    they do not receive, so that this also holds for a worker that is started later in the place of a dead one.
-    """
-    if threading.current_thread() is not threading.main_thread() or os.name != "posix":
-        yield
-        return
-    met: list[int] = []
-    resource_tracker.ensure_running()  # which unblocks Ctrl-C, wherever it is started
-    before = signal.signal(signal.SIGINT, lambda number, _: met.append(number))
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-        signal.signal(signal.SIGINT, before)
-    if met:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def heeded() -> Iterator[Sequence[int]]:
-    """Ctrl-C is raised inside this block as ever, and noted in what it gives.
-
-    Python drops what is raised while it calls back from a weak reference or collects garbage, so a loop should look.
-    """
-    met: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield met
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        met.append(number)
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield met
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Dispatch:

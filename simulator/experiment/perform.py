@@ -39,36 +39,9 @@ def run(
     jobs: Jobs = 1,
     scheduler: str | None = None,
 ) -> Collection:
-    """Run a scenario from Python and return what it left behind.
+    """Run what is not there yet of a scenario's runs, and return all of them as they are on disk.
 
-    Parameters
-    ----------
-    source : Path, str or mapping
-        A scenario file, the name of a shipped scenario, or the scenario itself.
-    protocols : mapping of str to type, optional
-        Your own protocol classes, by the name that the scenario gives as ``kind``.
-    metrics : mapping of str to callable, optional
-        Your own metrics: functions of a `Snapshot` that give a number, or numbers by statistic.
-    out, data_dir : Path, optional
-        Folder of the results; folder of the data sets.
-    seeds : int, optional
-        Replaces the scenario's seeds.
-    overrides : tuple of str
-        ``path=value`` each.
-    trust_code : bool
-        Whether Python files that the scenario names may be run.
-    quick : bool
-        Whether to run the scenario's quick version.
-    jobs, scheduler
-        Who executes the runs, see `hire`; the results are the same. A script that asks for more than one job needs
-        ``if __name__ == "__main__":`` around what it does, for its processes import it.
-
-    Raises
-    ------
-    InputError
-        If something about the input is not admissible.
-    Divergence, Stall, RunFailure
-        If a run diverged, stalled or failed; all results are saved.
+    Parameters and errors are those of `hushnet.simulator.run`, which wraps what this returns.
     """
     loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds, quick=quick)
     experiment = Experiment(loaded, out, data_dir, metrics or {})

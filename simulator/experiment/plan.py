@@ -83,6 +83,14 @@ class Experiment:
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        taken = {*METRICS, *(traced for names in METRICS.values() for traced in names)}
+        for name, metric in self.metrics.items():
+            if name in taken:
+                raise InputError(f"metrics: {name!r} is a metric of hushnet's own; give yours another name")
+            if not callable(metric):
+                raise InputError(f"metrics: {name!r} must be a function of a snapshot, got {metric!r}")
+
     @property
     def folder(self) -> Path:
         """Where the results go."""
@@ -191,6 +199,14 @@ class Experiment:
         scenario, (task, _) = run.point.scenario, self.data(run)
         usual = ["objective", task.metric] if scenario.validation is None else [task.metric]
         names = scenario.record.metrics or usual
+        untested = {task.metric, "test_loss"} if not len(task.test.labels) and scenario.validation is None else set()
+        for rank, name in enumerate(scenario.record.metrics or ()):
+            if name in untested:
+                raise InputError(
+                    f"cannot be measured: the task {task.name!r} has no test rows; "
+                    "hold some out, or record other metrics",
+                    field=("record", "metrics", rank),
+                )
         own = {name: self.loaded.code.metric(name) for name in names if name not in METRICS}
         return Recorder(
             [name for name in names if name in METRICS],

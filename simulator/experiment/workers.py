@@ -97,8 +97,8 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
         from dask.system import cpu_count
 
         jobs = cpu_count()
-    if jobs < 1:
-        raise InputError(f"jobs = {jobs}: must be a number from 1, or auto")
+    if isinstance(jobs, str | float) or jobs < 1:
+        raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     if jobs == 1:
         return InProcess()
     from .cluster import Local

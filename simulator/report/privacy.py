@@ -12,7 +12,7 @@ from .naming import number_text
 
 SOURCES = {
     "claimed": "claimed: the paper\N{RIGHT SINGLE QUOTATION MARK}s constant, which nothing enforces",
-    "clip": "clip: every example is clipped in the norm that the noise needs",
+    "clip": "clip: a bound that clipping enforces",
     "data_check": "data check: a declared bound, checked row by row",
 }
 
@@ -60,6 +60,7 @@ def _row(collection: Collection, series: Series) -> dict[str, Any] | None:
         "because": _names(entries, "because"),
         "flagged": claim.flagged,
         "checked": bool(claim.verified),
+        "unbounded": bool(claim.verified) and math.isinf(max(claim.verified)),
         "runs": claim.runs,
         "public": list(claim.assumed_public),
         "strict": any(entry.get("strict") for entry in entries),

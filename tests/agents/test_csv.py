@@ -221,6 +221,8 @@ def test_dirichlet_without_classes_is_refused(tmp_path):
         {"categorical": ["town"]},
         {"agent": "sold"},
         {"features": []},
+        {"features": ["rooms", "rooms"]},
+        {"features": ["rooms", "town"], "agent": None, "split": EVEN, "categorical": ["town", "town"]},
     ],
 )
 def test_contradictory_fields_are_refused(tmp_path, fields):

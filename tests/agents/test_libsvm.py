@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.agents.tasks.libsvm_sets import A9a, Epsilon, Gisette
 from hushnet.agents.tasks.partition import ByColumns, ByRows, partitioned
@@ -146,6 +147,23 @@ def test_gisette_and_epsilon_are_read_from_small_files_in_their_format(tmp_path,
     assert (task.agents, task.dimension) == (2, dimension)
     assert task.notes["rows"] == [2, 3]
     assert np.linalg.norm(task.train.features, axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "said"),
+    [
+        (Epsilon, "+1 1:0.6 2:0.8\n-1 3:6 4:8\n", "row 2 has l2 norm 10, above 1"),
+        (A9a, "+1 1:1\n-1 1:1 2:50\n", "row 2 has l1 norm 51, above 14"),
+    ],
+)
+def test_rows_beyond_the_bounds_that_epsilons_rest_on_are_refused(tmp_path, kind, lines, said):
+    """Sensitivities are proved from the bounds of a known data set, so a file must keep to them."""
+    for name in DATASETS[kind.dataset].files:
+        written(tmp_path, lines, name)
+    spec = kind.model_validate({"kind": kind.dataset, "path": str(tmp_path), "split": {"by": "rows", "agents": 2}})
+    with pytest.raises(InputError, match=said) as caught:
+        spec.build(rng=np.random.default_rng(0), data_dir=None)
+    assert caught.value.field == ("task", "path")
 
 
 def test_a_data_set_that_is_not_there_is_asked_for_in_one_sentence(tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def a_shard(seed: int, rows: int = 15, dimension: int = 4, scale: float = 1.0) -
 @pytest.mark.parametrize("name", NAMES)
 def test_the_slope_is_the_derivative_of_the_value(name):
     loss = LOSSES[name]
-    scores = np.array([-3.1, -0.6, 0.3, 0.7, 2.9])
+    scores = np.array([-3.1, -1.6, -0.6, 0.3, 0.7, 1.4, 2.9])
     for sign in (-1.0, 1.0):
         labels = np.full_like(scores, sign)
         difference = (loss.value(scores + 1e-6, labels) - loss.value(scores - 1e-6, labels)) / 2e-6

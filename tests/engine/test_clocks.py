@@ -167,6 +167,12 @@ def test_a_recorded_order_is_read_from_a_file_relative_to_the_scenario(tmp_path)
     assert clock.times == [[2.0], [], [1.0, 3.0]]
 
 
+def test_a_file_of_a_recorded_order_that_names_nobody_is_an_input_error(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    with pytest.raises(InputError, match="names no agent"):
+        Recorded(kind="recorded", path="empty.txt").build([0, 1], stable_ids([0, 1]), Draws(0), tmp_path)
+
+
 def test_ranks_of_wake_ups_follow_time_then_agent_and_stop_with_the_clock():
     ids = [0, 1, 2]
     recorded = Recorded(kind="recorded", order=[2, 0, 2, 2]).build(ids, stable_ids(ids), Draws(0), None)

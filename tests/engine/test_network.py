@@ -42,6 +42,39 @@ LAWS = {
 
 
 @pytest.mark.parametrize("name", LAWS)
+def test_the_average_of_a_latency_is_the_mean_of_its_law(name):
+    latency, law = LAWS[name]
+    assert latency.average == pytest.approx(law.mean(), rel=1e-12)
+
+
+def test_the_mean_delay_counts_a_messages_bytes_and_the_links_that_a_file_lists(tmp_path):
+    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,2\n1,0,4\n")
+    listed = Matrix(kind="matrix", path="delays.csv", default=9.0)
+    assert network(ids=[0, 1], base=tmp_path, latency=listed).mean_delay(800) == 3.0
+    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n")
+    assert network(ids=[0, 1], base=tmp_path, latency=listed).mean_delay(800) == 9.0
+    assert network(latency=Exponential(kind="exponential", mean=0.5), bandwidth=1600.0).mean_delay(800) == 1.0
+
+
+BURSTY = {"kind": "gilbert_elliott", "mean_good": 1.0, "mean_bad": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("loss", "lossless"),
+    [
+        (0.0, True),
+        (1e-9, False),
+        ({**BURSTY, "loss_good": 0.0, "loss_bad": 0.0}, True),
+        ({**BURSTY, "loss_good": 0.0, "loss_bad": 0.1}, False),
+        ({**BURSTY, "loss_good": 0.1, "loss_bad": 0.0}, False),
+        ({**BURSTY, "loss_good": 0.1, "loss_bad": 0.1}, False),
+    ],
+)
+def test_a_network_is_lossless_if_no_state_of_a_link_loses_anything(loss, lossless):
+    assert NetworkParameters.model_validate({"loss": loss}).lossless == lossless
+
+
+@pytest.mark.parametrize("name", LAWS)
 def test_delays_follow_their_law(name):
     """Seed 31, 39,980 delays; KS test, false-alarm probability 1e-4 for each law."""
     latency, law = LAWS[name]

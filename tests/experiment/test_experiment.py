@@ -223,6 +223,22 @@ def test_the_shell_says_divergence_in_one_sentence_with_exit_code_4(scenario, tm
     assert (tmp_path / "out" / "figures").is_dir()
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "test_loss"])
+def test_what_needs_test_rows_is_refused_before_the_first_run_where_there_are_none(scenario, tmp_path, capsys, metric):
+    rows = ["x,outcome", *(f"{i / 10},{i % 2}" for i in range(40))]
+    (scenario.parent / "table.csv").write_text("\n".join(rows) + "\n")
+    task = "task={kind: csv, path: table.csv, label: outcome, split: {kind: even, agents: 5}, test_share: 0}"
+    measured = f"record.metrics=[objective, {metric}]"
+    options = ["--set", task, "--set", measured, "--set", "figures=[]", "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(["run", str(scenario), *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == (
+        f"--set {measured}: record.metrics[1] = '{metric}': cannot be measured: the task 'table' has no test rows; "
+        "hold some out, or record other metrics\n"
+    )
+    assert not list(tmp_path.glob("out/*/trace.parquet"))
+
+
 def test_a_task_file_with_a_bad_row_is_one_sentence_with_its_line_and_exit_code_2(scenario, tmp_path, capsys):
     rows = ["x,z,outcome", *(f"{i / 10},{i % 3},{i % 2}" for i in range(40))]
     rows[17] = "0.3,seven,1"
@@ -313,9 +329,9 @@ def test_a_result_can_be_reproduced_from_its_own_folder(scenario, tmp_path):
 
 
 def test_a_graph_made_from_private_profiles_is_assumed_public_and_another_is_not(scenario, tmp_path):
-    strict = "protocols.private.privacy.strict=true"
-    ring = run(scenario, out=tmp_path / "ring", seeds=1, overrides=(strict,))
-    knn = run(scenario, out=tmp_path / "knn", seeds=1, overrides=(strict, "topology={kind: knn, k: 4}"))
+    strict = ("protocols.private.privacy.strict=true", f"protocols.private.confidence={[1.0] * 8}")
+    ring = run(scenario, out=tmp_path / "ring", seeds=1, overrides=strict)
+    knn = run(scenario, out=tmp_path / "knn", seeds=1, overrides=(*strict, "topology={kind: knn, k: 4}"))
     stated = [next(m["privacy"] for m in c.manifests if m["protocol"] == "private") for c in (ring, knn)]
     assert stated[0]["assumed_public"] == []
     assert stated[0]["verified"] <= 1.0

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from hushnet.simulator.experiment import run
-from hushnet.simulator.experiment.cluster import heeded
+from hushnet.simulator.experiment.interrupts import heeded
 
 from .sweep import content, strays, write
 

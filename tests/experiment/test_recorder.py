@@ -77,6 +77,24 @@ def test_a_metric_cannot_write_what_it_looks_at():
         world_of(Recorder([], own={"vandal": state_vandal}), every=1.0).run()
 
 
+@pytest.mark.parametrize(
+    "shared",
+    [
+        lambda snapshot: snapshot.task.train.features,
+        lambda snapshot: snapshot.task.test.labels,
+        lambda snapshot: snapshot.task.regularisation,
+        lambda snapshot: snapshot.graph.weights,
+    ],
+    ids=["features", "labels", "regularisation", "weights"],
+)
+def test_a_metric_cannot_write_what_all_runs_of_a_seed_share(shared):
+    def vandal(snapshot):
+        shared(snapshot)[:] = 0.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        world_of(Recorder([], own={"vandal": vandal}), every=1.0).run()
+
+
 def trace_of(names, **interval) -> tuple[pd.DataFrame, World, Recorder]:
     recorder = Recorder(names, protocol="cd", seed=4)
     world = world_of(recorder, **interval)
@@ -154,11 +172,15 @@ def test_epsilon_is_claimed_always_and_tight_at_few_instants():
     trace, world, _ = trace_of(["epsilon"], every=0.5)
     counts = trace.groupby("metric")["time"].nunique()
     assert counts["epsilon_claimed"] == 25
-    assert counts["epsilon_tight"] <= 7
+    tight = trace.query("metric == 'epsilon_tight' and statistic == 'worst'")
+    assert tight["time"].tolist() == [0.0, 0.5, 1.5, 3.5, 7.5, 12.0]  # samples 1, 2, 4, 8, 16, and the end
     last = trace.groupby(["metric", "statistic"])["value"].last()
     assert last["epsilon_claimed", "worst"] == pytest.approx(world.ledger.epsilon("claimed", 1e-3).max())
     assert last["epsilon_tight", "worst"] == pytest.approx(world.ledger.epsilon("tight", 1e-3).max())
     assert last["epsilon_tight", "worst"] <= last["epsilon_claimed", "worst"]
+    claimed = np.sort(world.ledger.epsilon("claimed", 1e-3))
+    assert last["epsilon_claimed", "median"] == pytest.approx(claimed[2])  # of six
+    assert last["epsilon_claimed", "q90"] == pytest.approx(claimed[5])
 
 
 def test_without_noise_epsilon_is_infinite_and_without_messages_it_is_zero():

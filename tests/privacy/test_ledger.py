@@ -58,6 +58,28 @@ def test_identical_bytes_give_their_reservation_back() -> None:
     assert not ledger.reserve(laplace_release())
 
 
+def test_fresh_noise_is_charged_even_if_what_is_sent_of_it_has_the_same_bytes() -> None:
+    # Signs of noisy numbers: 100 draws, of which about half repeat the sign before.
+    ledger, rng = Ledger(1), np.random.default_rng(3)
+    for _ in range(100):
+        release = gaussian_release(multiplier=1.0)
+        assert ledger.reserve(release)
+        assert ledger.commit(release, np.sign(release.perturb(np.array([0.5]), rng=rng)))
+    assert ledger.releases(0) == 100
+
+
+def test_noise_drawn_anew_for_every_neighbour_is_charged_for_every_neighbour() -> None:
+    ledger, release = Ledger(1, budget=Budget(epsilon=0.5, delta=0.0, by="basic")), laplace_release()
+    assert ledger.reserve(release)
+    vectors = [release.perturb(np.zeros(2), rng=np.random.default_rng(seed)) for seed in range(3)]
+    assert [ledger.commit(release, vector) for vector in vectors] == [True, False, False]
+    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.3)
+    assert ledger.commit(release, release.perturb(np.zeros(2), rng=np.random.default_rng(3)))
+    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.4)
+    assert spend(ledger, laplace_release())
+    assert not ledger.reserve(laplace_release())
+
+
 def test_public_messages_are_free_and_never_refused() -> None:
     ledger = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0))
     assert spend(ledger, laplace_release())

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.noise import UNBOUNDED
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.simulator.bench import example, protocol_parameters, small_graph, small_setting, small_task
@@ -87,3 +88,34 @@ def test_gradients_without_a_bound_say_so(bounds, reasons):
     statement, _ = privacy_statement(world)
     assert statement["because"] == reasons
     assert math.isinf(statement["verified"]) == bool(reasons)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fields"),
+    [
+        (PerturbedAdmm, {"noise": {"alpha": 3.0}}),
+        (ModelPropagation, {"privacy": {"mechanism": "gamma", "multiplier": 1.0, "sensitivity": "claimed"}}),
+    ],
+)
+def test_minimisers_on_rows_without_a_bound_say_so(protocol, fields):
+    task = replace(small_task(empty=False), bounds={})
+    setting = replace(small_setting(time=5.0), task=task, graph=small_graph())
+    world = World(setting, protocol, protocol_parameters(protocol, fields))
+    world.run()
+    statement, _ = privacy_statement(world)
+    assert math.isinf(statement["verified"])
+    assert statement["because"] == [UNBOUNDED]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "split", "words"),
+    [
+        (CoordinateDescent, False, "publishing one record in full would satisfy it"),
+        (FeatureSharing, True, "publishing all of a party with that probability would satisfy it"),
+    ],
+)
+def test_a_large_delta_is_warned_about_in_terms_of_what_is_protected(protocol, split, words):
+    privacy = {**TARGET, "target": {"verified": 2.0, "delta": 0.5}}
+    _, (warning,) = privacy_statement(example(protocol, split=split, privacy=privacy))
+    assert warning.startswith("delta 0.5 is not below 1/m")
+    assert warning.endswith(words)

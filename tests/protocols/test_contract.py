@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.protocols.base import Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract import ContractViolation, check_contract, check_engines, protocol_parameters
 
@@ -116,6 +118,14 @@ class CallsDataPublic(PassiveBroadcast):
         out.send("model", view.data.features.mean(axis=0), out.public("an average is harmless"))
 
 
+class StartsFromDataAsPublic(PassiveBroadcast):
+    """Sends the mean of its rows as a start that everybody may know."""
+
+    def start(self, view, out):
+        view.state["model"][:] = view.data.features.mean(axis=0)
+        out.send("model", view.state["model"], out.public("it is only a start"))
+
+
 class NoisyAtZero(CoordinateDescent):
     """Draws noise although there is none to draw."""
 
@@ -130,7 +140,8 @@ class NoisyAtZero(CoordinateDescent):
     [
         (PeeksAtNeighbours, "from something outside its own data"),
         (WritesElsewhere, "writes what is not its own"),
-        (CallsDataPublic, "depends on the agent's data"),
+        (CallsDataPublic, "wake of agent 0 .* depends on the agent's data"),
+        (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
     ],
 )
@@ -163,6 +174,12 @@ def test_a_message_that_does_not_fit_is_refused(outlet, kind, width, to, complai
     _, out = outlet
     with pytest.raises(ValueError, match=complaint):
         out.send(kind, np.zeros(width), out.plain(), to=to)
+
+
+def test_nobody_sends_at_the_expense_of_another_agent(outlet):
+    view, out = outlet
+    with pytest.raises(ValueError, match="a release of agent 3, sent by agent 0"):
+        out.send("model", view.state["model"], Release.plain(3, 0.0))
 
 
 def test_a_sent_vector_is_a_copy_that_nobody_can_write(outlet):
@@ -222,6 +239,33 @@ def test_what_the_engine_owns_cannot_be_written_through_a_view(outlet):
     for array in (view.neighbours, view.weights, view.sent_at("model"), view.received("model")):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
+
+
+def test_the_data_that_all_runs_of_a_seed_share_cannot_be_written_by_a_step():
+    with pytest.raises(ValueError, match="read-only"):
+        run_small(WritesElsewhere, SketchParameters(kind="sketch"), empty=False)
+
+
+@pytest.mark.parametrize("blocks", ["state", "edge"])
+def test_a_block_is_written_into_and_never_replaced(blocks):
+    """Otherwise a run would go on with a model that the recorder never sees."""
+    bench = Bench(PairwiseExchange, protocol_parameters(PairwiseExchange, {}))
+    held = getattr(bench.views[0], blocks)
+    name, array = next(iter(held.items()))
+    with pytest.raises(TypeError, match=rf"write into a block, as in view.{blocks}\['{name}'\]\[:\] = ..."):
+        held[name] = array - 1.0
+    before = array.copy()
+    held[name] -= 1.0
+    assert held[name] is array
+    np.testing.assert_array_equal(array, before - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("trigger", "rounds"), ("inbox", "newest"), ("exchange", "pairs"), ("unanswered", "wait")]
+)
+def test_a_trait_that_is_none_of_the_admissible_ones_is_refused(field, value):
+    with pytest.raises(ValueError, match=rf"Traits: {field} = '{value}': admissible: \w+, \w+"):
+        Traits(**{field: value})
 
 
 def test_what_nobody_can_hear_is_neither_sent_nor_charged():

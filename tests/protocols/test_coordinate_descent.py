@@ -200,6 +200,16 @@ def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
     assert any("step sizes" in item for item in leaky.assumed_public)
 
 
+def test_confidences_from_numbers_of_rows_are_listed_and_given_ones_are_not():
+    task = small_task(empty=False)
+    given = parameters(privacy=private(strict=True), confidence=[1.0] * task.agents)
+    for spec, listed in ((parameters(privacy=private(strict=True)), True), (given, False)):
+        world = world_of(task, spec, time=20.0)
+        world.run()
+        assert ("numbers of rows (confidences)" in world.assumed_public) == listed
+        assert np.isinf(world.ledger.epsilon("tight", 1e-3)).all() == listed
+
+
 def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
     spec = parameters(privacy=private(strict=True), smoothness="data")
     world = world_of(small_task(empty=False), spec, time=20.0)
@@ -225,6 +235,18 @@ def test_allocation_spends_the_budget_in_the_stated_order(allocation):
     rising = np.diff(epsilons) > 0
     assert rising.all() if allocation == "late" else not rising.any()
     assert kairouz(epsilons, 1e-3) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_shares_grow_by_the_contraction_of_a_round_of_all_over_the_agents_that_have_data():
+    """Proposition 1: C = 1 - sigma / (n L_max); an agent's updates are expected n wake-ups of anybody apart."""
+    task, mu = small_task(), 5.0  # the first agent has no rows
+    world = world_of(task, parameters(mu=mu, privacy=private(allocation="late", updates=5)))
+    strengths, counts = world.setting.graph.strengths[1:], task.train.counts[1:]
+    smooth = [public_smoothness(task.bounds["l2"], task.loss, float(lam)) for lam in task.regularisation[1:]]
+    convexity = mu * np.min(strengths * counts * 2 * task.regularisation[1:])
+    contraction = 1 - convexity / (6 * np.max(strengths * (1 + mu * counts * np.array(smooth))))
+    epsilons = np.array(world.protocol.noise.plans[0].epsilons)
+    np.testing.assert_allclose(epsilons[1:] / epsilons[:-1], contraction ** (-6 / 3), rtol=1e-9)
 
 
 def test_an_oracle_schedule_uses_the_true_global_indices():

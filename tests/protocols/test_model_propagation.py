@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
+from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
@@ -17,7 +17,7 @@ from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.latency import Lognormal
@@ -307,6 +307,16 @@ def test_without_noise_the_cost_is_infinite(extra):
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
 
 
+def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of():
+    late = Always(kind="always", joins=Window(share=0.6, between=[50.0, 60.0]))
+    fields = {"time": 3.0, "availability": late}
+    world = run_small(ModelPropagation, parameters(privacy=PRIVATE, closed_form=True), **fields)
+    assert world.started.tolist() == [False, False, True, False, True, False]
+    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), [0.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    plain = run_small(ModelPropagation, parameters(closed_form=True), **fields)
+    assert np.isinf(plain.ledger.epsilon("tight", 1e-5)).tolist() == [False, True, True, True, True, True]
+
+
 # Contract and mistakes
 
 
@@ -332,6 +342,7 @@ def test_model_propagation_fits_the_contract(fields):
         ({"alpha": 0.5, "mu": 1.0}, "give one of alpha and mu"),
         ({"closed_form": True, "schedule": "rounds"}, "has no schedule"),
         ({"partners": "weighted", "schedule": "async"}, "partners belongs to sessions"),
+        ({"solitary": {"steps": 3}, "privacy": PRIVATE}, "noise is scaled for exact minimisers"),
     ],
 )
 def test_contradictions_are_refused(fields, words):

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, clip_rows
 from hushnet.agents.objectives import local_models
@@ -18,7 +19,7 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDe
 from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.warm_start import PrivatePropagation
-from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Stop
@@ -147,6 +148,16 @@ def test_the_warm_start_is_charged_whatever_the_neighbours_know(start):
     np.testing.assert_allclose(world.ledger.epsilon("tight", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-6)
 
 
+def test_who_joins_late_pays_for_the_start_when_it_is_made_and_once():
+    late = Always(kind="always", joins=Window(share=0.6, between=[2.0, 60.0]))
+    for time in (1.0, 100.0):
+        world = run_small(CoordinateDescent, descent(start=START), availability=late, time=time)
+        disclosed = [list(world.ledger.histogram(agent).items()) for agent in range(6)]
+        start = [[count for charge, count in found if charge.mechanism == "gamma"] for found in disclosed]
+        assert start == [[], [1], [1], [1], [1], [1]]
+    assert world.started.all()
+
+
 @pytest.mark.parametrize(
     "budget",
     [
@@ -225,6 +236,15 @@ def test_a_gaussian_budget_has_no_place_for_other_noise():
     budget = {"epsilon": 1.5, "delta": 1e-3, "by": "gaussian"}
     with pytest.raises(InputError, match="has no place for gamma noise"):
         world_of(descent(start=START, privacy={**GRADIENTS, "mechanism": "gaussian", "budget": budget}))
+
+
+def test_a_gaussian_multiplier_has_no_place_for_other_noise():
+    gaussian = {"mechanism": "gaussian", "multiplier": 5.0, "clip": 1.0}
+    with pytest.raises(InputError, match="has no place for gamma noise") as caught:
+        world_of(descent(start=START, privacy=gaussian))
+    assert caught.value.field == ("start", "mechanism")
+    world_of(descent(start=START, privacy={**gaussian, "mechanism": "laplace"}))
+    world_of(descent(start=START, privacy={**gaussian, "multiplier": 0.0}))
 
 
 def test_rows_without_bound_need_a_claim_or_a_radius():

@@ -176,6 +176,23 @@ def test_claims_stand_beside_what_was_verified_with_enough_digits(tmp_path, clai
     assert bool(row["flagged"]) == flagged
 
 
+@pytest.mark.parametrize(
+    ("claimed", "verified", "flagged", "verdict"),
+    [
+        (1.0, 0.5, False, "claim holds"),
+        (math.inf, 2.0, False, "claim holds"),
+        (0.15, math.inf, True, "claimed below verified"),
+        (math.inf, math.inf, False, "no finite \N{GREEK SMALL LETTER EPSILON}"),
+    ],
+)
+def test_an_infinite_epsilon_is_no_claim_that_holds(tmp_path, claimed, verified, flagged, verdict):
+    claim = {**CLAIM, "claimed": claimed, "verified": verified, "flagged": flagged}
+    folder = make_experiment(tmp_path, [make_run("cd-private", privacy=claim), make_run("cd")])
+    table = re.search(r'id="claims">.*?</table>', html.unescape(page(load_all(folder), folder)), re.DOTALL)[0]
+    assert verdict in table
+    assert ("claim holds" in table) == (verdict == "claim holds")
+
+
 def test_equal_claims_of_all_points_of_a_sweep_are_one_row_and_others_are_not(tmp_path):
     def rows(verified):
         runs = [

@@ -64,6 +64,25 @@ def test_a_scenario_from_python_is_kept_beside_its_results(tmp_path):
     assert again.collection.runs == result.collection.runs
 
 
+@pytest.mark.parametrize(
+    ("metrics", "complaint"),
+    [
+        ({"accuracy": lambda snapshot: 1.0}, "metrics: 'accuracy' is a metric of hushnet's own"),
+        ({"epsilon_tight": lambda snapshot: 1.0}, "metrics: 'epsilon_tight' is a metric of hushnet's own"),
+        ({"size": 3}, "metrics: 'size' must be a function of a snapshot, got 3"),
+    ],
+)
+def test_a_metric_that_cannot_be_measured_or_told_apart_is_refused(tmp_path, metrics, complaint):
+    with pytest.raises(InputError, match=complaint):
+        run(TINY, metrics=metrics, out=tmp_path)
+
+
+@pytest.mark.parametrize("jobs", [0, "two", 1.5])
+def test_a_number_of_processes_that_is_none_is_refused(tmp_path, jobs):
+    with pytest.raises(InputError, match=r"jobs = .*: must be a number from 1, or auto"):
+        run(TINY, jobs=jobs, out=tmp_path)
+
+
 def test_the_loaded_table_has_run_and_grid(experiment):
     frame = load(experiment())
     assert {"run", "protocol", "seed", "time", "metric", "statistic", "value"} <= set(frame.columns)

@@ -197,6 +197,11 @@ def test_a_table_that_is_none_is_said(tmp_path, text):
         read_claims(path)
 
 
+def test_a_bundle_that_cannot_be_written_is_said(bundle, tmp_path):
+    with pytest.raises(InputError, match=r"cannot be written \(Is a directory\)"):
+        write_bundle(bundle.parent, tmp_path)
+
+
 def test_unfinished_or_unexplained_results_are_not_bundled(experiment):
     with pytest.raises(InputError, match="does not say what it was made from"):
         write_bundle(experiment())

@@ -133,6 +133,23 @@ def test_where_one_side_never_got_there_only_the_neighbours_are_known():
     assert (found.after, found.before, found.rising) == (1, 3, True)
 
 
+def test_two_seeds_give_a_break_even_point_but_no_interval():
+    (found,) = crossings([0, 1, 2], [[-1.0, -2.0], [0.5, 0.5], [2.0, 3.0]], log=False, rng=rng())
+    assert found.at == 0.75
+    assert np.isnan([found.low, found.high, found.seen]).all()
+
+
+def test_a_falling_difference_has_the_interval_of_its_mirror_image():
+    x = np.arange(5.0)
+    table = x[:, None] - 2 + 0.5 * np.random.default_rng(11).normal(size=16)
+    (rising,) = crossings(x, table, log=False, rng=rng())
+    (falling,) = crossings(x, -table, log=False, rng=rng())
+    assert (falling.at, falling.low, falling.high) == (rising.at, rising.low, rising.high)
+    assert falling.low < falling.at < falling.high
+    assert (rising.rising, falling.rising) == (True, False)
+    assert falling.seen == rising.seen > 0.99
+
+
 def test_the_interval_of_a_break_even_point_covers_the_true_one():
     # Differences x - 2 + luck of the seed (sd 0.5) over 16 seeds, 120 repetitions, seed 11: the crossing is 2 - mean
     # luck. A percentile bootstrap of 16 covers about 92 %; fewer than 96 of 120 has a probability below 1e-4.

@@ -157,6 +157,14 @@ def test_a_manifest_without_checksums_proves_nothing(kept):
     assert kept.load("run").manifest["seed"] == 1
 
 
+@pytest.mark.parametrize("text", ["{}", '{"checksums": null, "protocol": "cd", "seed": 1}', '{"checksums": {"a": 1}}'])
+def test_a_manifest_that_names_no_run_is_damage(kept, text):
+    (kept.root / "run" / "manifest.json").write_text(text)
+    assert kept.state("run") == "damaged"
+    with pytest.raises(InputError, match="is damaged"):
+        kept.manifest("run")
+
+
 def test_a_saved_run_replaces_one_that_is_damaged(kept):
     (kept.root / "run" / "trace.parquet").unlink()
     kept.save("run", make_run(seed=2))

@@ -153,6 +153,12 @@ def test_a_run_that_sends_nothing_is_a_level_on_the_axis_of_vectors(experiment):
     assert set(LABELS) == {"local", "cd", "cd_eps"}
 
 
+def test_a_level_is_the_last_value_of_a_run_that_changes_without_moving_along_the_axis():
+    silent = collection_of([[(0, 1), (4, 9)], [(0, 0), (4, 8)]])
+    silent.trace.loc[silent.trace["run"] == "r0", "vectors"] = 0
+    assert values(area(silent, "objective", x="vectors")) == [9, 4]
+
+
 def test_a_run_that_broke_off_has_no_area():
     curves = [[(0, 0), (4, 8)], [(0, 1), (1, 1)]]
     np.testing.assert_array_equal(

@@ -157,6 +157,7 @@ def test_a_later_error_is_located_by_its_field(tmp_path):
     assert locate(InputError("too long", field=("stop", "time")), loaded) == "--set stop.time=3: too long"
     assert locate(InputError("too few", field=("topology", "reach")), loaded).endswith(": topology.reach: too few")
     assert locate(InputError("no field"), loaded) == "no field"
+    assert locate(InputError("figures: none", field=("figures",)), loaded).count("figures: ") == 1
 
 
 def test_statistics_follow_the_metric():

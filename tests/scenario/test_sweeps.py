@@ -4,13 +4,15 @@ import json
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.loading import load
 from hushnet.simulator.schema import scenario_schema
-from hushnet.simulator.sweeps import Geometric, expand
+from hushnet.simulator.sweep_parameters import Geometric, Range
+from hushnet.simulator.sweeps import axes, expand
 from hypothesis import given
 from hypothesis import strategies as st
+
+from .refusal import check_refusal
 
 BASE = """\
 schema: 1
@@ -33,6 +35,33 @@ def loaded(tmp_path, *lines, **options):
 
 def along(found, name):
     return [point.values[name] for point in found.points]
+
+
+@pytest.mark.parametrize(
+    ("ends", "values"),
+    [
+        ((0.0, 0.3, 0.1), [0.0, 0.1, 0.2, 0.3]),
+        ((0, 1, 0.4), [0.0, 0.4, 0.8]),
+        ((1, 7, 3), [1, 4, 7]),
+        ((2.5, 2.5, 1), [2.5]),
+    ],
+)
+def test_a_range_has_the_last_value_if_its_steps_meet_it(ends, values):
+    found = Range.model_validate(dict(zip(("from", "to", "step"), ends, strict=True))).values()
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
+
+
+def test_whole_numbers_in_equal_ratios_are_the_nearest_ones():
+    assert Geometric.model_validate({"log": [1, 100, 4]}).values() == [1, 5, 22, 100]  # 4.64 and 21.5
+    assert Geometric.model_validate({"log": [100, 1, 4]}).values() == [100, 22, 5, 1]
+
+
+def test_values_that_compare_equal_but_are_of_different_types_are_different():
+    (axis,) = axes({"task.points": [1, True, "1"]})
+    assert [(type(place), place) for place in axis.places] == [(int, 1), (bool, True), (str, "1")]
+    with pytest.raises(InputError, match="names a value twice"):
+        axes({"task.points": [True, 1, True]})
 
 
 @given(
@@ -135,7 +164,9 @@ def test_the_quick_version_has_its_own_name_and_settings_and_yields_to_the_comma
 
 
 def test_a_scenario_without_a_quick_version_says_so(tmp_path):
-    with pytest.raises(InputError, match=r"tiny\.yaml:1: has no quick version; give one, such as quick:"):
+    with pytest.raises(
+        InputError, match=r"tiny\.yaml:1: has no quick version .quick: in the scenario.; shorten it with --set"
+    ):
         loaded(tmp_path, quick=True)
 
 
@@ -196,10 +227,4 @@ MISTAKES = [
 def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
     path = tmp_path / "wrong.yaml"
     path.write_text(BASE + "\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["check", str(path)]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1, output.err
-    assert output.err.startswith(f"{path}:{line}: "), output.err
-    for words in says:
-        assert words in output.err
+    check_refusal(path, f"{path}:{line}: ", says, capsys)

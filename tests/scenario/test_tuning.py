@@ -10,7 +10,6 @@ from hushnet.agents.errors import Divergence
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
-from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment, execute, perform, run
 from hushnet.simulator.loading import load, tuned
 from hushnet.simulator.results import load_all
@@ -18,6 +17,8 @@ from hushnet.simulator.trials import FIRST_SEED, trial_seeds
 from hushnet.simulator.tuning import choose, sentences, trial_experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from .refusal import check_refusal
 
 TUNE = {"over": {"cd.mu": [0.01, 0.1, 1.0], "mp.alpha": [0.5, 0.9, 0.99]}, "seeds": 2}
 
@@ -263,6 +264,7 @@ MISTAKES = [
     (["tune: {over: {}}"], 10, ["tune.over: must have at least 1"]),
     (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 7]}"], 10, ["tune.seeds[1] = 7: is a seed of the reported runs"]),
     (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 3]}"], 10, ["tune.seeds", "names a seed twice"]),
+    (["tune: {over: {cd.mu: [0.1]}, seeds: 1000000000}"], 10, ["tune.seeds", "at most 100000 are admissible"]),
     (["tune: {over: {cd.mu: [0.1]}, metric: acuracy}"], 10, ["tune.metric = 'acuracy': cannot decide; did you mean"]),
     (["tune: {over: {cd.mu: [0.1]}, share: 1}"], 10, ["tune.share = 1: must be less than 1"]),
     (["tune: {over: {cd.mu: [0.1]}, at: last point}"], 10, ["tune.at = 'last point': is not admissible"]),
@@ -275,9 +277,4 @@ MISTAKES = [
 def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
     path = tmp_path / "wrong.yaml"
     path.write_text(BASE + "\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["check", str(path)]) == 2
-    output = capsys.readouterr()
-    assert output.err.count("\n") == 1, output.err
-    assert output.err.startswith(f"{path}:{line}: "), output.err
-    for words in says:
-        assert words in output.err
+    check_refusal(path, f"{path}:{line}: ", says, capsys)

@@ -1,0 +1,212 @@
+"""What is measured at one instant, held against arithmetic by hand; when epsilons are read; what counts as exploded."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, Window
+from hushnet.agents.errors import Divergence
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives import LocalOnly
+from hushnet.agents.tables import Table
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.latency import Exponential
+from hushnet.simulator.measures import ages, quality, quantile, size_bins, training_loss
+from hushnet.simulator.network import Bernoulli, NetworkParameters
+from hushnet.simulator.objective_reading import ObjectiveReading
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+AGENTS, ROWS = 26, 9
+ALWAYS = Always(kind="always")
+
+
+class Still(Protocol):
+    """Every agent keeps the model that it starts with, and tells it again and again."""
+
+    Parameters = ProtocolParameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        view.state["model"][:] = np.random.default_rng(view.agent).normal(size=self.problem.task.dimension)
+        out.send("model", view.state["model"], out.public("random"))
+
+    def wake(self, view, out):
+        out.send("model", view.state["model"], out.public("random"))
+
+
+def task_of(metric="accuracy", agents=AGENTS):
+    rng = np.random.default_rng(5)
+    owners = np.repeat(np.arange(agents), ROWS)
+    rows, labels = rng.normal(size=(len(owners), 3)), rng.choice([-1.0, 1.0], len(owners))
+    test = Table.from_owners(rows, labels, owners, agents)
+    return replace(small_task(agents), test=test, metric=metric)
+
+
+def setting_of(task, availability=ALWAYS):
+    return Setting(
+        task=task,
+        graph=small_graph(task.agents),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(
+            latency=Exponential(kind="exponential", mean=1.5), loss=Bernoulli(kind="bernoulli", probability=0.2)
+        ),
+        availability=availability,
+        stop=Stop(time=6.0),
+        draws=Draws(3),
+    )
+
+
+def recorded(metrics, task=None, **fields):
+    """The last value of every statistic, by metric and statistic, and the world."""
+    recorder = Recorder(metrics)
+    setting = setting_of(task or task_of(), **fields)
+    world = World(setting, Still, ProtocolParameters(kind="still"), recorder=recorder, every=2.0)
+    world.run()
+    return recorder.trace().groupby(["metric", "statistic"])["value"].last(), world
+
+
+@pytest.mark.parametrize(
+    ("q", "expected"), [(0.01, 1.0), (0.1, 1.0), (0.11, 2.0), (0.5, 5.0), (0.9, 9.0), (0.91, math.inf), (1.0, math.inf)]
+)
+def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(q, expected):
+    values = np.array([math.inf, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    assert quantile(values, q) == expected
+
+
+@pytest.mark.parametrize(("metric", "expected"), [("accuracy", 2 / 3), ("mse", 10 / 3), ("rmse", math.sqrt(10 / 3))])
+def test_models_are_judged_on_their_agents_own_test_rows(metric, expected):
+    """Scores 0, 2 and -1 with labels 1, -1 and -1: a score of zero stands for the label 1."""
+    table = Table(np.array([[0.0], [2.0], [-1.0]]), np.array([1.0, -1.0, -1.0]), np.array([0, 3, 3]))
+    task = replace(small_task(2, empty=False), test=table, metric=metric)
+    found = quality(task, np.ones((2, 1)))
+    assert found[0] == pytest.approx(expected, rel=1e-15)
+    assert np.isnan(found[1])
+
+
+@pytest.mark.parametrize("samples", [[1, 2], list(range(10, 101)), [5, 1, 9, 9, 9, 9, 2], [0, 4]])
+def test_no_size_is_in_two_bins(samples):
+    names, _ = size_bins(np.array(samples))
+    ends = [[int(end) for end in name.removeprefix("samples ").split("-")] for name in names]
+    assert all(top < low for (_, top), (low, _) in itertools.pairwise(ends))
+    assert (ends[0][0], ends[-1][1]) == (min(samples), max(samples))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "rmse", "mse"])
+def test_the_worst_decile_is_the_worst_tenth_of_the_agents_to_the_nearest_agent(metric):
+    found, world = recorded([metric], task_of(metric))
+    ranked = np.sort(quality(world.setting.task, world.state.agent["model"].rows))
+    worst = ranked[:3] if metric == "accuracy" else ranked[-3:]  # of 26
+    assert found[metric, "worst_decile"] == pytest.approx(worst.mean(), rel=1e-13)
+    assert found[metric, "worst_decile"] != pytest.approx(ranked[:2].mean() if metric == "accuracy" else ranked[-2:])
+
+
+def test_agents_that_have_not_joined_yet_are_not_judged():
+    late = Always(kind="always", joins=Window(share=0.8, between=[9.0, 10.0]))
+    found, world = recorded(["accuracy"], availability=late)
+    started = world.started
+    assert 0 < started.sum() < 9
+    values = quality(world.setting.task, world.state.agent["model"].rows)
+    assert found["accuracy", "mean"] == pytest.approx(values[started].mean(), rel=1e-13)
+    assert found["accuracy", "mean"] != pytest.approx(values.mean(), rel=1e-6)
+    names, places = size_bins(world.setting.task.train.counts)
+    bins = {name for _, name in found.index if name.startswith("samples")}
+    assert bins == {names[place] for place in places[started]} < set(names)
+
+
+def test_what_became_of_messages_is_recorded_under_its_own_name():
+    found, world = recorded(["traffic"], availability=Always(kind="always", leaves=Window(share=0.5, between=[1, 2])))
+    links = world.traffic.links
+    expected = {
+        "sent": links.sent,
+        "delivered": links.delivered,
+        "lost": links.lost,
+        "dropped": links.dropped,
+        "in_flight": links.in_flight,
+        "overtaken": world.traffic.overtaken,
+        "start_vectors": world.traffic.start_vectors,
+    }
+    assert found["traffic"].to_dict() == expected
+    assert len(set(expected.values())) == len(expected)
+    assert min(expected.values()) > 0
+
+
+def test_ages_and_updates_have_their_mean_and_their_extremes():
+    found, world = recorded(["age", "updates"])
+    known = np.sort(ages(world))
+    assert np.isfinite(known).all()
+    assert found["age", "mean"] == pytest.approx(known.mean(), rel=1e-13)
+    assert found["age", "q90"] == known[math.ceil(0.9 * len(known)) - 1] < known[-1]
+    assert found["age", "worst"] == known[-1]
+    assert found["updates"].to_dict() == {
+        "mean": pytest.approx(world.updates.mean()),
+        "min": world.updates.min(),
+        "max": world.updates.max(),
+    }
+    assert world.updates.min() < world.updates.mean() < world.updates.max()
+
+
+def test_training_loss_weighs_agents_and_not_their_rows():
+    _, world = recorded([])
+    task, models = world.setting.task, world.state.agent["model"].rows
+    shards = [task.train.shard(agent) for agent in range(task.agents)]
+    means = [
+        LOSSES["logistic"].value(shard.features @ model, shard.labels).mean()
+        for shard, model in zip(shards, models, strict=True)
+        if len(shard)
+    ]
+    ((_, _, value),) = training_loss(world, models)
+    assert value == pytest.approx(np.mean(means), rel=1e-13)
+
+
+class Scripted(ObjectiveReading):
+    """Reads the values that it is told, one after the other, and the last one again and again."""
+
+    values: list[float]
+
+    def value(self):
+        return self.values.pop(0) if len(self.values) > 1 else self.values[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "later", "explodes"),
+    [
+        (3.0, 2.9e6, False),
+        (3.0, 3.1e6, True),
+        (-3.0, 3.1e6, True),
+        (0.5, 0.9e6, False),
+        (0.5, 1.1e6, True),
+        (3.0, math.nan, True),
+        (3.0, math.inf, True),
+        (3.0, -1e9, False),
+    ],
+)
+def test_an_objective_has_exploded_above_a_million_times_its_start_or_one(start, later, explodes):
+    task = small_task()
+    recorder = Recorder(["objective"], objective=LocalOnly(task))
+
+    class Outlier(Still):
+        """The fourth agent's model is the longest, and negative."""
+
+        def start(self, view, out):
+            view.state["model"][:] = -50.0 if view.agent == 3 else 1.0
+
+    world = World(setting_of(task), Outlier, ProtocolParameters(kind="still"), recorder=recorder, every=1.0)
+    recorder._reading = Scripted(LocalOnly(task), world)
+    recorder._reading.values = [start, later]
+    if not explodes:
+        world.run()
+        return
+    with pytest.raises(Divergence, match=r"agent 3 at time 1: model has exploded"):
+        world.run()

@@ -257,12 +257,15 @@ class Out:
     layout : Layout
     reserve : callable
         The ledger's answer to whether a release fits the agent's budget.
+    commit : callable
+        Charges a release.
     """
 
-    def __init__(self, view: View, layout: Layout, reserve: Callable[[Release], bool]) -> None:
-        self._view, self._layout, self._reserve = view, layout, reserve
+    def __init__(
+        self, view: View, layout: Layout, reserve: Callable[[Release], bool], commit: Callable[[Release], bool]
+    ) -> None:
+        self._view, self._layout, self._reserve, self._commit = view, layout, reserve, commit
         self.sent: list[Sent] = []
-        self.disclosed: list[Release] = []
         self.silent = False
 
     def send(self, kind: str, vector: NDArray[np.float64], release: Release, *, to: int | None = None) -> None:
@@ -308,8 +311,11 @@ class Out:
         return self._reserve(release)
 
     def disclose(self, release: Release) -> None:
-        """Charge, at the start, a release that leaves the agent by other ways than this run's messages."""
-        self.disclosed.append(release)
+        """Charge at once a release that leaves the agent in another way than as a message under its own name.
+
+        A sum of noisy values that goes out as one message is such a way for all of its terms but one.
+        """
+        self._commit(release)
 
     def fall_silent(self) -> None:
         """This agent is done: it takes no further steps, though it goes on receiving."""

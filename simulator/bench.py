@@ -122,7 +122,7 @@ class Bench:
 
     def out(self, view: View) -> Out:
         """An `Out` whose budget is never spent."""
-        return Out(view, self.layout, lambda release: True)
+        return Out(view, self.layout, lambda release: True, lambda release: True)
 
     def hear(self, rng: np.random.Generator) -> None:
         """Fill every inbox with arbitrary vectors from every neighbour."""

@@ -235,8 +235,6 @@ class World:
         self.protocol.start(view, out)
         agent.silent = agent.silent or out.silent
         self.check_finite(agent)
-        for release in out.disclosed:
-            self.ledger.commit(release)
         for sent in out.sent:
             self.post.remember(agent, sent, -1)
         self.schedule.started(agent)
@@ -249,7 +247,7 @@ class World:
         """An agent's view of this instant, and its way out."""
         view = self.views[agent.index]
         view.begin(self.now, agent.tick, agent.updates)
-        return view, Out(view, self.layout, self.ledger.reserve)
+        return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit)
 
     def step(self, agent: Agent) -> None:
         """Take one step of an awake agent, and send what it gives out."""

@@ -122,6 +122,9 @@ class Release:
     def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
 
+        What comes out has to go out under this release (`hushnet.protocols.view.Out.send`), or be charged by
+        `hushnet.protocols.view.Out.disclose` where it goes out as part of something else: nothing else charges it.
+
         Parameters
         ----------
         vector : (p,) array

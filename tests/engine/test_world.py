@@ -16,6 +16,7 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded, StragglerRates
 from hushnet.simulator.network import Network
@@ -603,3 +604,20 @@ def test_a_delay_file_reaches_the_messages(tmp_path):
     (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n1,0,2\n")
     _, log = run(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
     assert {(sender, delay) for (sender, _, _), delay in log.delays().items()} == {(0, 0.5), (1, 2.0)}
+
+
+class SummedNoise(CoordinateDescent):
+    """Sends the sum of three noisy zeros under the last one's release, and owns up to the other two."""
+
+    def wake(self, view, out):
+        terms = [Release(view.agent, view.now, "laplace", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1) for _ in range(3)]
+        total = sum(term.perturb(np.zeros(view.state["model"].shape), rng=view.stream("noise")) for term in terms)
+        for term in terms[:-1]:
+            out.disclose(term)
+        out.send("model", total, terms[-1])
+
+
+def test_what_a_step_discloses_is_charged_beside_what_it_sends():
+    world, _ = run(SummedNoise, descent(mu=0.5))
+    assert [world.ledger.releases(agent) for agent in range(len(world.agents))] == (3 * world.updates).tolist()
+    assert world.updates.min() > 0

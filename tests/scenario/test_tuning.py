@@ -18,7 +18,7 @@ from hushnet.simulator.tuning import choose, sentences, trial_experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .refusal import check_refusal
+from .refusal import check_mistake
 
 TUNE = {"over": {"cd.mu": [0.01, 0.1, 1.0], "mp.alpha": [0.5, 0.9, 0.99]}, "seeds": 2}
 
@@ -275,6 +275,4 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
 def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    path = tmp_path / "wrong.yaml"
-    path.write_text(BASE + "\n".join(lines) + "\n", encoding="utf-8")
-    check_refusal(path, f"{path}:{line}: ", says, capsys)
+    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)

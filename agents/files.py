@@ -9,6 +9,11 @@ from pathlib import Path
 from .errors import InputError
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file could not be read, without its path, which the sentence around it names."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def read_rows(path: Path, columns: tuple[str, ...], field: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
     """Rows of a small CSV file as (``path:line``, {column: text}); a wrong header or row is an `InputError`."""
     try:
@@ -27,8 +32,7 @@ def read_rows(path: Path, columns: tuple[str, ...], field: tuple[str, ...]) -> l
                 rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
             return rows
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read as a CSV file ({reason})", field=field) from error
+        raise InputError(f"{path}: cannot be read as a CSV file ({reason_of(error)})", field=field) from error
 
 
 def number(text: str, line: str, column: str, field: tuple[str, ...]) -> float:

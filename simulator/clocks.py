@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
+from ..agents.files import reason_of
 from ..agents.parameters import Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
 
@@ -241,8 +242,9 @@ class Recorded(Parameters):
             try:
                 order = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
             except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise InputError(f"{file}: cannot be read as a list of agent ids ({reason})", field=where) from error
+                raise InputError(
+                    f"{file}: cannot be read as a list of agent ids ({reason_of(error)})", field=where
+                ) from error
         known = []
         for line, name in enumerate(order, start=1):
             if self.path is not None and not name:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..files import reason_of
 
 FIELD = ("task", "path")
 
@@ -97,8 +98,7 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     except csv.Error as error:
         raise InputError(f"{file}:{start}: is not a row of a CSV file ({error})", field=FIELD) from error
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{file}: cannot be read as text ({reason})", field=FIELD) from error
+        raise InputError(f"{file}: cannot be read as text ({reason_of(error)})", field=FIELD) from error
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)

@@ -160,6 +160,13 @@ def suggestion(word: object, options: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ";"
 
 
+def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...]) -> None:
+    """Raise an `InputError` about a field unless its word is one of the admissible ones."""
+    known = list(options)
+    if word not in known:
+        raise InputError(f"{wrong}{suggestion(word, known)} admissible: {', '.join(known) or 'none'}", field=field)
+
+
 def _run_file(path: Path) -> ModuleType:
     """Import a file under a name that its place and content determine, so that a second look gives the same class."""
     try:

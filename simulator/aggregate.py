@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from ..agents.errors import InputError
@@ -48,6 +48,35 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any
         deviation = np.sqrt(np.nansum((table - mean) ** 2, axis=0) / (n - 1))
         half = stats.t.ppf(0.5 + level / 2, n - 1) * deviation / np.sqrt(n)
     return mean, np.where(np.isfinite(mean) & (n > 1), half, np.nan)[()], n
+
+
+def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray[np.float64]:
+    """Whether each value beats the other of its pair: 1, or 0, or one half for a tie.
+
+    Parameters
+    ----------
+    mine, theirs : (n,) array_like
+        NaN where a value is not known.
+    more_is_better : bool
+
+    Returns
+    -------
+    (n,) array
+        NaN where either is not known.
+
+    Notes
+    -----
+    Values that differ by a relative 1e-9 at most are a tie: what is equal on paper may differ by rounding.
+
+    Examples
+    --------
+    >>> wins([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], more_is_better=True)
+    array([0. , 0.5, 1. ])
+    """
+    left, right = np.asarray(mine, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    ahead = left > right if more_is_better else left < right
+    won = np.where(np.isclose(left, right, rtol=1e-9, atol=0.0), 0.5, ahead)
+    return np.where(np.isnan(left) | np.isnan(right), np.nan, won)
 
 
 def resolve(collection: Collection, y: str, statistic: str | None = None) -> tuple[str, str]:

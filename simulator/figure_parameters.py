@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from ..agents.errors import InputError
 from ..agents.parameters import Parameters
-from ..protocols.catalog import is_file, suggestion
+from ..protocols.catalog import is_file, require
 from .names import Name
+from .target_parameters import more_is_better
 
 AXES = ("time", "activations", "vectors", "updates", "bytes", "messages")
 """What curves may have on their x axis."""
@@ -21,7 +22,7 @@ EPSILONS = ("epsilon_tight", "epsilon_claimed")
 COSTS = ("time", "activations", "vectors", "messages", "bytes")
 """Cost axes of a frontier."""
 
-TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "activations", "bytes")}
+TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "messages", "activations", "bytes")}
 """What it took a run to reach the scenario's target, with the axis that it is counted on."""
 
 PER_AGENT = ("accuracy", "rmse", "mse", "epsilon_tight", "epsilon_claimed", "age", "updates", "degree", "samples")
@@ -41,7 +42,8 @@ class Figure(Parameters):
     one run) or timeline (its messages); by default what x and rows ask for."""
     y: str
     """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed, epsilon_tight,
-    traffic, age, updates, conserved; or time_to_target, vectors_to_target, activations_to_target, bytes_to_target.
+    traffic, age, updates, conserved; or time_to_target, vectors_to_target, messages_to_target, activations_to_target,
+    bytes_to_target.
     A portrait, a scatter and samples take what is known per agent; a timeline shows messages."""
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
@@ -57,6 +59,8 @@ class Figure(Parameters):
     """Where in the sweep: values by name; by default everywhere."""
     baseline: str | None = None
     """Key of a protocol: bars, sweeps, heat maps and scatters show the difference from it, seed by seed."""
+    wins: bool = False
+    """Whether bars and sweeps show in which share of the seeds a protocol beats the baseline; a tie counts one half."""
     target: bool = False
     """Whether curves show the level that the scenario's target asks for."""
     by: Literal["protocol"] = "protocol"
@@ -110,6 +114,8 @@ class Figure(Parameters):
             raise ValueError("a scatter needs a baseline, the protocol that gains are counted from")
         if self.baseline is not None and kind not in ("bars", "sweep", "heat", "scatter"):
             raise ValueError(f"baseline belongs to bars, sweeps, heat maps and scatters, not to a {kind}")
+        if self.wins and (self.baseline is None or kind not in ("bars", "sweep")):
+            raise ValueError("wins needs a baseline, in bars or along a sweep")
         if self.between is not None and self.between[0] >= self.between[1]:
             raise ValueError(f"between {self.between} must be two times, the smaller one first")
         return self
@@ -170,22 +176,24 @@ def _check(
         known = list(dict.fromkeys([*(name for name in metrics if name in PER_AGENT), *PER_AGENT[3:]]))
     if kind == "timeline":
         known = ["messages"]
-    _require(figure.y, known, "metric is not recorded", (*where, "y"))
-    _require(figure.x, _axes(kind, swept, explicit=figure.kind is not None), "unknown axis", (*where, "x"))
+    require(figure.y, known, "metric is not recorded", (*where, "y"))
+    require(figure.x, _axes(kind, swept, explicit=figure.kind is not None), "unknown axis", (*where, "x"))
+    if figure.wins and figure.y not in TO_TARGET and more_is_better(figure.y) is None:
+        raise InputError("wins needs a metric of which more, or less, is better", field=(*where, "y"))
     if figure.rows is not None:
-        _require(figure.rows, [name for name in swept if name != figure.x], "unknown axis", (*where, "rows"))
+        require(figure.rows, [name for name in swept if name != figure.x], "unknown axis", (*where, "rows"))
     if isinstance(figure.facet, list):
         for rank, name in enumerate(figure.facet):
-            _require(name, known, "metric is not recorded", (*where, "facet", rank))
+            require(name, known, "metric is not recorded", (*where, "facet", rank))
     elif figure.facet is not None:
         free = [name for name in swept if name not in (figure.x, figure.rows)]
-        _require(figure.facet, ["protocol", *free], "unknown facet", (*where, "facet"))
+        require(figure.facet, ["protocol", *free], "unknown facet", (*where, "facet"))
     for name in figure.at:
-        _require(name, swept, "is not swept", (*where, "at", name))
+        require(name, swept, "is not swept", (*where, "at", name))
     if figure.baseline is not None:
-        _require(figure.baseline, protocols, "unknown protocol", (*where, "baseline"))
+        require(figure.baseline, protocols, "unknown protocol", (*where, "baseline"))
     for rank, key in enumerate(figure.protocols or []):
-        _require(key, protocols, "unknown protocol", (*where, "protocols", rank))
+        require(key, protocols, "unknown protocol", (*where, "protocols", rank))
 
 
 def _axes(kind: Kind, swept: list[str], *, explicit: bool) -> list[str]:
@@ -204,9 +212,3 @@ def _axes(kind: Kind, swept: list[str], *, explicit: bool) -> list[str]:
     if explicit or kind != "sweep":
         return by_kind[kind]
     return list(dict.fromkeys([*AXES, "samples", "protocol", *EPSILONS, *swept]))
-
-
-def _require(given: str, known: list[str], wrong: str, field: tuple[str | int, ...]) -> None:
-    if given not in known:
-        admissible = ", ".join(known) or "none"
-        raise InputError(f"{wrong}{suggestion(given, known)} admissible: {admissible}", field=field)

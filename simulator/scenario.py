@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ..agents.availability import Always, AvailabilityParameters
-from ..agents.errors import FieldError, InputError
+from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters
 from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
-from ..protocols.catalog import is_file, suggestion
+from ..protocols.catalog import is_file, require, suggestion
 from .clocks import ClockParameters, Poisson
 from .figure_parameters import Figure, check_figures
 from .message_window import MessageWindow
@@ -19,6 +19,7 @@ from .names import MAX_SEEDS, Count, Duration, Key, Name, Seed
 from .network import NetworkParameters
 from .sweep_parameters import SweepParameters
 from .sweeps import Axis, axes
+from .target_parameters import TargetParameters, check_target
 from .topology import TopologyParameters
 from .tune_parameters import TuneParameters, check_tuning
 
@@ -117,25 +118,6 @@ class SeedPair(Parameters):
     """Seed of clocks, delays, losses and noise."""
 
 
-class TargetParameters(Parameters):
-    """What reached means, for times to target and the cost of getting there."""
-
-    metric: str = "objective"
-    """A recorded metric."""
-    share: float | None = Field(default=None, gt=0, lt=1)
-    """By this share the objective's gap to its optimum has shrunk, counted from its start; only for the objective."""
-    level: float | None = None
-    """The metric has met this level, from whichever side it comes."""
-
-    @model_validator(mode="after")
-    def _one_condition(self) -> TargetParameters:
-        if (self.share is None) == (self.level is None):
-            raise ValueError("give exactly one of share and level")
-        if self.share is not None and self.metric != "objective":
-            raise FieldError("is admissible only with metric: objective; give a level", "share")
-        return self
-
-
 class Scenario(Parameters):
     """An experiment: a task spread over agents, a network, the protocols to compare, and what to record."""
 
@@ -192,7 +174,7 @@ class Scenario(Parameters):
         if self.tune is not None:
             check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
         if self.target is not None:
-            self._require(self.target.metric, self.traced(), "metric is not recorded", ("target", "metric"))
+            check_target(self.target, metrics=self.traced(), protocols=list(self.protocols))
         check_figures(
             self.figures,
             metrics=self.traced(),
@@ -211,7 +193,7 @@ class Scenario(Parameters):
             seen[label] = key
         measured_by = self.record.objective_of
         if measured_by is not None:
-            self._require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
+            require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
 
     def _check_seeds(self) -> None:
         match self.seeds:
@@ -237,11 +219,6 @@ class Scenario(Parameters):
                     f"{limit / MAX_SAMPLES:.3g} is admissible",
                     field=("record", name),
                 )
-
-    @staticmethod
-    def _require(given: str, known: list[str], wrong: str, field: tuple[str | int, ...]) -> None:
-        if given not in known:
-            raise InputError(f"{wrong}{suggestion(given, known)} admissible: {', '.join(known)}", field=field)
 
     def label(self, key: str) -> str:
         """How figures and tables call a protocol."""

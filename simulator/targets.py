@@ -1,7 +1,9 @@
 """When a run has got there, and how well it did on the way: the place of a target on an axis, the area under a curve.
 
 A target is a mapping: ``{metric: objective, share: 0.9}`` asks that the objective's gap to its optimum has shrunk by
-this share of its value at the start; ``{metric: accuracy, level: 0.85}`` asks that a metric meets a level.
+this share of its value at the start; ``{metric: accuracy, level: 0.85}`` asks that a metric meets a level;
+``{metric: accuracy, share: 0.9, of: optimum}`` that the accuracy meets this share of what a protocol, here the one with
+the key ``optimum``, ends with.
 """
 
 from __future__ import annotations
@@ -17,17 +19,10 @@ from ..agents.errors import InputError
 from .aggregate import CURVE_AXES, curves, resolve
 from .results import Collection
 from .storage import Frame
+from .target_parameters import SHARED, more_is_better
 
 DEFAULT: Mapping[str, Any] = {"metric": "objective", "share": 0.9}
 """What counts as reached where a scenario does not say."""
-
-FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_tight", "conserved")
-"""Metrics of which less is better."""
-
-
-def more_is_better(metric: str) -> bool | None:
-    """Whether more of a metric is better; None for a user's own, of which nothing is known."""
-    return True if metric == "accuracy" else False if metric in FALLING else None
 
 
 def target_of(collection: Collection, target: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
@@ -40,6 +35,11 @@ def describe(target: Mapping[str, Any]) -> str:
     if target.get("level") is not None:
         sign = {True: "at least ", False: "at most ", None: ""}[more_is_better(str(target["metric"]))]
         return f"{target['metric']} {sign}{target['level']:g}"
+    if target["metric"] == "accuracy":
+        of = target.get("of")
+        if isinstance(of, Mapping):
+            of = ", ".join(f"{other} (for {key})" for key, other in of.items())
+        return f"{target['share']:.4g} of the last accuracy{f' of {of}' if of else ''}"
     return f"objective gap down to {1 - target['share']:.4g} of its start"
 
 
@@ -50,8 +50,9 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     ----------
     collection : Collection
     target : mapping or None
-        ``metric`` with ``share`` in (0, 1), for the objective only, or with ``level``; optionally ``statistic``. None
-        takes the scenario's, else `DEFAULT`.
+        ``metric`` with ``share`` in (0, 1), for objective and accuracy only, or with ``level``; optionally
+        ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
+        protocols. None takes the scenario's, else `DEFAULT`.
     x : str
         time (in expected wake-ups), activations, messages, vectors, bytes or updates.
 
@@ -59,8 +60,8 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     -------
     DataFrame
         A row per run: ``run, protocol, seed, value`` and the swept parameters. The value is the place of the first
-        record that meets the target, infinite if none does, and NaN for a run in which the metric was not recorded.
-        A run that broke off counts up to its end.
+        record that meets the target, infinite if none does, and NaN for a run in which the metric was not recorded, or
+        which is held against one that did not reach its end. A run that broke off counts up to its end.
 
     Raises
     ------
@@ -72,25 +73,49 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     Nothing is interpolated, so a place is late by at most the distance of two records. Where all protocols are measured
     by the objective of one of them (``record.objective_of``), the level that a share asks for is that of this
     protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is held
-    against its own start. A user's own metric has to rise to the level where it starts below, else to fall.
+    against its own start. A share of the accuracy is held against the last one of the protocol that it is of, with the
+    same seed at the same grid point. A user's own metric has to rise to the level where it starts below, else to fall.
     """
     target = target_of(collection, target)
     metric, statistic = _meaning(collection, target)
     rows = _curves(collection, metric, statistic, x)
     first = rows.drop_duplicates("run").set_index("run")["value"]
-    if target.get("level") is not None:
-        level = pd.Series(float(target["level"]), index=first.index)
-        more = more_is_better(metric)
-        rising = first < level if more is None else pd.Series(more, index=first.index)
-    else:
-        level = _common_starts(collection, first) * round(1 - target["share"], 12)  # 0.1, not 0.09999999999999998
-        rising = pd.Series(False, index=first.index)
+    level = _levels(collection, target, rows)
+    more = more_is_better(metric)
+    rising = first < level if more is None else pd.Series(more, index=first.index)
     levels, up = rows["run"].map(level), rows["run"].map(rising)
     met = rows[np.where(up, rows["value"] >= levels, rows["value"] <= levels)]
     places = met.drop_duplicates("run").set_index("run")["x"]
     found = per_run(collection)
-    unknown = np.where(found["run"].isin(first.index), np.inf, np.nan)
+    unknown = np.where(found["run"].isin(level.dropna().index), np.inf, np.nan)
     return found.assign(value=found["run"].map(places).fillna(pd.Series(unknown, index=found.index)))
+
+
+def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:
+    """The level that a target asks of every run.
+
+    Returns
+    -------
+    Series
+        By run id; NaN where the run that it is held against did not reach its end.
+
+    Raises
+    ------
+    InputError
+        If the metric or the statistic was not recorded, or the target is none.
+    """
+    target = target_of(collection, target)
+    return _levels(collection, target, _curves(collection, *_meaning(collection, target), "time"))
+
+
+def _levels(collection: Collection, target: Mapping[str, Any], rows: Frame) -> Any:
+    """The same of a metric's rows (``run, value``, in order of time)."""
+    first = rows.drop_duplicates("run").set_index("run")["value"]
+    if target.get("level") is not None:
+        return pd.Series(float(target["level"]), index=first.index)
+    if target["metric"] == "objective":
+        return _common_starts(collection, first) * round(1 - target["share"], 12)  # 0.1, not 0.09999999999999998
+    return target["share"] * _ends(collection, target.get("of"), rows).reindex(first.index)
 
 
 def area(collection: Collection, metric: str, statistic: str | None = None, x: str = "time") -> Frame:
@@ -147,8 +172,8 @@ def _meaning(collection: Collection, target: Mapping[str, Any]) -> tuple[str, st
     metric, share, level = str(target.get("metric")), target.get("share"), target.get("level")
     if (share is None) == (level is None):
         raise InputError("target: give a metric with either a share or a level", field=("target",))
-    if share is not None and not (metric == "objective" and 0 < share < 1):
-        said = "share: must be above 0 and below 1, of the objective; give a level for any other metric"
+    if share is not None and not (metric in SHARED and 0 < share < 1):
+        said = "share: must be above 0 and below 1, of objective or accuracy; give a level for any other metric"
         raise InputError(f"target: {said}", field=("target", "share"))
     wanted = "gap" if metric == "objective" and share is not None else target.get("statistic")
     return resolve(collection, metric, wanted)
@@ -172,6 +197,22 @@ def _common_starts(collection: Collection, first: Any) -> Any:
     at = {run: place for run, place in places if run in first.index}
     owner = {place: run for run, place in at.items() if run in measuring}
     return pd.Series({run: first[owner.get(place, run)] for run, place in at.items()}, dtype=np.float64)
+
+
+def _ends(collection: Collection, of: str | Mapping[str, str] | None, rows: Frame) -> Any:
+    """The last value of the finished run that every run is held against, by run."""
+    last = rows[rows["run"].isin(collection.complete)].groupby("run", sort=False)["value"].last()
+    table = per_run(collection)
+    table["end"] = table["run"].map(last).astype(np.float64)
+    held: dict[str, float] = {}
+    for key, runs in table.groupby("protocol", sort=False):
+        other = of if isinstance(of, str) else (of or {}).get(str(key), key)
+        theirs = table[table["protocol"] == other]
+        # What was swept of one protocol alone is no place of another's runs.
+        at = ["seed", *(path for path in collection.grid if theirs[path].notna().any())]
+        paired = runs[["run", *at]].merge(theirs[[*at, "end"]], on=at, how="left")
+        held |= dict(zip(paired["run"], paired["end"], strict=True))
+    return pd.Series(held, dtype=np.float64)
 
 
 def _mean_height(places: NDArray[np.float64], values: NDArray[np.float64], low: float, high: float) -> float:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ..agents.errors import InputError
 from ..agents.parameters import Parameters
-from ..protocols.catalog import suggestion
+from ..protocols.catalog import require
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
 from .sweeps import Axis
@@ -97,20 +97,14 @@ def check_tuning(
     elif tune.seeds > MAX_SEEDS:
         raise InputError(f"asks for {tune.seeds} seeds; at most {MAX_SEEDS} are admissible", field=("tune", "seeds"))
     known = [VALIDATION, *(name for name in JUDGES if name in traced)]
-    if tune.metric not in known:
-        raise InputError(
-            f"cannot decide{suggestion(tune.metric, known)} admissible: {', '.join(known)}", field=("tune", "metric")
-        )
+    require(tune.metric, known, "cannot decide", ("tune", "metric"))
 
 
 def _check_paths(tune: TuneParameters, protocols: Sequence[str], swept: Sequence[Axis]) -> None:
     taken = {setting.path for axis in swept for setting in axis.settings[0]}
     for path in tune.over:
         field, (key, _, rest) = ("tune", "over", path), path.partition(".")
-        if key not in protocols:
-            raise InputError(
-                f"unknown protocol {key!r}{suggestion(key, protocols)} admissible: {', '.join(protocols)}", field=field
-            )
+        require(key, protocols, f"unknown protocol {key!r}", field)
         if not all(rest.split(".")) or rest.partition(".")[0] in FIXED:
             raise InputError(f"must be a protocol and one of its fields, such as {key}.step_size", field=field)
         for other in [*taken, *(f"protocols.{other}" for other in tune.over if other != path)]:

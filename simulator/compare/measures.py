@@ -13,7 +13,8 @@ from ..aggregate import final_values, resolve
 from ..figure_parameters import TO_TARGET
 from ..results import Collection
 from ..summary import ASIDE
-from ..targets import area, describe, more_is_better, reached, target_of
+from ..target_parameters import more_is_better
+from ..targets import area, describe, reached, target_of
 
 AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "bytes_to_target")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..aggregate import curves, series
+from ..aggregate import series
 from ..figure_parameters import TO_TARGET
 from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
 from ..results import Collection
 from ..storage import Frame
-from ..targets import describe, target_of
+from ..targets import describe, levels, per_run, target_of
 from .beyond import height_of, mark_beyond, room_above
 from .numbers import Plot, Spec
 from .words import axis_label, series_label, shown, split_label, value_label
@@ -54,7 +54,8 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         if axes is shared[-1]:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
         axes.set_xlabel(wrapped(literal(axis_label(collection, plot.x)), characters_along(axes)))
-        axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
+        said = {"baseline": spec.get("baseline"), "wins": bool(spec.get("wins"))}
+        axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, **said))
     return handles | (_targets(panels, collection) if spec.get("target") else {})
 
 
@@ -184,12 +185,10 @@ def _targets(panels: Panels, collection: Collection) -> Entries:
 
 
 def _level(collection: Collection, target: Any, plot: Plot) -> float | None:
-    if target["metric"] != plot.metric:
+    """Mean of what is asked of the runs of a panel; None where it shows something else."""
+    asks_a_share = target.get("level") is None
+    if target["metric"] != plot.metric or (asks_a_share and plot.metric == "objective" and plot.statistic != "gap"):
         return None
-    if target.get("level") is not None:
-        return float(target["level"])
-    if plot.statistic != "gap":
-        return None
-    rows = curves(collection, "objective", "gap", "time")
-    starts = rows[rows["protocol"].isin(plot.points["protocol"])].drop_duplicates("run")["value"]
-    return float(starts.mean() * (1 - target["share"]))
+    asked, table = levels(collection, target), per_run(collection)
+    shown = table["protocol"].isin(plot.points["protocol"])
+    return float(asked.reindex(table.loc[shown, "run"]).mean())

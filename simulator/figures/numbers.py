@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..aggregate import final_values, resolve, time_scale, unknown
+from ..aggregate import final_values, resolve, time_scale, unknown, wins
 from ..figure_parameters import TO_TARGET
 from ..results import Collection
 from ..storage import Frame
+from ..target_parameters import more_is_better
 from ..targets import reached
 
 Spec = Mapping[str, Any]
@@ -130,7 +131,8 @@ def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
     metric, statistic : str
     values : DataFrame
         ``run, protocol, seed, value`` and the swept parameters. With a baseline, the difference from the run of the
-        baseline that met the same luck; runs without one are left out, and the baseline is.
+        baseline that met the same luck, or whether it wins against that; runs without one are left out, and the
+        baseline is.
     """
     y = str(spec["y"])
     if y in TO_TARGET:
@@ -144,19 +146,28 @@ def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
         values = final_values(collection, metric, statistic)
     values = values.assign(seed=values["run"].map(seeds_of(collection)))
     if spec.get("baseline") is not None:
-        values = minus_baseline(collection, values, spec, ["seed", *collection.grid])
+        values = with_baseline(collection, values, spec, ["seed", *collection.grid])
+        if spec.get("wins"):
+            more = metric not in TO_TARGET and bool(more_is_better(metric))
+            values = values.assign(value=wins(values["value"], values["base"], more_is_better=more))
+        else:
+            values = minus_baseline(values)
     return metric, statistic, values
 
 
-def minus_baseline(collection: Collection, values: Frame, spec: Spec, keys: list[str]) -> Frame:
-    """Values less those of the baseline with equal keys; rows without one are left out, and the baseline is."""
+def with_baseline(collection: Collection, values: Frame, spec: Spec, keys: list[str]) -> Frame:
+    """Values with the baseline's of equal keys as ``base``; rows without one are left out, and the baseline is."""
     baseline = str(spec["baseline"])
     if baseline not in collection.labels:
         complaint = f"figures: baseline {baseline!r} is not in the results{unknown(baseline, collection.labels)}"
         raise InputError(complaint, field=("figures",))
     theirs = values.loc[values["protocol"] == baseline, [*keys, "value"]].rename(columns={"value": "base"})
     mine = values[values["protocol"] != baseline]
-    paired = mine.merge(theirs, on=keys, how="inner", sort=False)
+    return mine.merge(theirs, on=keys, how="inner", sort=False)
+
+
+def minus_baseline(paired: Frame) -> Frame:
+    """Values less those of the baseline that `with_baseline` found."""
     with np.errstate(invalid="ignore"):
         return paired.assign(value=paired["value"] - paired["base"]).drop(columns="base")
 

@@ -10,7 +10,7 @@ from ..aggregate import series
 from ..look import looks
 from ..results import Collection
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of
+from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
 from .series import agent_column, size_classes
 from .words import axis_label, series_label, value_label
 
@@ -29,7 +29,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     agents = agents.assign(
         value=agents[metric], x=agents[x].astype(np.float64), seed=agents["run"].map(seeds_of(collection))
     )
-    gains = minus_baseline(collection, agents, spec, ["seed", "agent", *collection.grid])
+    gains = minus_baseline(with_baseline(collection, agents, spec, ["seed", "agent", *collection.grid]))
     gains = gains[gains["protocol"].isin(protocols) & gains["value"].notna()]
     require_points(gains, metric, [key for key in protocols if key != spec["baseline"]])
     splits = [path for path in collection.grid if gains[path].nunique(dropna=False) > 1]

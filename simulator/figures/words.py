@@ -28,6 +28,7 @@ AXES = {
     "age": "age of what is known (wake-ups)",
     "conserved": "off the conserved sum by",
     "vectors_to_target": "vectors sent to target",
+    "messages_to_target": "messages sent to target",
     "activations_to_target": "activations to target",
     "bytes_to_target": "bytes sent to target",
 }
@@ -45,7 +46,9 @@ def axis_label(collection: Collection, name: str) -> str:
     return "" if name == "protocol" else literal(AXES.get(name, name))
 
 
-def value_label(collection: Collection, metric: str, statistic: str, *, baseline: str | None = None) -> str:
+def value_label(
+    collection: Collection, metric: str, statistic: str, *, baseline: str | None = None, wins: bool = False
+) -> str:
     """What stands beside the axis, or the colours, of a metric."""
     if metric == "objective":
         said = {"gap": "objective gap $Q-Q^*$", "value": "objective $Q$"}.get(statistic, f"objective, {statistic}")
@@ -53,7 +56,10 @@ def value_label(collection: Collection, metric: str, statistic: str, *, baseline
         detail = ASIDES.get(statistic, statistic)
         name = axis_label(collection, metric)
         said = f"{name}, {literal(detail)}" if detail else name
-    return f"{said}\nminus that of {literal(collection.labels[baseline])}" if baseline is not None else said
+    if baseline is None:
+        return said
+    other = literal(collection.labels[baseline])
+    return f"{said}: share of wins\nover {other}" if wins else f"{said}\nminus that of {other}"
 
 
 def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str], *, claims: bool = True) -> str:
@@ -94,6 +100,8 @@ def caption(plots: Sequence[Plot], spec: Spec) -> str:
     known = any(plot.points["low"].notna().any() for plot in plots)
     paired = spec.get("baseline") is not None
     means = "mean difference on the same luck" if paired else "mean"
+    if spec.get("wins"):
+        means = "share of wins on the same luck, a tie counts one half,"
     if plots[0].kind != "heat":
         return f"{means} and {interval}, {runs}" if known else f"{means}, {runs}"
     return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"

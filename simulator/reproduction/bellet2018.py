@@ -175,7 +175,12 @@ PAPER = Paper(
             "Coordinate descent against gossip ADMM, both from local models, p = 100.",
             "bellet2018-fig1",
             quick=("stop.activations=1000", "record.activations=50"),
-            pictures=4,
+            pictures=(
+                "objective-vs-activations",
+                "accuracy-vs-activations",
+                "objective-vs-vectors",
+                "accuracy-vs-vectors",
+            ),
         ),
         Figure(
             "bellet2018-fig2a",
@@ -215,7 +220,6 @@ PAPER = Paper(
             "How a budget is spread over an agent's updates, when all their times are known in advance.",
             "bellet2018-proposition2",
             quick=("protocols.proposition2.privacy.oracle_schedule=false",),
-            pictures=1,
         ),
         Figure(
             "bellet2018-table1",

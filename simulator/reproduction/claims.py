@@ -42,8 +42,8 @@ class Figure:
         Seeds of a quick run; 0 keeps the scenario's.
     data : str, optional
         Data set that it needs, a name of `hushnet.agents.tasks.datasets.DATASETS`.
-    pictures : int
-        How many of the scenario's figures the page shows.
+    pictures : tuple of str, optional
+        Names of the scenario's figures that the page shows; by default the first two.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Figure:
     quick: tuple[str, ...] = ()
     quick_seeds: int = 2
     data: str | None = None
-    pictures: int = 2
+    pictures: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def overview(reports: Iterable[Report]) -> str:
 
 
 def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
-    """Draw small PNGs of a scenario's first figures, and return their names.
+    """Draw small PNGs of the scenario's figures that a page shows, and return their names.
 
     Parameters
     ----------
@@ -143,7 +143,10 @@ def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "")
         Appended to the names.
     """
     names = []
-    for number, spec in enumerate((runs.collection.index.get("figures") or [])[: figure.pictures], 1):
+    specs = list(enumerate(runs.collection.index.get("figures") or [], 1))
+    wanted = figure.pictures
+    shown = specs[:2] if wanted is None else [(number, spec) for number, spec in specs if spec.get("name") in wanted]
+    for number, spec in shown:
         path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
         with house_style():
             drawn = draw(runs.collection, spec, plots(runs.collection, spec))

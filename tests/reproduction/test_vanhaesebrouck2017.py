@@ -5,6 +5,8 @@ Established by independent implementations; tolerances are those of a mean over 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
@@ -13,15 +15,12 @@ from hushnet.agents.propagation_objective import Propagation
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
 from hushnet.simulator.experiment import run
 from hushnet.simulator.reproduction.comparisons import straight_line
-from hushnet.simulator.reproduction.runs import Runs
+from hushnet.simulator.targets import reached
 from scipy.spatial.distance import cdist
 
 pytestmark = pytest.mark.slow
 
 STEPS = "{steps: 10, step_size: 1.0}"
-PROPAGATION = f"{{kind: model_propagation, alpha: 0.8, solitary: {STEPS}}}"
-OPTIMUM = "{like: mp, closed_form: true}"
-LEARNING = f"{{kind: collaborative_admm, alpha: 0.9, rho: 0.1, solitary: {STEPS}}}"
 
 
 def finals(collection, protocol, metric):
@@ -62,17 +61,35 @@ def test_the_scenario_of_figure_1_has_the_errors_of_the_closed_form(tmp_path):
     assert finals(collection, "without", "mse") > 1.5 * finals(collection, "with", "mse")
 
 
-def test_linear_classification_accuracies_at_dimension_50(tmp_path):
-    """Figure 3 left at p = 50, 10 instances: solitary .608, consensus .511, model propagation .814, each +- .02."""
+@pytest.mark.parametrize(
+    ("dimension", "propagation", "learning"), [(2, 0.5, 0.5), (20, 0.8, 0.9), (50, 0.8, 0.9), (100, 0.85, 0.95)]
+)
+def test_collaboration_beats_solitary_models_and_those_a_common_one_at_every_dimension(
+    tmp_path, dimension, propagation, learning
+):
+    """Figure 3 left, 10 instances, alpha tuned as in the paper; at p = 50 the four accuracies, each +- .02.
+
+    Collaborative learning in synchronous rounds, which are at the optimum's accuracy after 40. Means are in order, and
+    so are at least nine of ten instances, which of two equal methods happens with a probability of .011.
+    """
     protocols = (
-        "protocols={solitary: {kind: solitary}, consensus: {kind: consensus}, mp: {kind: model_propagation, "
-        f"alpha: 0.8, solitary: {STEPS}, closed_form: true}}}}"
+        "protocols={solitary: {kind: solitary}, consensus: {kind: consensus}, "
+        f"mp: {{kind: model_propagation, alpha: {propagation}, solitary: {STEPS}, closed_form: true}}, "
+        f"cl: {{kind: collaborative_admm, alpha: {learning}, rho: 1.0, solitary: {STEPS}, schedule: rounds}}}}"
     )
-    overrides = ("sweep={}", protocols, "stop={time: 1}", "record={every: 1.0, metrics: [accuracy]}", "figures=[]")
-    collection = run("vanhaesebrouck2017-fig3-left", overrides=overrides, out=tmp_path)
-    assert finals(collection, "solitary", "accuracy") == pytest.approx(0.608, abs=0.02)
-    assert finals(collection, "consensus", "accuracy") == pytest.approx(0.511, abs=0.02)
-    assert finals(collection, "mp", "accuracy") == pytest.approx(0.814, abs=0.02)
+    record = "record={activations: 2000, metrics: [accuracy]}"
+    overrides = (protocols, "sweep={}", f"task.dimension={dimension}", "stop={updates: 40}", record, "figures=[]")
+    collection = run("vanhaesebrouck2017-fig3-left", overrides=overrides, out=tmp_path, seeds=10)
+    rows = collection.trace.query("metric == 'accuracy' and statistic == 'mean'")
+    ends = rows.groupby(["protocol", "seed"])["value"].last().unstack("protocol")
+    for better, worse in pairwise(("cl", "mp", "solitary", "consensus")):
+        assert ends[better].mean() > ends[worse].mean()
+        assert (ends[better] > ends[worse]).sum() >= 9
+    starts = rows.query("protocol == 'cl' and time == 0").set_index("seed")["value"]
+    assert list(starts) == list(ends["solitary"])
+    if dimension == 50:
+        printed = {"solitary": 0.608, "consensus": 0.511, "mp": 0.814, "cl": 0.859}
+        assert ends.mean().to_dict() == pytest.approx(printed, abs=0.02)
 
 
 def test_gossip_needs_about_as_many_communications_as_rounds(tmp_path):
@@ -94,23 +111,13 @@ def test_gossip_needs_about_as_many_communications_as_rounds(tmp_path):
     assert totals == [pytest.approx(897_000, abs=300)] * 20
 
 
-@pytest.mark.parametrize(
-    ("method", "best", "sizes", "overrides"),
-    [
-        ("mp", "optimum", [100, 250, 500, 1000], (f"protocols={{mp: {PROPAGATION}, optimum: {OPTIMUM}}}", "seeds=3")),
-        ("cl", "cl", [100, 200, 400], (f"protocols={{cl: {LEARNING}}}", "stop.updates=30", "seeds=1")),
-    ],
-)
-def test_communications_to_90_percent_of_the_best_accuracy_are_linear_in_the_number_of_agents(
-    tmp_path, method, best, sizes, overrides
-):
-    """Figure 5: R^2 > .98 with 10 nearest neighbours. The best of collaborative learning is its own last accuracy."""
-    overrides = (*overrides, f"sweep={{task.agents: {sizes}}}", "figures=[]")
-    runs, needed = Runs(run("vanhaesebrouck2017-fig5", overrides=overrides, out=tmp_path)), []
-    for agents in sizes:
-        point = {"task.agents": agents}
-        level = 0.9 * runs.final(best, "accuracy", point=point)
-        needed.append(runs.first(level, method, "accuracy", "messages", point=point).mean())
-    slope, determination = straight_line(sizes, needed)
-    assert slope > 0
-    assert determination > 0.98
+def test_communications_to_90_percent_of_the_best_accuracy_are_linear_in_the_number_of_agents(tmp_path):
+    """Figure 5: R^2 > .98 for 100 to 1000 agents with 10 nearest neighbours, two instances; both methods."""
+    collection = run("vanhaesebrouck2017-fig5", overrides=("figures=[]",), out=tmp_path, seeds=2)
+    found = reached(collection, None, "messages").groupby(["protocol", "task.agents"])["value"].mean()
+    for method in ("mp", "cl"):
+        needed = found[method]
+        assert list(needed.index) == [100, 250, 500, 1000]
+        slope, determination = straight_line(needed.index, needed)
+        assert slope > 0
+        assert determination > 0.98

@@ -240,6 +240,48 @@ def test_a_difference_of_bars_is_from_the_baseline(experiment):
     assert points["mean"].iloc[0] == pytest.approx((accuracy("cd", 0) - accuracy("local", 0))[-1])
 
 
+@pytest.mark.parametrize(("metric", "share"), [("accuracy", 0.75), ("objective", 0.25)])
+def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_half(experiment, metric, share):
+    """Of two seeds one is better and one is equal up to rounding, both of which the direction of the metric decides."""
+    collection = load_all(experiment([make_run(protocol, seed) for protocol in ("local", "cd") for seed in range(2)]))
+    rows = (collection.trace["metric"] == metric) & collection.trace["statistic"].isin(["mean", "value"])
+    for (protocol, seed), value in {("cd", 0): 3, ("local", 0): 2, ("cd", 1): 5 + 1e-12, ("local", 1): 5}.items():
+        trace = collection.trace
+        trace.loc[rows & (trace["protocol"] == protocol) & (trace["seed"] == seed), "value"] = value
+    spec = {"y": metric, "statistic": "value" if metric == "objective" else "mean", "x": "protocol"}
+    spec |= {"baseline": "local", "wins": True}
+    points = only(collection, spec)
+    assert list(points["protocol"]) == ["cd"]
+    assert list(points["mean"]) == [share]
+    figure = figure_of(collection, spec)
+    assert figure.axes[0].get_ylabel().endswith("share of wins\nover local")
+    assert any(text.startswith("share of wins on the same luck, a tie counts one half, and") for text in texts(figure))
+
+
+def test_who_is_first_at_the_target_wins(experiment):
+    """Coordinate descent meets it at time 3, its private form at 4, local models never."""
+    collection = load_all(experiment())
+    spec = {"y": "time_to_target", "x": "protocol", "baseline": "cd", "wins": True}
+    assert list(only(collection, spec)["mean"]) == [0, 0]
+    assert list(only(collection, {**spec, "baseline": "local"})["mean"]) == [1, 1]
+
+
+def test_messages_to_a_target_are_counted(experiment):
+    collection = load_all(experiment())
+    points = only(collection, {"y": "messages_to_target", "x": "protocol", "protocols": ["cd"]})
+    assert list(points["mean"]) == [9 * 3]
+
+
+def test_a_share_of_the_accuracy_is_shown_as_a_level(experiment):
+    collection = load_all(experiment())
+    collection.index["target"] = {"metric": "accuracy", "share": 0.5, "of": "cd"}
+    figure = figure_of(collection, {"y": "accuracy", "x": "time", "target": True})
+    assert "target: 0.5 of the last accuracy of cd" in texts(figure)
+    ends = np.mean([accuracy("cd", seed)[-1] for seed in range(3)])
+    drawn = [line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
+    assert pytest.approx(0.5 * ends) in drawn
+
+
 # Frontiers
 
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.results import Collection, load_all
-from hushnet.simulator.targets import area, describe, more_is_better, reached
+from hushnet.simulator.target_parameters import more_is_better
+from hushnet.simulator.targets import area, describe, levels, reached
 
 from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
 
@@ -102,10 +103,46 @@ def test_grid_columns_come_along(experiment):
     assert list(frame["value"]) == [np.argmax(accuracy("cd", 0, loss) >= 0.8) for loss in (0.0, 0.3)]
 
 
+def test_a_share_of_the_accuracy_is_of_what_a_run_ends_with():
+    curve = [(0, 0.1), (1, 0.44), (2, 0.45), (3, 0.5)]
+    collection = collection_of([curve], metric="accuracy", statistic="mean")
+    target = {"metric": "accuracy", "share": 0.9}
+    assert values(reached(collection, target, "time")) == [2]
+    assert list(levels(collection, target)) == [0.45]
+
+
+def test_a_share_of_the_accuracy_may_be_of_another_protocol_with_the_same_seed_at_the_same_place():
+    curves = [[(0, 0.1), (1, 0.5)], [(0, 0.1), (1, 0.5)], [(0, 0.8)], [(0, 0.4)]]
+    grids = {k: {"loss": k % 2} for k in range(4)}
+    collection = collection_of(curves, metric="accuracy", statistic="mean", grids=grids)
+    for manifest, protocol in zip(collection.manifests, ["cd", "cd", "best", "best"], strict=True):
+        manifest["protocol"] = protocol
+    for of in ("best", {"cd": "best"}):
+        target = {"metric": "accuracy", "share": 0.5, "of": of}
+        assert values(reached(collection, target, "time")) == [1, 1, 0, 0]
+        assert list(levels(collection, target)) == [0.4, 0.2, 0.4, 0.2]
+    most = {"metric": "accuracy", "share": 0.9, "of": "best"}
+    assert values(reached(collection, most, "time")) == [math.inf, 1, 0, 0]
+    collection.manifests[3]["seed"] = 7
+    held = levels(collection, {"metric": "accuracy", "share": 0.5, "of": {"cd": "best"}})
+    np.testing.assert_array_equal(held, [0.4, math.nan, 0.4, 0.2])
+    del collection.__dict__["complete"]
+    collection.manifests[2]["status"] = "diverged"
+    found = reached(collection, {"metric": "accuracy", "share": 0.5, "of": "best"}, "time")
+    np.testing.assert_array_equal(values(found), [math.nan, math.nan, math.nan, 0])
+
+
+def test_what_was_swept_of_one_protocol_alone_is_no_place_of_the_one_that_it_is_held_against():
+    curves = [[(0, 0.1), (1, 0.5)], [(0, 0.5)], [(0, 0.8)]]
+    grids = {0: {"alpha": 0.1}, 1: {"alpha": 0.2}}
+    collection = collection_of(curves, metric="accuracy", statistic="mean", grids=grids)
+    assert list(levels(collection, {"metric": "accuracy", "share": 0.5, "of": "p2"})) == [0.4, 0.4, 0.4]
+
+
 @pytest.mark.parametrize(
     "target",
     [
-        {"metric": "accuracy", "share": 0.9},
+        {"metric": "rmse", "share": 0.9},
         {"metric": "objective"},
         {"metric": "objective", "share": 1.0},
         {"share": 0.5},
@@ -120,6 +157,10 @@ def test_targets_are_said_in_words():
     assert describe({"metric": "objective", "share": 0.9}) == "objective gap down to 0.1 of its start"
     assert describe({"metric": "accuracy", "level": 0.85}) == "accuracy at least 0.85"
     assert describe({"metric": "rmse", "level": 1}) == "rmse at most 1"
+    share = {"metric": "accuracy", "share": 0.9}
+    assert describe(share) == "0.9 of the last accuracy"
+    assert describe({**share, "of": "best"}) == "0.9 of the last accuracy of best"
+    assert describe({**share, "of": {"a": "x", "b": "y"}}) == "0.9 of the last accuracy of x (for a), y (for b)"
     assert describe({"metric": "mine", "level": 1}) == "mine 1"
     assert [more_is_better(name) for name in ("accuracy", "objective", "mine")] == [True, False, None]
 

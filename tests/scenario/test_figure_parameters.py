@@ -7,7 +7,11 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.figure_parameters import Figure, check_figures
 from pydantic import ValidationError
 
-SWEPT, PROTOCOLS, METRICS = ["network.loss", "depth"], ["local", "cd"], ["objective", "accuracy", "epsilon_tight"]
+SWEPT, PROTOCOLS, METRICS = (
+    ["network.loss", "depth"],
+    ["local", "cd"],
+    ["objective", "accuracy", "epsilon_tight", "mine"],
+)
 
 
 def checked(*figures, messages=False):
@@ -54,6 +58,8 @@ def test_a_timeline_needs_no_metric_but_a_log():
         ({"y": "accuracy", "x": "time", "kind": "curve", "rows": "depth"}, "rows belongs to heat maps, not to a curve"),
         ({"y": "accuracy", "kind": "scatter"}, "a scatter needs a baseline"),
         ({"y": "accuracy", "baseline": "local"}, "baseline belongs to bars, sweeps, heat maps and scatters"),
+        ({"y": "accuracy", "x": "protocol", "wins": True}, "wins needs a baseline, in bars or along a sweep"),
+        ({"y": "accuracy", "x": "a", "rows": "b", "baseline": "cd", "wins": True}, "wins needs a baseline, in bars or"),
         ({"kind": "timeline", "between": [3.0, 2.0]}, "between .* must be two times, the smaller one first"),
         ({"y": "accuracy", "panels": ["colour"]}, "Input should be 'unit', 'adjacency' or 'observer'"),
     ],
@@ -75,6 +81,7 @@ def test_fields_that_do_not_go_together_are_refused(fields, sentence):
         ({"facet": ["accuracy", "rmse"]}, ("facet", 1), "metric is not recorded"),
         ({"y": "accuracy", "at": {"mu": 1.0}}, ("at", "mu"), "is not swept"),
         ({"y": "accuracy", "x": "protocol", "baseline": "cb"}, ("baseline",), "unknown protocol.*cd"),
+        ({"y": "mine", "x": "depth", "baseline": "cd", "wins": True}, ("y",), "wins needs a metric of which more, or"),
         ({"y": "accuracy", "protocols": ["cd", "dc"]}, ("protocols", 1), "unknown protocol"),
         ({"y": "objective", "kind": "portrait"}, ("y",), "metric is not recorded"),
     ],

@@ -1,0 +1,65 @@
+"""What a scenario may say about its target: what counts as reached, and of which metrics more is better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field, model_validator
+
+from ..agents.errors import FieldError
+from ..agents.parameters import Parameters
+from ..protocols.catalog import require
+from .names import Key
+
+SHARED = ("objective", "accuracy")
+"""Metrics of which a share may be asked for."""
+
+
+FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_tight", "conserved")
+"""Metrics of which less is better."""
+
+
+def more_is_better(metric: str) -> bool | None:
+    """Whether more of a metric is better; None for a user's own, of which nothing is known."""
+    return True if metric == "accuracy" else False if metric in FALLING else None
+
+
+class TargetParameters(Parameters):
+    """What reached means, for times to target and the cost of getting there."""
+
+    metric: str = "objective"
+    """A recorded metric."""
+    share: float | None = Field(default=None, gt=0, lt=1)
+    """Of the objective: by this share its gap to its optimum has shrunk, counted from its start. Of the accuracy: this
+    share of the accuracy that a run ends with has been met."""
+    of: Key | dict[Key, Key] | None = None
+    """Whose accuracy the share is of: one protocol's, or by protocol another's; by default everybody's own."""
+    level: float | None = None
+    """The metric has met this level, from whichever side it comes."""
+
+    @model_validator(mode="after")
+    def _one_condition(self) -> TargetParameters:
+        if (self.share is None) == (self.level is None):
+            raise ValueError("give exactly one of share and level")
+        if self.share is not None and self.metric not in SHARED:
+            raise FieldError(f"is admissible only with metric: {' or '.join(SHARED)}; give a level", "share")
+        if self.of is not None and (self.share is None or self.metric != "accuracy"):
+            raise FieldError("is admissible only with a share of metric: accuracy", "of")
+        return self
+
+
+def check_target(target: TargetParameters, *, metrics: Sequence[str], protocols: Sequence[str]) -> None:
+    """Raise an `InputError` with its place if a target asks for what the experiment will not have.
+
+    Parameters
+    ----------
+    target : TargetParameters
+    metrics, protocols : sequence of str
+        Metrics that the trace will have; keys of the protocols.
+    """
+    require(target.metric, metrics, "metric is not recorded", ("target", "metric"))
+    if isinstance(target.of, str):
+        require(target.of, protocols, "unknown protocol", ("target", "of"))
+    for key, other in (target.of if isinstance(target.of, dict) else {}).items():
+        require(key, protocols, f"unknown protocol {key!r}", ("target", "of", key))
+        require(other, protocols, "unknown protocol", ("target", "of", key))

@@ -25,8 +25,10 @@ COSTS = ("time", "activations", "vectors", "messages", "bytes")
 TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "messages", "activations", "bytes")}
 """What it took a run to reach the scenario's target, with the axis that it is counted on."""
 
-PER_AGENT = ("accuracy", "rmse", "mse", "epsilon_tight", "epsilon_claimed", "age", "updates", "degree", "samples")
-"""What a portrait may colour agents by; a task gives one of the first three."""
+PER_AGENT = (
+    "accuracy", "rmse", "mse", "epsilon_tight", "epsilon_claimed", "age", "updates", "degree", "samples", "model",
+)  # fmt: skip
+"""What a portrait may colour agents by; a task gives one of the first three, and a model where it is one number."""
 
 Kind = Literal["curve", "sweep", "samples", "bars", "heat", "frontier", "scatter", "portrait", "timeline"]
 Scalar = bool | int | float | str

@@ -134,7 +134,10 @@ class Recorder:
         return frame
 
     def agents(self, world: World) -> pd.DataFrame:
-        """Final rows per agent: samples, degree, updates, mean age of what it knows, its metric and both epsilons."""
+        """Final rows per agent: samples, degree, updates, mean age of what it knows, its metric and both epsilons.
+
+        Where the task has them the agent's place, and its model where that is one number.
+        """
         task, graph = world.setting.task, world.setting.graph
         delta = self._delta(world)
         frame = pd.DataFrame(
@@ -155,8 +158,12 @@ class Recorder:
         models = world.protocol.models(world.state)
         if models is not None:
             frame[task.metric] = measures.quality(task, models)
+            if models.shape[1] == 1:
+                frame["model"] = models[:, 0]
         frame["epsilon_claimed"] = world.ledger.epsilon("claimed", delta)
         frame["epsilon_tight"] = world.ledger.epsilon("tight", delta)
+        if task.places is not None:
+            frame["place_x"], frame["place_y"] = np.asarray(task.places, dtype=np.float64).T
         return frame
 
     def _measure(self, world: World, *, final: bool) -> Rows:

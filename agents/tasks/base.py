@@ -39,6 +39,8 @@ class Task:
         What similarity graphs compare (target models, rating vectors).
     profiles_are : str
         What the profiles are, in words; a graph made from them treats them as public.
+    places : (n, 2) array, optional
+        Where agents lie in the plane, for portraits.
     assumed_public : tuple of str
         Inputs computed from private data that the task hands out as if they were public.
     notes : dict
@@ -58,6 +60,7 @@ class Task:
     bounds: dict[str, float] = field(default_factory=dict)
     profiles: Any = None
     profiles_are: str = ""
+    places: Any = None
     assumed_public: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
     columns: tuple[NDArray[np.int64], ...] | None = None

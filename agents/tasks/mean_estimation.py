@@ -53,7 +53,7 @@ class MeanEstimation(Parameters):
         Returns
         -------
         Task
-            Without regularisation, and with the (n, 2) points as profiles.
+            Without regularisation, and with the (n, 2) points as profiles and places.
         """
         points, parts = np.empty((self.agents, 2)), []
         means = np.where(np.arange(self.agents) % 2 == 0, 1.0, -1.0)
@@ -75,6 +75,7 @@ class MeanEstimation(Parameters):
             bounds={"l1": 1.0, "l2": 1.0},
             profiles=points,
             profiles_are="places on the moons",
+            places=points,
             notes={"source": "synthetic, Vanhaesebrouck et al. 2017, section 5.1"},
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ..look import SEQUENTIAL, literal
@@ -27,6 +28,15 @@ NAMED = 40
 SPRINGS = 150
 """Agents up to which distances on the page are distances in the graph."""
 
+CROWD = 5
+"""Edges per agent beyond which they crowd: all are paler, and those with less than `FAINT` are left out."""
+
+FAINT = 0.01
+"""Share of the heaviest weight that an edge of a crowd needs to be drawn."""
+
+TAILS = (0.02, 0.98)
+"""Quantiles at which colours end if an agent lies farther beyond one than they are apart."""
+
 UNKNOWN, BEYOND = "#ffffff", "#b0b0b0"
 """Colours of agents without a value, and with an infinite one."""
 
@@ -38,7 +48,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     -------
     Plot
         Columns ``what`` (agent or edge), ``agent, other, x, y, value``: the place of an agent and its value, or the
-        weight of an edge.
+        weight of an edge. Where edges crowd, faint ones are left out.
 
     Raises
     ------
@@ -55,9 +65,12 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     edges = store_of(collection).load_graph(graph)
     edges = edges[edges["tail"] < edges["head"]]
     pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
-    places = layout(len(names), pairs)
+    places = layout(len(names), pairs) if own_places(agents) is None else own_places(agents)
     nodes = pd.DataFrame({"what": "agent", "agent": names, "other": "", "x": places[:, 0], "y": places[:, 1]})
     nodes["value"] = agents[metric].to_numpy(np.float64)
+    if len(pairs) > CROWD * len(names):
+        heaviest = max(weight for *_, weight in pairs)
+        pairs = tuple(pair for pair in pairs if pair[2] >= FAINT * heaviest)
     links = pd.DataFrame(
         {
             "what": "edge",
@@ -68,6 +81,21 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     )
     points = pd.concat([nodes, links], ignore_index=True)
     return Plot("portrait", "", metric, "", [], points, note=f"one run: {said_of(manifest)}")
+
+
+def own_places(agents: Frame) -> Any:
+    """(n, 2) places of the agents where their task has them; None where it has none."""
+    if "place_x" not in agents or agents[["place_x", "place_y"]].isna().to_numpy().any():
+        return None
+    return agents[["place_x", "place_y"]].to_numpy(np.float64)
+
+
+def limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Where colours begin and end: with the smallest and largest value, or with `TAILS` if these are farther off."""
+    low, high = float(values.min()), float(values.max())
+    inner, outer = (float(value) for value in np.quantile(values, TAILS))
+    most = (outer - inner) or np.inf
+    return inner if inner - low > most else low, outer if high - outer > most else high
 
 
 @cache
@@ -100,10 +128,11 @@ def draw(panels: Panels, collection: Collection, _spec: Spec) -> Entries:
 
     values = np.concatenate([plot.points.loc[plot.points["what"] == "agent", "value"] for _, plot in panels])
     known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    low, high = limits(known) if len(known) else (0.0, 1.0)
     colours = ScalarMappable(Normalize(low, high if high > low else low + 1e-9), colormaps[SEQUENTIAL])
     for axes, plot in panels:
         _draw_graph(axes, plot.points, colours)
+    _fit(panels)
     entries: Entries = {}
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.5}
     if np.isinf(values).any():
@@ -112,12 +141,25 @@ def draw(panels: Panels, collection: Collection, _spec: Spec) -> Entries:
         entries["not known"] = Line2D([], [], markerfacecolor=UNKNOWN, **style)
     if len(known):
         axes = [axes for axes, _ in panels]
-        bar = axes[0].figure.colorbar(colours, ax=axes, location="bottom", aspect=35, shrink=0.7, pad=0.02)
+        beyond = bool((known < low).any()), bool((known > high).any())
+        extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(beyond, "neither")
+        bar = axes[0].figure.colorbar(
+            colours, ax=axes, location="bottom", aspect=35, shrink=0.7, pad=0.02, extend=extend
+        )
         bar.outline.set_linewidth(0.4)
         if high == low:
             bar.set_ticks([low])
         bar.set_label(value_label(collection, panels[0][1].metric, ""))
     return entries
+
+
+def _fit(panels: Panels) -> None:
+    """Take from the figure's height what graphs that are wider than high leave empty."""
+    shapes = [plot.points[["x", "y"]].max() - plot.points[["x", "y"]].min() for _, plot in panels]
+    tallest = max((shape["y"] / shape["x"] if shape["x"] > 0 else 1.0) for shape in shapes)
+    grid, figure = panels[0][0].get_gridspec(), panels[0][0].figure
+    empty = grid.nrows * max(0.0, 1 - tallest) * figure.get_figwidth() / grid.ncols
+    figure.set_figheight(max(0.5 * figure.get_figheight(), figure.get_figheight() - empty))
 
 
 def _draw_graph(axes: Axes, points: Frame, colours: Any) -> None:
@@ -126,7 +168,7 @@ def _draw_graph(axes: Axes, points: Frame, colours: Any) -> None:
     nodes, edges = points[points["what"] == "agent"], points[points["what"] == "edge"]
     place = dict(zip(nodes["agent"], nodes[["x", "y"]].to_numpy(np.float64), strict=True))
     heaviest = float(edges["value"].max()) if len(edges) else 1.0
-    crowd = min(1.0, 5 * len(nodes) / max(len(edges), 1))
+    crowd = min(1.0, CROWD * len(nodes) / max(len(edges), 1))
     shades = crowd * (0.12 + 0.5 * edges["value"].to_numpy(np.float64) / heaviest)
     lines = [(place[a], place[b]) for a, b in zip(edges["agent"], edges["other"], strict=True)]
     axes.add_collection(LineCollection(lines, colors=[(0, 0, 0, shade) for shade in shades], linewidths=0.5, zorder=1))

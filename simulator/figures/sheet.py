@@ -48,7 +48,7 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
         _outer(axes, left=by_metric or place % columns == 0, bottom=place + columns >= len(plots))
         if plot.panel:
             axes.set_title(literal(wrapped(plot.panel, round(15 * width / columns))), fontsize=7)
-    height = rows * panel_height + _title(figure, spec)
+    height = figure.get_figheight() + _title(figure, spec)
     legend = _legend(figure, list(entries.values()), list(entries), caption(plots, spec))
     box = legend.get_window_extent()
     figure.set_size_inches(width, height + box.height / figure.dpi)

@@ -139,7 +139,7 @@ def spreads(collection: Collection, grid: Grid) -> dict[str, Any]:
     the infinite ones.
     """
     table = collection.agents
-    aside = {"run", "protocol", "seed", "agent", *collection.grid}
+    aside = {"run", "protocol", "seed", "agent", "place_x", "place_y", *collection.grid}
     columns = [name for name in table.columns if name not in aside and pd.api.types.is_numeric_dtype(table[name])]
     rank = {collection.runs[run]: place for place, series in enumerate(grid.series) for run in series.finished}
     groups = dict(list(table.groupby(table["run"].map(rank))))

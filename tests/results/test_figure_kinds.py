@@ -365,6 +365,45 @@ def test_an_agents_gain_is_over_the_same_agent_and_seed_of_the_baseline(experime
     assert set(one["x"]) == {17}
 
 
+def test_agents_stand_where_their_task_places_them_and_the_figure_is_as_high_as_they_need(network):
+    collection = network()
+    spec = {"y": "accuracy", "x": "time", "kind": "portrait"}
+    square = figure_of(collection, spec).get_figheight()
+    collection.agents["place_x"] = collection.agents["agent"].astype(float)
+    collection.agents["place_y"] = collection.agents["agent"].astype(float) ** 2 / 100
+    points = plots(collection, spec)[0].points
+    nodes = points[points["what"] == "agent"]
+    np.testing.assert_array_equal(nodes["x"], np.arange(30))
+    np.testing.assert_array_equal(nodes["y"], np.arange(30) ** 2 / 100)
+    assert figure_of(collection, spec).get_figheight() < 0.8 * square
+
+
+def test_an_agent_far_beyond_all_others_does_not_take_their_colours(network):
+    """All values but one run from 0 to 29, and the bar says that it goes on."""
+    for far, extend, low, high in ((1e6, "max", 0, 29), (-1e6, "min", 0, 29), (29, "neither", 0, 29)):
+        collection = network()
+        collection.agents["age"] = collection.agents["agent"].astype(float)
+        collection.agents.loc[29, "age"] = far
+        figure = figure_of(collection, {"y": "age", "x": "time", "kind": "portrait"})
+        bar = next(axes for axes in figure.axes if axes.get_xlabel().startswith("age"))._colorbar
+        assert bar.extend == extend
+        assert low <= bar.vmin < bar.vmax <= high + 0.5
+
+
+def test_a_crowd_of_edges_is_drawn_without_the_faint_ones(experiment, tmp_path):
+    agents = 12
+    tails, heads = np.triu_indices(agents, 1)
+    weights = np.where(heads == tails + 1, 1.0, 0.009)
+    store = Store(tmp_path / "results" / "synthetic")
+    for heaviest, edges in ((1.0, 11), (0.5, 66)):
+        run = make_run("cd")
+        run.agents = run.agents.head(agents).copy()
+        graph = Graph.from_edges(agents, tails, heads, np.minimum(weights, heaviest))
+        run.manifest["topology"] = {"graph": store.save_graph(graph)}
+        points = only(load_all(experiment([run])), {"y": "accuracy", "x": "time", "kind": "portrait"})
+        assert (points["what"] == "edge").sum() == edges
+
+
 def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
     found = plots(network(), {"y": "accuracy", "x": "time", "kind": "portrait", "seed": 1})
     assert [plot.panel for plot in found] == ["local", "coordinate descent"]

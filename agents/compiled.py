@@ -34,8 +34,10 @@ def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[...,
 
 def announce(function: Any, what: str) -> None:
     """Say on stderr that something is about to be compiled, unless it is compiled or cached already."""
+    if function.overloads:
+        return
     file = _cache_file(function)
-    if function.signatures or (file is not None and file._load_index()):
+    if file is not None and file._load_index():
         return
     sys.stderr.write(f"compiling {what}, once; this takes half a minute\n")
 

@@ -16,7 +16,7 @@ from .presence import AHEAD
 from .wake_windows import WakeWindows
 
 if TYPE_CHECKING:
-    from .world import World
+    pass
 
 
 @final
@@ -30,10 +30,6 @@ class Broadcasts(WakeWindows):
         Whether to use the protocol's compiled step, if it has one.
     """
 
-    def __init__(self, world: World, *, compiled: bool = True) -> None:
-        super().__init__(world, compiled=compiled)
-        announce(windows.run_window, "the fast engine")
-
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`."""
         return windows.wind_up(self.post.mail)
@@ -44,6 +40,7 @@ class Broadcasts(WakeWindows):
         top = float(self.post.mail.heap_time[0])
         if top > self.presence.drawn - AHEAD / 2:
             self._look_ahead(top, limit)
+        announce(windows.run_window, "the fast engine")
         return windows.run_window(self.post.mail, min(limit, self.presence.drawn), forced, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:

@@ -61,7 +61,6 @@ class Exchanges(Windowed):
         if kernel is not None and not isinstance(kernel, PairKernel):
             raise ValueError(f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel")
         super().__init__(world, kernel=kernel)
-        announce(exchange_windows.run_exchanges, "the fast engine")
         self.post.sessions = True
         self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
         self.desk = self._make_desk()
@@ -137,6 +136,7 @@ class Exchanges(Windowed):
             mail = self.presence.draw(now + AHEAD, mail)
             self.post.mail = mail = self.presence.forget(now, mail)
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+        announce(exchange_windows.run_exchanges, "the fast engine")
         why, index = exchange_windows.run_exchanges(
             mail, self.desk, min(limit, self.presence.drawn), forced, *self._call
         )

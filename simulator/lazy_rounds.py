@@ -51,7 +51,6 @@ class LazyRounds(WakeWindows):
     def __init__(self, world: World, *, compiled: bool = True) -> None:
         check_setting(world)
         super().__init__(world, compiled=compiled)
-        announce(round_windows.run_rounds, "the fast engine")
         self.barriers: Barriers | None = None
         edges = len(world.setting.graph.heads)
         # One list more than inboxes have kinds, for messages without numbers.
@@ -74,6 +73,7 @@ class LazyRounds(WakeWindows):
 
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`."""
+        announce(round_windows.run_rounds, "the fast engine")
         return round_windows.run_rounds(self.post.mail, self.barriers, limit, forced, *self._call)
 
     def take_step(self, agent: Agent) -> None:

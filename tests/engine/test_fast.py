@@ -21,10 +21,11 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.simulator import windows
+from hushnet.simulator import broadcasts, windows
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.engine import build_world, fast_world
+from hushnet.simulator.experiment import run
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
@@ -424,3 +425,17 @@ def test_the_first_compilation_is_announced_and_a_cached_one_is_not(monkeypatch,
     fresh(1)
     announce(fresh, "twice")
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_run_does_not_need_is_not_announced(monkeypatch, tmp_path):
+    """A closed form wakes nobody, so that nothing is compiled for it."""
+    announced = []
+    monkeypatch.setattr(broadcasts, "announce", lambda _, what: announced.append(what))
+    for kind, said in (
+        ("{kind: model_propagation, mu: 0.1, closed_form: true}", False),
+        ("{kind: coordinate_descent, mu: 0.1}", True),
+    ):
+        overrides = ("task.agents=6", "topology={kind: ring}", f"protocols={{it: {kind}}}", "stop={time: 2}")
+        overrides += ("record={every: 1.0, metrics: [accuracy]}", "sweep={}", "figures=[]", "engine=fast")
+        run("bellet2018-fig3", overrides=overrides, out=tmp_path / str(said), seeds=1)
+        assert bool(announced) is said

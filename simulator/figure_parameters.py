@@ -68,13 +68,17 @@ class Figure(Parameters):
     by: Literal["protocol"] = "protocol"
     """What the lines are."""
     interval: Literal["95%", "none"] = "95%"
-    """Band over seeds: the 95 % t interval of the mean, or none."""
+    """Band over seeds: the 95 % t interval of the mean (of wins the score interval of their share), or none."""
     statistic: str = ""
     """Statistic of the metric; by default value (objective), worst (epsilon), sent (traffic), else mean."""
     log: Literal["none", "x", "y", "both"] = "none"
     """Logarithmic axes; y is the colours of a heat map."""
     title: str | None = None
     """Above the figure."""
+    x_label: str | None = None
+    """Below the x axis, instead of the name of what it shows."""
+    y_label: str | None = None
+    """Beside the y axis, instead of the name of what it shows."""
     protocols: list[str] | None = Field(default=None, min_length=1)
     """Keys of the protocols that it shows; all by default."""
     seed: int | None = Field(default=None, ge=0)
@@ -118,6 +122,10 @@ class Figure(Parameters):
             raise ValueError(f"baseline belongs to bars, sweeps, heat maps and scatters, not to a {kind}")
         if self.wins and (self.baseline is None or kind not in ("bars", "sweep")):
             raise ValueError("wins needs a baseline, in bars or along a sweep")
+        if self.y_label is not None and isinstance(self.facet, list):
+            raise ValueError("y_label belongs to figures of one metric")
+        if kind == "portrait" and (self.x_label is not None or self.y_label is not None):
+            raise ValueError("a portrait has no axes, so neither x_label nor y_label")
         if self.between is not None and self.between[0] >= self.between[1]:
             raise ValueError(f"between {self.between} must be two times, the smaller one first")
         return self

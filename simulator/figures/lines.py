@@ -111,9 +111,8 @@ def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:
     from matplotlib.transforms import ScaledTranslation
 
     x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
-    half = (points["high"] - points["mean"]).to_numpy(np.float64)
+    known = _half_widths(points)
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
-    known = half if np.isfinite(half).any() else None
     handle = axes.errorbar(x, np.where(np.isfinite(mean), mean, np.nan), yerr=known, capsize=2, elinewidth=0.8, **style)
     if known is not None:
         line, caps, bars = handle
@@ -131,10 +130,15 @@ def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:
     return handle
 
 
+def _half_widths(points: Frame) -> Any:
+    """(2, k) widths of the intervals below and above the means; None where there are none."""
+    halves = np.array([points["mean"] - points["low"], points["high"] - points["mean"]], dtype=np.float64)
+    return halves if np.isfinite(halves).any() else None
+
+
 def _bar(axes: Axes, points: Frame, look: Look) -> Any:
-    mean, half = float(points["mean"].iloc[0]), float((points["high"] - points["mean"]).iloc[0])
+    mean, known = float(points["mean"].iloc[0]), _half_widths(points)
     style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
-    known = half if np.isfinite(half) else None
     if np.isposinf(mean):
         mark_beyond(axes, np.array([float(look.place)]), look)
     height = mean if np.isfinite(mean) else 0.0

@@ -35,7 +35,7 @@ FAINT = 0.01
 """Share of the heaviest weight that an edge of a crowd needs to be drawn."""
 
 TAILS = (0.02, 0.98)
-"""Quantiles at which colours end if an agent lies farther beyond one than they are apart."""
+"""Quantiles at which colours end if an agent lies farther beyond one than half of what they are apart."""
 
 UNKNOWN, BEYOND = "#ffffff", "#b0b0b0"
 """Colours of agents without a value, and with an infinite one."""
@@ -94,7 +94,7 @@ def limits(values: NDArray[np.float64]) -> tuple[float, float]:
     """Where colours begin and end: with the smallest and largest value, or with `TAILS` if these are farther off."""
     low, high = float(values.min()), float(values.max())
     inner, outer = (float(value) for value in np.quantile(values, TAILS))
-    most = (outer - inner) or np.inf
+    most = (outer - inner) / 2 or np.inf
     return inner if inner - low > most else low, outer if high - outer > most else high
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..aggregate import ALIASES, CURVE_AXES, curves, mean_interval, resolve, series, time_scale, unknown
+from ..aggregate import ALIASES, CURVE_AXES, curves, mean_interval, resolve, series, share_interval, time_scale, unknown
 from ..figure_parameters import TO_TARGET
 from ..results import Collection
 from ..storage import Frame
@@ -82,8 +82,9 @@ def _plot(kind: str, x: str, named: Any, collection: Collection, spec: Spec, sam
     samples = samples[samples["protocol"].isin(protocols)]
     require_points(samples, metric, protocols)
     splits = [path for path in collection.grid if path != x and samples[path].nunique(dropna=False) > 1]
+    wins = bool(spec.get("wins"))
     pieces = [
-        _reduce(group, collection, kind, level).assign(**dict(zip(["protocol", *splits], key, strict=True)))
+        _reduce(group, collection, kind, level, wins=wins).assign(**dict(zip(["protocol", *splits], key, strict=True)))
         for key, group in series(samples, protocols, splits)
     ]
     points = pd.concat(pieces, ignore_index=True)
@@ -103,7 +104,7 @@ def _by_size(collection: Collection, metric: str) -> Frame:
     return agents.assign(x=centres[classes]).groupby(keys, sort=False, dropna=False)["value"].mean().reset_index()
 
 
-def _reduce(group: Frame, collection: Collection, kind: str, level: float | None) -> Frame:
+def _reduce(group: Frame, collection: Collection, kind: str, level: float | None, *, wins: bool) -> Frame:
     if kind == "curve":
         x, table = _common_axis(group, collection.complete)
         mean, half, n = mean_interval(table, level or 0.95)
@@ -115,9 +116,11 @@ def _reduce(group: Frame, collection: Collection, kind: str, level: float | None
         reached = [np.isfinite(values).sum() for values in at]
         parts = [mean_interval(values, level or 0.95) for values in at]
         mean, half, n = (np.array(part) for part in zip(*parts, strict=True))
-    if level is None:
-        half = np.full_like(mean, np.nan)
     low, high = around(mean, half)
+    if wins:
+        low, high = np.transpose([share_interval(values, level or 0.95)[1:3] for values in at])
+    if level is None:
+        low = high = np.full_like(mean, np.nan)
     points = pd.DataFrame({"x": x, "mean": mean, "low": low, "high": high, "n": n, "reached": reached})
     return points[points["n"] > 0]
 

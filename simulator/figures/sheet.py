@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ..look import ALARM, literal, wrapped
+from ..look import ALARM, characters_along, literal, wrapped
 from ..results import Collection
 from ..summary import MARK
 from .kinds import kind_for, shape
@@ -45,6 +45,10 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
         axes.set_axisbelow(True)
     entries = kind.draw(panels, select(collection, spec.get("at") or {}), spec)
     for place, (axes, plot) in enumerate(panels):
+        if spec.get("x_label"):
+            axes.set_xlabel(wrapped(literal(str(spec["x_label"])), characters_along(axes)))
+        if spec.get("y_label"):
+            axes.set_ylabel(literal(str(spec["y_label"])))
         _outer(axes, left=by_metric or place % columns == 0, bottom=place + columns >= len(plots))
         if plot.panel:
             axes.set_title(literal(wrapped(plot.panel, round(15 * width / columns))), fontsize=7)

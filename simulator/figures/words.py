@@ -59,7 +59,7 @@ def value_label(
     if baseline is None:
         return said
     other = literal(collection.labels[baseline])
-    return f"{said}: share of wins\nover {other}" if wins else f"{said}\nminus that of {other}"
+    return f"share of wins over\n{other} ({said})" if wins else f"{said}\nminus that of {other}"
 
 
 def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str], *, claims: bool = True) -> str:
@@ -96,12 +96,13 @@ def caption(plots: Sequence[Plot], spec: Spec) -> str:
     if max(counts) == 1:
         return "one run"
     runs = f"n = {max(counts)} runs" if min(counts) == max(counts) else f"n = {min(counts)} to {max(counts)} runs"
-    interval = f"{spec.get('interval', '95%')}".replace("%", " %") + " t interval"
+    method = "score" if spec.get("wins") else "t"
+    interval = f"{spec.get('interval', '95%')}".replace("%", " %") + f" {method} interval"
     known = any(plot.points["low"].notna().any() for plot in plots)
     paired = spec.get("baseline") is not None
     means = "mean difference on the same luck" if paired else "mean"
     if spec.get("wins"):
-        means = "share of wins on the same luck, a tie counts one half,"
+        means = "wins on the same luck (a tie counts one half)"
     if plots[0].kind != "heat":
         return f"{means} and {interval}, {runs}" if known else f"{means}, {runs}"
     return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"

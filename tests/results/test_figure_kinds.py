@@ -14,6 +14,7 @@ from hushnet.simulator.look import house_style
 from hushnet.simulator.results import load_all
 from hushnet.simulator.store import Store
 from matplotlib.text import Text
+from scipy import stats
 
 from .synthetic import FALSE, LABELS, TIMES, accuracy, make_run
 from .writing import written
@@ -254,8 +255,25 @@ def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_ha
     assert list(points["protocol"]) == ["cd"]
     assert list(points["mean"]) == [share]
     figure = figure_of(collection, spec)
-    assert figure.axes[0].get_ylabel().endswith("share of wins\nover local")
-    assert any(text.startswith("share of wins on the same luck, a tie counts one half, and") for text in texts(figure))
+    assert figure.axes[0].get_ylabel().startswith("share of wins over\nlocal (")
+    assert "wins on the same luck (a tie counts one half) and 95 % score" in " ".join(texts(figure))
+
+
+def test_the_interval_of_a_share_of_wins_is_no_point_and_does_not_leave_the_unit_interval(experiment):
+    """Coordinate descent always wins: the score interval is that of 3 of 3."""
+    collection = load_all(experiment())
+    spec = {"y": "accuracy", "x": "protocol", "protocols": ["cd"], "baseline": "local", "wins": True}
+    (row,) = only(collection, spec).to_dict("records")
+    expected = stats.binomtest(3, 3).proportion_ci(method="wilson")
+    assert (row["mean"], row["low"], row["high"]) == pytest.approx((1, expected.low, expected.high))
+    (bars,) = [found for found in figure_of(collection, spec).axes[0].collections if len(found.get_segments())]
+    assert [y for _, y in bars.get_segments()[0]] == pytest.approx([expected.low, expected.high])
+
+
+def test_axes_may_be_called_what_the_user_says(experiment):
+    spec = {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}, "x_label": "messages lost", "y_label": "hits"}
+    figure = figure_of(load_all(experiment(swept())), spec)
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("messages lost", "hits")
 
 
 def test_who_is_first_at_the_target_wins(experiment):

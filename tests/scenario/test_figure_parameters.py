@@ -60,6 +60,8 @@ def test_a_timeline_needs_no_metric_but_a_log():
         ({"y": "accuracy", "baseline": "local"}, "baseline belongs to bars, sweeps, heat maps and scatters"),
         ({"y": "accuracy", "x": "protocol", "wins": True}, "wins needs a baseline, in bars or along a sweep"),
         ({"y": "accuracy", "x": "a", "rows": "b", "baseline": "cd", "wins": True}, "wins needs a baseline, in bars or"),
+        ({"facet": ["accuracy", "objective"], "y_label": "both"}, "y_label belongs to figures of one metric"),
+        ({"y": "accuracy", "kind": "portrait", "x_label": "east"}, "a portrait has no axes"),
         ({"kind": "timeline", "between": [3.0, 2.0]}, "between .* must be two times, the smaller one first"),
         ({"y": "accuracy", "panels": ["colour"]}, "Input should be 'unit', 'adjacency' or 'observer'"),
     ],

@@ -104,6 +104,8 @@ class Post(ABC):
 
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""
+        if not joining and not self._last_sent[agent.index]:
+            return
         slots = self.graph.edges_of(agent.index)
         for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
             if self.agents[neighbour].present:

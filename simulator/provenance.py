@@ -155,6 +155,7 @@ def libraries() -> dict[str, str]:
     return {name: _version(name) for name in NUMERIC_LIBRARIES}
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)

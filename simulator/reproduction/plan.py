@@ -39,7 +39,7 @@ def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple
 
 def announce(chosen: Iterable[tuple[Paper, tuple[Figure, ...]]], *, quick: bool, say: Callable[[str], None]) -> None:
     """Say what will run and, for full runs, how long it takes according to the scenarios' own comments."""
-    total = 0.0
+    total, seen = 0.0, set()
     for _, figures in chosen:
         for figure in figures:
             try:
@@ -48,6 +48,10 @@ def announce(chosen: Iterable[tuple[Paper, tuple[Figure, ...]]], *, quick: bool,
             except InputError:
                 continue  # It is said when its turn comes.
             runs = count_runs(loaded)
+            if (same := (figure.scenario, runs, figure.quick if quick else ())) in seen:
+                say(f"{figure.name}: the same runs of {figure.scenario}")
+                continue
+            seen.add(same)
             total += seconds
             stated = f", about {duration(seconds)} on 2 cores" if seconds else ""
             say(f"{figure.name}: {runs} run{'' if runs == 1 else 's'} of {figure.scenario}{stated}")

@@ -82,12 +82,12 @@ def minimise_local(
 def _bent_solve(features: Array, bends: Array, curvature: float, right: Array) -> Array:
     """Solve (X' diag(bends) X + curvature I) step = right, in as many unknowns as there are rows or columns."""
     count, dimension = features.shape
+    # Half of a matrix times its own transpose is enough, and with roots a bend of 0 needs no care in Woodbury's identity.
+    scaled = np.sqrt(bends)[:, None] * features
     if count >= dimension:
-        hessian = (features.T * bends) @ features
+        hessian = scaled.T @ scaled
         hessian[np.diag_indices(dimension)] += curvature
         return np.linalg.solve(hessian, right).astype(np.float64)
-    # Woodbury's identity with the roots of the bends inside, so that a bend of 0 needs no care.
-    scaled = np.sqrt(bends)[:, None] * features
     inner = scaled @ scaled.T
     inner[np.diag_indices(count)] += curvature
     return (right - scaled.T @ np.linalg.solve(inner, scaled @ right).astype(np.float64)) / curvature

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from .loading import LoadedScenario
+    from .language.loading import LoadedScenario
 
 app = typer.Typer(
     name="hushnet",
@@ -106,7 +106,7 @@ def schema() -> None:
     """Print the JSON schema of scenario files, for editors."""
     import json
 
-    from .schema import scenario_schema
+    from .language.schema import scenario_schema
 
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
@@ -118,8 +118,8 @@ def list_() -> None:
     from ..agents.tasks import TASKS
     from ..protocols import catalog
     from .clocks import CLOCKS
+    from .language.loading import opening_comment, shipped
     from .latency import LATENCIES
-    from .loading import opening_comment, shipped
     from .network import LOSS_MODELS
     from .reproduction.systems import present
     from .topology import TOPOLOGIES
@@ -288,7 +288,7 @@ def _loaded(
 ) -> Iterator[LoadedScenario]:
     """A checked scenario; errors that turn up inside are said with file and line."""
     from ..agents.errors import InputError
-    from .loading import load, locate
+    from .language.loading import load, locate
 
     loaded = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
     try:

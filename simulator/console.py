@@ -16,7 +16,7 @@ from .estimate import print_estimate
 from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
 from .figures import redraw
 from .graphs import graph_line
-from .loading import LoadedScenario, locate
+from .language.loading import LoadedScenario, locate
 from .store import Store
 from .summary import print_summary
 from .tuning import sentences, trial_experiment

@@ -92,9 +92,9 @@ def fast_world(
     **kwargs
         Further arguments of `World`.
     """
-    from .broadcasts import Broadcasts
-    from .exchanges import Exchanges
-    from .lazy_rounds import LazyRounds
+    from .fast.broadcasts import Broadcasts
+    from .fast.exchanges import Exchanges
+    from .fast.lazy_rounds import LazyRounds
 
     traits = protocol_class.traits_for(parameters)
     drive: Callable[[World], Schedule] = partial(Broadcasts, compiled=compiled)

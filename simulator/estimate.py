@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from .experiment import Experiment, Jobs, Run
 from .experiment.plan import plan
 from .graphs import describe, graph_line
-from .loading import GridPoint
+from .language.loading import GridPoint
+from .language.sweeps import Axis
 from .probes import Cost, Enough, probe
 from .storage import json_text
 from .store import Store
-from .sweeps import Axis
 from .tuning import settled, trial_experiment
 from .world import World
 

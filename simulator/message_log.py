@@ -17,7 +17,7 @@ from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.inbox import Message
 from .attendance import attendance
-from .message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
+from .language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent

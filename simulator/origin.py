@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.errors import InputError
+from .language.yaml_source import read_file
 from .provenance import named_files
 from .scenario import METRICS
 from .storage import checksum, json_text, put_folder, writing, yaml_text
 from .user_code import source_files
-from .yaml_source import read_file
 
 if TYPE_CHECKING:
     from .experiment import Experiment

@@ -13,15 +13,15 @@ from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
 from ..protocols.catalog import is_file, require, suggestion
 from .clocks import ClockParameters, Poisson
-from .figure_parameters import Figure, check_figures
-from .message_window import MessageWindow
-from .names import MAX_SEEDS, Count, Duration, Key, Name, Seed
+from .language.figure_parameters import Figure, check_figures
+from .language.message_window import MessageWindow
+from .language.names import MAX_SEEDS, Count, Duration, Key, Name, Seed
+from .language.sweep_parameters import SweepParameters
+from .language.sweeps import Axis, axes
+from .language.target_parameters import TargetParameters, check_target
+from .language.tune_parameters import TuneParameters, check_tuning
 from .network import NetworkParameters
-from .sweep_parameters import SweepParameters
-from .sweeps import Axis, axes
-from .target_parameters import TargetParameters, check_target
 from .topology import TopologyParameters
-from .tune_parameters import TuneParameters, check_tuning
 
 METRICS: dict[str, tuple[str, ...]] = {
     "objective": ("objective",),

@@ -17,13 +17,13 @@ import pandas as pd
 
 from ..agents.errors import Divergence, HushnetError
 from .aggregate import final_values, mean_interval
-from .loading import GridPoint, LoadedScenario, tuned
+from .language.loading import GridPoint, LoadedScenario, tuned
+from .language.sweep_parameters import values_of
+from .language.trials import draws_data, trials_of
+from .language.tune_parameters import VALIDATION, TuneParameters
 from .results import Collection, load_all
 from .storage import json_text, parquet, put_file, writing
 from .store import Store
-from .sweep_parameters import values_of
-from .trials import draws_data, trials_of
-from .tune_parameters import VALIDATION, TuneParameters
 
 if TYPE_CHECKING:
     from .experiment import Experiment

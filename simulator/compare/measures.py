@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ..aggregate import final_values, resolve
-from ..figure_parameters import TO_TARGET
+from ..language.figure_parameters import TO_TARGET
+from ..language.target_parameters import more_is_better
 from ..results import Collection
 from ..summary import ASIDE
-from ..target_parameters import more_is_better
 from ..targets import area, describe, reached, target_of
 
 AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "bytes_to_target")

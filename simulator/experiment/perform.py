@@ -12,7 +12,7 @@ from typing import Any
 
 from ...agents.errors import HushnetError, InputError, RunFailure
 from ...protocols.base import Protocol
-from ..loading import load, locate
+from ..language.loading import load, locate
 from ..origin import keep_origin
 from ..recorder import Metric
 from ..results import Collection, load_all

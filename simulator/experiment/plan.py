@@ -15,7 +15,8 @@ from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..engine import build_world
-from ..loading import GridPoint, LoadedScenario
+from ..language.loading import GridPoint, LoadedScenario
+from ..language.yaml_source import Source
 from ..memory import check_memory
 from ..message_log import MessageLog
 from ..provenance import code_version, edges, edges_hash, libraries, named_files, run_id
@@ -26,7 +27,6 @@ from ..setting import Setting, Stop
 from ..storage import json_text
 from ..user_code import source_hash
 from ..world import Observer, World
-from ..yaml_source import Source
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Figures of an experiment, redrawn from its files alone, with the plotted numbers as CSV beside them.
 
 Column width, colour-blind-safe (Okabe and Ito), legible in grey, and the same bytes every time. What a figure may ask
-for is `hushnet.simulator.figure_parameters.Figure`; here it is a mapping with the same fields.
+for is `hushnet.simulator.language.figure_parameters.Figure`; here it is a mapping with the same fields.
 """
 
 from .facets import plots

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...agents.errors import InputError
 from ..aggregate import unknown
-from ..figure_parameters import kind_of
+from ..language.figure_parameters import kind_of
 from ..results import Collection
 from .frontier import promises
 from .kinds import kind_for
@@ -22,7 +22,7 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     ----------
     collection : Collection
     spec : mapping
-        ``y``, ``x`` and any other field of `hushnet.simulator.figure_parameters.Figure`.
+        ``y``, ``x`` and any other field of `hushnet.simulator.language.figure_parameters.Figure`.
 
     Raises
     ------

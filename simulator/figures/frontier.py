@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..aggregate import final_values, mean_interval, series, time_scale
-from ..figure_parameters import EPSILONS, TO_TARGET
+from ..language.figure_parameters import EPSILONS, TO_TARGET
 from ..look import looks, sparse_ticks
 from ..results import Collection
 from ..storage import Frame

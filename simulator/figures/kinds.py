@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..figure_parameters import kind_of
+from ..language.figure_parameters import kind_of
 from ..look import PAGE_WIDTH, WIDTH
 from ..results import Collection
 from . import frontier, heat, lines, portrait, scatter, series, timeline

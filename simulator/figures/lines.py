@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..aggregate import series
-from ..figure_parameters import TO_TARGET
+from ..language.figure_parameters import TO_TARGET
 from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
 from ..results import Collection
 from ..storage import Frame

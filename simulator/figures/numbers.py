@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ..aggregate import final_values, resolve, time_scale, unknown, wins
-from ..figure_parameters import TO_TARGET
+from ..language.figure_parameters import TO_TARGET
+from ..language.target_parameters import more_is_better
 from ..results import Collection
 from ..storage import Frame
-from ..target_parameters import more_is_better
 from ..targets import reached
 
 Spec = Mapping[str, Any]
-"""A figure as the scenario describes it; see `hushnet.simulator.figure_parameters.Figure`."""
+"""A figure as the scenario describes it; see `hushnet.simulator.language.figure_parameters.Figure`."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ..aggregate import ALIASES, CURVE_AXES, curves, mean_interval, resolve, series, share_interval, time_scale, unknown
-from ..figure_parameters import TO_TARGET
+from ..language.figure_parameters import TO_TARGET
 from ..results import Collection
 from ..storage import Frame
 from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points, swept

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...agents.errors import InputError
 from ..aggregate import time_scale
+from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..look import ALARM, COLOURS, literal
-from ..message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..results import Collection
 from ..storage import Frame
 from .lines import Entries, Panels

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...agents.errors import InputError
 from ...agents.tasks import datasets
 from ...protocols.catalog import suggestion
-from ..loading import LoadedScenario, find, load
+from ..language.loading import LoadedScenario, find, load
 from .claims import Figure, Paper
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...agents.errors import HushnetError, InputError
 from ..experiment import Experiment, Jobs, Workers, hire, perform
-from ..loading import LoadedScenario
+from ..language.loading import LoadedScenario
 from ..provenance import run_id
 from ..results import Collection, load_all
 from ..storage import write_text

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...agents.tasks import TASKS
 from ...protocols.catalog import PROTOCOLS
-from ..loading import shipped
+from ..language.loading import shipped
 
 
 class System(NamedTuple):

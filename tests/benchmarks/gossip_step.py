@@ -1,4 +1,4 @@
-"""The compiled exchange of the benchmarks' gossip: what `hushnet.simulator.exchanges` can make of a protocol."""
+"""The compiled exchange of the benchmarks' gossip: what `hushnet.simulator.fast.exchanges` can make of a protocol."""
 
 from __future__ import annotations
 

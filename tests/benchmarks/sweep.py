@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hushnet.simulator.experiment import Answer, Experiment, hire, perform
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
 
 POINTS, PROTOCOLS = 10, 4

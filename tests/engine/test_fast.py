@@ -21,11 +21,11 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.simulator import broadcasts, windows
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.experiment import run
+from hushnet.simulator.fast import broadcasts, windows
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder

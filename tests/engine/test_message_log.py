@@ -9,8 +9,8 @@ import pytest
 from hushnet.agents.availability import OnOff, Window
 from hushnet.agents.errors import InputError
 from hushnet.simulator.bench import small_graph
+from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
-from hushnet.simulator.message_window import MessageWindow
 from hushnet.simulator.setting import Stop
 
 from .helpers import EventLog, Oracle, run, world_of

@@ -17,7 +17,7 @@ from hushnet.simulator.experiment import Experiment, batches, cluster, hire, per
 from hushnet.simulator.experiment.batches import pack, post, work
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.under_way import UnderWay
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 
 from .sweep import content, strays, write
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.loading import load, opening_comment, shipped
+from hushnet.simulator.language.loading import load, opening_comment, shipped
 from hushnet.simulator.network import Network
 from hushnet.simulator.randomness import Draws, stable_ids
 from hushnet.simulator.results import load_all

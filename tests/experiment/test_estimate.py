@@ -4,7 +4,7 @@ import pytest
 from hushnet.simulator.console import run_scenario
 from hushnet.simulator.estimate import Estimate, estimate, print_estimate
 from hushnet.simulator.experiment import Experiment, perform
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.probes import Cost
 from hushnet.simulator.results import load_all
 from hushnet.simulator.tuning import trial_experiment

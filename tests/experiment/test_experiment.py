@@ -13,7 +13,7 @@ from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment, perform, run
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
 
 SCENARIO = """\

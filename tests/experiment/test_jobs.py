@@ -14,7 +14,7 @@ from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
 from hushnet.simulator.store import Store
 

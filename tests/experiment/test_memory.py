@@ -10,7 +10,7 @@ from hushnet.agents.errors import OutOfResources
 from hushnet.simulator import memory
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 
 SCENARIO = {
     "schema": 1,

@@ -9,9 +9,9 @@ import pytest
 from hushnet.agents.errors import InputError, Stall
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment, run
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.results import load_all
-from hushnet.simulator.schema import scenario_schema
 
 SCENARIO = """\
 schema: 1

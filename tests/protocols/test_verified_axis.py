@@ -3,7 +3,7 @@
 import pytest
 from hushnet.protocols import catalog
 from hushnet.simulator.experiment import Experiment, execute
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 
 TARGET = {"verified": 0.5, "delta": 1e-3}
 GRADIENTS = {"mechanism": "gaussian", "target": TARGET, "updates": 4, "clip": 1.0}

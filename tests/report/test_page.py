@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.page import page, write_report

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Statement, measured
 from hushnet.simulator.reproduction.pages import LARGEST_PICTURE, Report, Row, Section, number_text, page
 from hushnet.simulator.reproduction.papers import papers

@@ -8,7 +8,7 @@ import pytest
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.cli import main
-from hushnet.simulator.loading import shipped
+from hushnet.simulator.language.loading import shipped
 from hushnet.simulator.reproduction.systems import SYSTEMS, present
 
 COUNTS = {"B": 8, "V": 8, "Z": 5, "L": 4, "H": 4}

@@ -13,7 +13,7 @@ import pytest
 from hushnet.agents.graph import Graph
 from hushnet.protocols.baselines import Local
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.loading import load
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
 from hushnet.simulator.user_code import source_hash
 

@@ -122,7 +122,9 @@ def test_a_wrong_command_line_is_one_sentence(arguments, says, capsys):
 
 
 def test_the_nearest_shipped_scenario_is_offered(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("hushnet.simulator.loading.shipped", lambda: {"quickstart": tmp_path / "quickstart.yaml"})
+    monkeypatch.setattr(
+        "hushnet.simulator.language.loading.shipped", lambda: {"quickstart": tmp_path / "quickstart.yaml"}
+    )
     assert main(["check", "quikstart"]) == 2
     assert "did you mean 'quickstart'?" in capsys.readouterr().err
 

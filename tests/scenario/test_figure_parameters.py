@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.figure_parameters import Figure, check_figures
+from hushnet.simulator.language.figure_parameters import Figure, check_figures
 from pydantic import ValidationError
 
 SWEPT, PROTOCOLS, METRICS = (

@@ -7,9 +7,9 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.base import Layout, Protocol, ProtocolParameters
-from hushnet.simulator.loading import find, load, locate, opening_comment, shipped
+from hushnet.simulator.language.loading import find, load, locate, opening_comment, shipped
+from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.scenario import Scenario
-from hushnet.simulator.schema import scenario_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

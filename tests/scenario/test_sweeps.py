@@ -5,10 +5,10 @@ import json
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.loading import load
-from hushnet.simulator.schema import scenario_schema
-from hushnet.simulator.sweep_parameters import Geometric, Range
-from hushnet.simulator.sweeps import axes, expand
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.schema import scenario_schema
+from hushnet.simulator.language.sweep_parameters import Geometric, Range
+from hushnet.simulator.language.sweeps import axes, expand
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,9 +11,9 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
 from hushnet.simulator.experiment import Experiment, execute, perform, run
-from hushnet.simulator.loading import load, tuned
+from hushnet.simulator.language.loading import load, tuned
+from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
 from hushnet.simulator.results import load_all
-from hushnet.simulator.trials import FIRST_SEED, trial_seeds
 from hushnet.simulator.tuning import choose, sentences, trial_experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st

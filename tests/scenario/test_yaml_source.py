@@ -7,7 +7,7 @@ import time
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.yaml_source import dotted, read_file, read_text, show
+from hushnet.simulator.language.yaml_source import dotted, read_file, read_text, show
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

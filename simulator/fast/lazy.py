@@ -5,7 +5,7 @@ is sent; a copy under way is a node (arrival, version) in a list per inbox slot,
 and at record instants, what has arrived by then is taken in: counted, dropped if the receiver was down, and otherwise
 compared with what the slot knows. A version goes back to the pool when no node, slot or sender refers to it.
 
-All arrays travel as one named tuple (`hushnet.simulator.mail.Mail`), so these functions must not allocate.
+All arrays travel as one named tuple (`hushnet.simulator.fast.mail.Mail`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
 it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
@@ -17,9 +17,9 @@ import math
 
 import numpy as np
 
-from ..agents.compiled import compiled
-from .latency import delay_of
-from .randomness import QUANTUM, Purpose, draw_one
+from ...agents.compiled import compiled
+from ..latency import delay_of
+from ..randomness import QUANTUM, Purpose, draw_one
 from .tallies import (
     DELIVERED,
     DELIVERED_BYTES,

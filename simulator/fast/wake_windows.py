@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..agents.agent import WAKE, Agent
-from ..protocols.kernel import Kernel
+from ...agents.agent import WAKE, Agent
+from ...protocols.kernel import Kernel
 from . import tallies, windows
 from .windowed import Pause, Windowed
 
 if TYPE_CHECKING:
-    from .world import World
+    from ..world import World
 
 
 class WakeWindows(Windowed):

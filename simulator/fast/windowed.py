@@ -16,18 +16,18 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ..agents.agent import AVAILABILITY, Agent, At
-from ..agents.availability import Timeline
-from ..protocols.kernel import Compiled
-from ..protocols.privacy.mechanisms import Release
+from ...agents.agent import AVAILABILITY, Agent, At
+from ...agents.availability import Timeline
+from ...protocols.kernel import Compiled
+from ...protocols.privacy.mechanisms import Release
+from ..finish import TIME_UP
+from ..schedules import Schedule
 from . import lazy, tallies
-from .finish import TIME_UP
 from .lazy_post import LazyPost
 from .presence import Presence
-from .schedules import Schedule
 
 if TYPE_CHECKING:
-    from .world import World
+    from ..world import World
 
 
 class Pause(Enum):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..agents.errors import InputError
+from ...agents.errors import InputError
 from .sweep_parameters import Geometric, Range, Together, values_of
 from .yaml_source import Keys
 

@@ -1,7 +1,7 @@
 """The fast engine for lossless rounds: no event for any message or barrier, and compiled windows of ends of rounds.
 
 Where nothing is lost and nobody is ever absent, when a round begins follows from when the others ended
-(`hushnet.simulator.round_windows`); nothing has to be acknowledged, repeated or given up. The run is that of
+(`hushnet.simulator.fast.round_windows`); nothing has to be acknowledged, repeated or given up. The run is that of
 `hushnet.simulator.rounds`.
 """
 
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ..agents.agent import Agent
-from ..agents.compiled import announce
-from ..agents.inbox import Message
-from ..protocols.base import Out, Sent
+from ...agents.agent import Agent
+from ...agents.compiled import announce
+from ...agents.inbox import Message
+from ...protocols.base import Out, Sent
+from ..rounds import EMPTY, addressed, check_setting
 from . import round_windows, windows
 from .round_windows import Barriers
-from .rounds import EMPTY, addressed, check_setting
 from .wake_windows import WakeWindows
 
 if TYPE_CHECKING:
-    from .world import World
+    from ..world import World
 
 
 @final

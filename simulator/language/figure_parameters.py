@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..agents.errors import InputError
-from ..agents.parameters import Parameters
-from ..protocols.catalog import is_file, require
+from ...agents.errors import InputError
+from ...agents.parameters import Parameters
+from ...protocols.catalog import is_file, require
 from .names import Name
 from .target_parameters import more_is_better
 

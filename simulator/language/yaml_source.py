@@ -26,7 +26,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.nodes import ScalarNode
 
-from ..agents.errors import InputError
+from ...agents.errors import InputError
 
 Keys = tuple[str | int, ...]
 """Where something stands in a scenario: ``("protocols", "cd", "mu")``."""

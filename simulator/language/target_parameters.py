@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
-from ..agents.errors import FieldError
-from ..agents.parameters import Parameters
-from ..protocols.catalog import require
+from ...agents.errors import FieldError
+from ...agents.parameters import Parameters
+from ...protocols.catalog import require
 from .names import Key
 
 SHARED = ("objective", "accuracy")

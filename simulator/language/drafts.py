@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ..agents.errors import InputError
-from ..protocols.catalog import suggestion
+from ...agents.errors import InputError
+from ...protocols.catalog import suggestion
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from ..agents.parameters import Parameters
+from ...agents.parameters import Parameters
 
 DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY = "delivered", "overtaken", "lost", "dropped", "in flight"
 """What becomes of a message: taken in, taken in after a newer one, lost on its way, dropped because the receiver was

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.agent import WAKE
-from ..agents.compiled import announce
-from ..protocols.kernel import ACCEPT, NO_LAW, OFFER, PairKernel
-from ..protocols.schedule import ExchangeSchedule
+from ...agents.agent import WAKE
+from ...agents.compiled import announce
+from ...protocols.kernel import ACCEPT, NO_LAW, OFFER, PairKernel
+from ...protocols.schedule import ExchangeSchedule
+from ..halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
+from ..randomness import check_leg
 from . import desk, exchange_windows, tallies, windows
 from .desk import Desk
-from .halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
 from .lazy_post import extended
 from .presence import AHEAD
-from .randomness import check_leg
 from .windowed import Pause, Windowed
 
 if TYPE_CHECKING:
-    from .world import World
+    from ..world import World
 
 
 NO_KERNEL = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from ..protocols.catalog import nearest
+from ...protocols.catalog import nearest
 from .yaml_source import Keys, has
 
 _WORDS = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}

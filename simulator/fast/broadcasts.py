@@ -1,7 +1,7 @@
 """The fast engine for broadcasts to ``latest`` inboxes: lazy delivery and compiled windows of wake-ups.
 
 Messages and absences cost no event: whoever could have heard a message looks when it next wakes
-(`hushnet.simulator.lazy`).
+(`hushnet.simulator.fast.lazy`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, final
 
-from ..agents.agent import Agent
-from ..agents.compiled import announce
+from ...agents.agent import Agent
+from ...agents.compiled import announce
 from . import lazy, tallies, windows
 from .presence import AHEAD
 from .wake_windows import WakeWindows

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.agent import Agent
-from ..agents.graph import Graph
-from ..protocols.base import Layout, Sent
-from ..protocols.privacy.ledger import Ledger
+from ...agents.agent import Agent
+from ...agents.graph import Graph
+from ...protocols.base import Layout, Sent
+from ...protocols.privacy.ledger import Ledger
+from ..clocks import PeriodicClock, PoissonClock, RecordedClock
+from ..network import Bernoulli, Network
+from ..post import Post
 from . import lazy, tallies
-from .clocks import PeriodicClock, PoissonClock, RecordedClock
 from .lazy_inbox import LazyInbox
 from .mail import Mail
-from .network import Bernoulli, Network
-from .post import Post
 from .windows import PERIODIC, POISSON, RECORDED
 
 if TYPE_CHECKING:
-    from .world import World
+    from ..world import World
 
 MIRRORED = {
     "sent": (tallies.SENT, tallies.SENT_BYTES),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..protocols.catalog import nearest, suggestion
+from ...protocols.catalog import nearest, suggestion
 from . import admissible
 from .drafts import Family, sentence
 from .yaml_source import Keys, Source, has

@@ -11,7 +11,7 @@
         zip: {network.latency: [{kind: constant, value: 1.0}, {kind: exponential, mean: 1.0}]}
         labels: [constant, exponential]
 
-A sweep's axes are made of it, see `hushnet.simulator.sweeps`.
+A sweep's axes are made of it, see `hushnet.simulator.language.sweeps`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from ..agents.parameters import Parameters
-from ..protocols.catalog import nearest
+from ...agents.parameters import Parameters
+from ...protocols.catalog import nearest
 
 MAX_VALUES = 10_000
 

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from ..agents.compiled import compiled, compiled_callback
-from ..protocols.kernel import STEP
-from .clocks import periodic_interval, poisson_interval
+from ...agents.compiled import compiled, compiled_callback
+from ...protocols.kernel import STEP
+from ..clocks import periodic_interval, poisson_interval
+from ..randomness import QUANTUM
 from .lazy import EVER, let_go, send_copy, take_in, take_row, there
 from .mail import Mail
-from .randomness import QUANTUM
 from .tallies import (
     ACTIVATIONS,
     ACTIVE,

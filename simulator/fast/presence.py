@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..agents.availability import Timeline
+from ...agents.availability import Timeline
 from .mail import Mail
 
 AHEAD = 16.0

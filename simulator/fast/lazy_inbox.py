@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..agents.blocks import Block
-from ..agents.graph import Graph
-from ..agents.inbox import Inbox
-from ..protocols.base import Layout
+from ...agents.blocks import Block
+from ...agents.graph import Graph
+from ...agents.inbox import Inbox
+from ...protocols.base import Layout
 
 
 class LazyInbox(Inbox):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 
-from ..agents.agent import ARRIVAL, TIMER, WAKE
-from ..agents.compiled import compiled, compiled_callback
-from ..protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, rank_of
+from ...agents.agent import ARRIVAL, TIMER, WAKE
+from ...agents.compiled import compiled, compiled_callback
+from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, rank_of
+from ..randomness import Purpose, draw_one
 from .desk import (
     ANSWER,
     ASKED,
@@ -45,13 +46,12 @@ from .desk import (
     tail_of,
 )
 from .lazy import arrive, know, let_go, take_row, there
-from .randomness import Purpose, draw_one
 from .tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED
 from .windows import COUNTED, DIVERGED, FULL, IDLE, REACHED, count_step, end_clock, is_news, put_back
 
 PARTNER = int(Purpose.PARTNER)
 HALF, CHECK = 100, 101
-"""Why a window ended, beside the reasons in `hushnet.simulator.windows`: half of an exchange is to be made, or an
+"""Why a window ended, beside the reasons in `hushnet.simulator.fast.windows`: half of an exchange is to be made, or an
 observer told of it; the world has something to check."""
 
 

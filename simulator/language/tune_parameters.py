@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from ..agents.errors import InputError
-from ..agents.parameters import Parameters
-from ..protocols.catalog import require
+from ...agents.errors import InputError
+from ...agents.parameters import Parameters
+from ...protocols.catalog import require
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
 from .sweeps import Axis

@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..agents.errors import InputError
-from ..protocols import catalog
-from ..protocols.base import Protocol, ProtocolParameters
+from ...agents.errors import InputError
+from ...protocols import catalog
+from ...protocols.base import Protocol, ProtocolParameters
+from ..scenario import METRICS, Scenario
 from . import drafts
 from .admissible import kinds_of
 from .mistakes import Mistake, mistakes, sentences, without_kind
-from .scenario import METRICS, Scenario
 from .trials import as_trial, trial_seeds, trials_of
 from .yaml_source import Source, read_file
 
@@ -201,7 +201,7 @@ def find(source: Path | str) -> Path:
 
 def shipped() -> dict[str, Path]:
     """The scenarios that come with the package, by name."""
-    folder = resources.files(f"{(__package__ or '').rpartition('.')[0]}.scenarios")
+    folder = resources.files(f"{(__package__ or '').partition('.')[0]}.scenarios")
     return {path.stem: path for path in sorted(Path(str(item)) for item in folder.iterdir()) if path.suffix == ".yaml"}
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..agents.compiled import compiled
+from ...agents.compiled import compiled
+from ..network import KINDS
 from .lazy import depart, let_go, there
-from .network import KINDS
 from .tallies import MESSAGES, ORDER, VECTORS
 
 REQUEST, REPLY, REFUSAL = range(3)

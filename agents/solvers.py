@@ -82,7 +82,7 @@ def minimise_local(
 def _bent_solve(features: Array, bends: Array, curvature: float, right: Array) -> Array:
     """Solve (X' diag(bends) X + curvature I) step = right, in as many unknowns as there are rows or columns."""
     count, dimension = features.shape
-    # Half of a matrix times its own transpose is enough, and with roots a bend of 0 needs no care in Woodbury's identity.
+    # Half of a matrix times its own transpose is enough; with roots a bend of 0 needs no care in Woodbury's identity.
     scaled = np.sqrt(bends)[:, None] * features
     if count >= dimension:
         hessian = scaled.T @ scaled

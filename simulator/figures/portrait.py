@@ -65,7 +65,9 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     edges = store_of(collection).load_graph(graph)
     edges = edges[edges["tail"] < edges["head"]]
     pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
-    places = layout(len(names), pairs) if own_places(agents) is None else own_places(agents)
+    places = own_places(agents)
+    if places is None:
+        places = layout(len(names), pairs)
     nodes = pd.DataFrame({"what": "agent", "agent": names, "other": "", "x": places[:, 0], "y": places[:, 1]})
     nodes["value"] = agents[metric].to_numpy(np.float64)
     if len(pairs) > CROWD * len(names):

@@ -1,4 +1,4 @@
-"""What every topology has in common: a networkx graph, checked and packed, and numbers about it."""
+"""What every topology has in common: a graph, packed and checked, and numbers about it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Topology(Parameters, ABC):
         return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
 
     @abstractmethod
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """An undirected networkx graph over 0..n-1 with the edge attribute ``weight``."""
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph | Graph:
+        """The graph over 0..n-1, not yet checked: packed, or networkx's with the edge attribute ``weight``."""
 
     def build(self, task: Task, *, rng: np.random.Generator, base: Path | None = None) -> Graph:
         """The graph over the task's agents, checked.
@@ -43,16 +43,10 @@ class Topology(Parameters, ABC):
         InputError
             If an agent is isolated or the graph is disconnected, and this is not allowed.
         """
-        graph = self.edges(task, rng=rng, base=base)
-        if graph.number_of_nodes() != task.agents:
-            raise InputError(
-                f"makes {graph.number_of_nodes()} agents where the task has {task.agents}", field=("topology",)
-            )
-        edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
-        tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
-        built = Graph.from_edges(
-            task.agents, np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
-        )
+        edges = self.edges(task, rng=rng, base=base)
+        built = edges if isinstance(edges, Graph) else _packed(edges)
+        if built.agents != task.agents:
+            raise InputError(f"makes {built.agents} agents where the task has {task.agents}", field=("topology",))
         self._check(built, task)
         return built
 
@@ -70,6 +64,14 @@ class Topology(Parameters, ABC):
                 f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
                 field=("topology",),
             )
+
+
+def _packed(graph: nx.Graph) -> Graph:
+    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
+    tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
+    return Graph.from_edges(
+        graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
+    )
 
 
 def components(graph: Graph) -> int:

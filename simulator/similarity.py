@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ..agents.errors import InputError
+from ..agents.graph import Graph
 from ..agents.tasks.base import Task
 from .graphs import Topology
 
@@ -26,14 +26,13 @@ class AngularSimilarity(Topology):
     cutoff: float = Field(default=0.01, ge=0, lt=1)
     """Weights below this are dropped."""
 
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`."""
         unit = _unit_rows(_profiles(task))
         weights = np.exp((np.clip(unit @ unit.T, -1.0, 1.0) - 1.0) / self.gamma)
         weights[weights < self.cutoff] = 0.0
         np.fill_diagonal(weights, 0.0)
-        weights = np.maximum(weights, weights.T)
-        return _from_pairs(task.agents, *np.nonzero(np.triu(weights, 1)), matrix=weights)
+        return Graph.from_matrix(np.maximum(weights, weights.T))
 
 
 class GaussianKernel(Topology):
@@ -47,14 +46,14 @@ class GaussianKernel(Topology):
     cutoff: float = Field(default=0.0, ge=0, lt=1)
     """Weights below this are dropped; at 0 all agents are neighbours."""
 
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`."""
         from scipy.spatial.distance import pdist, squareform
 
         profiles = np.asarray(_dense(_profiles(task)), dtype=np.float64)
         weights = squareform(np.exp(-pdist(profiles, "sqeuclidean") / (2 * self.sigma**2)))
         weights[weights < self.cutoff] = 0.0
-        return _from_pairs(task.agents, *np.nonzero(np.triu(weights, 1)), matrix=weights)
+        return Graph.from_matrix(weights)
 
 
 class NearestNeighbours(Topology):
@@ -70,7 +69,7 @@ class NearestNeighbours(Topology):
     join: Literal["union", "mutual"] = "union"
     """An edge where either (union) or both (mutual) choose the other."""
 
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`; ties go to the lower index."""
         if self.k >= task.agents:
             raise InputError(f"must be below the number of agents, {task.agents}", field=("topology", "k"))
@@ -86,7 +85,7 @@ class NearestNeighbours(Topology):
         keep = pairs if self.join == "union" else {(u, v) for u, v in pairs if (v, u) in pairs}
         undirected = sorted({(min(u, v), max(u, v)) for u, v in keep})
         tails, heads = np.array(undirected, dtype=np.int64).reshape(-1, 2).T
-        return _from_pairs(task.agents, tails, heads)
+        return Graph.from_edges(task.agents, tails, heads, np.ones(len(tails)))
 
 
 def _profiles(task: Task) -> Any:
@@ -118,12 +117,3 @@ def _nearest(profiles: Any, k: int, metric: str):
 
 def _dense(profiles: Any) -> Any:
     return profiles.toarray() if hasattr(profiles, "toarray") else profiles
-
-
-def _from_pairs(
-    agents: int, tails: NDArray[Any], heads: NDArray[Any], matrix: NDArray[np.float64] | None = None
-) -> nx.Graph:
-    graph = nx.empty_graph(agents)
-    weights = np.ones(len(tails)) if matrix is None else matrix[tails, heads]
-    graph.add_weighted_edges_from(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
-    return graph

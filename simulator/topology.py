@@ -1,4 +1,4 @@
-"""Who talks to whom: similarity graphs, classical random graphs, or an edge list; all through networkx."""
+"""Who talks to whom: similarity graphs, classical random graphs, or an edge list."""
 
 from __future__ import annotations
 

@@ -69,7 +69,11 @@ def more_stable(runs: Runs) -> Finding:
     for pp, dvp in PAIRS:
         spans = [float(np.ptp(runs.final(key, "training_loss"))) for key in (pp, dvp)]
         numbers.append(Number(f"range of the loss over runs, {dvp} above {pp}", spans[1] - spans[0], low=0.0))
-    return Finding(tuple(numbers))
+    return Finding(
+        tuple(numbers),
+        "As in the row above, the second pair differs in the growth of the penalty alone. "
+        f"A range of {len(runs.final('pp', 'training_loss'))} runs has no interval, here or in the paper.",
+    )
 
 
 def at_equal_budget(runs: Runs) -> Finding:

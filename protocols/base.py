@@ -96,6 +96,9 @@ class Traits:
         answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
         session after a timeout; the protocol then tolerates that a callee may have made its half of the exchange
         alone (gossip averaging would lose its mean). By default, protocols with edge blocks repeat, others give up.
+    central : bool
+        Whether starts are computed in one place, from what all agents disclose of their data (`Out.disclose`), in place
+        of messages. Results say so.
 
     Raises
     ------
@@ -107,6 +110,7 @@ class Traits:
     inbox: Keeping = "latest"
     exchange: Exchange = "broadcast"
     unanswered: Unanswered | None = None
+    central: bool = False
 
     def __post_init__(self) -> None:
         kinds = {"trigger": Trigger, "inbox": Keeping, "exchange": Exchange, "unanswered": Unanswered}

@@ -18,7 +18,7 @@ from ..agents.objectives import local_models
 from ..agents.pooled_objective import PooledObjective
 from ..agents.solitary import GradientSteps, solitary_model
 from ..agents.tables import Table
-from .base import Layout, Out, Protocol, ProtocolParameters, View
+from .base import Layout, Out, Protocol, ProtocolParameters, Traits, View
 
 
 class LocalParameters(ProtocolParameters):
@@ -101,6 +101,7 @@ class Consensus(Protocol):
     """
 
     Parameters = ConsensusParameters
+    traits = Traits(central=True)
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""

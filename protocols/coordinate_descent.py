@@ -36,7 +36,7 @@ from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
-from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent_step import make_kernel
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
@@ -98,6 +98,11 @@ class CoordinateDescent(Protocol):
 
     Parameters = CoordinateDescentParameters
     parameters: CoordinateDescentParameters
+
+    @classmethod
+    def traits_for(cls, parameters: CoordinateDescentParameters) -> Traits:
+        """Broadcasts; a private warm start is computed centrally."""
+        return Traits(central=isinstance(parameters.start, PrivatePropagation))
 
     def prepare(self) -> None:
         """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""

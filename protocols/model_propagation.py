@@ -110,7 +110,9 @@ class ModelPropagation(Protocol):
     @classmethod
     def traits_for(cls, parameters: ModelPropagationParameters) -> Traits:
         """Pairwise exchange, unless the scenario asks for broadcasts, rounds or the closed form."""
-        return Traits(exchange="pairwise", unanswered="give_up") if parameters.gossip else Traits()
+        if parameters.gossip:
+            return Traits(exchange="pairwise", unanswered="give_up")
+        return Traits(central=parameters.closed_form)
 
     def prepare(self) -> None:
         """The pull mu c_i of every agent's solitary model."""

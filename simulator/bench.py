@@ -78,6 +78,10 @@ class Bench:
     seed : int
     changed : int, optional
         An agent that has other data than usual when everybody starts.
+    prepared : bool
+        Whether the protocol already saw these other data while it prepared its constants.
+    luck : int, optional
+        Another seed for what agents draw in their steps, but for which rows they sample (the stream ``sampling``).
 
     Attributes
     ----------
@@ -92,12 +96,20 @@ class Bench:
         *,
         seed: int = SEED,
         changed: int | None = None,
+        prepared: bool = False,
+        luck: int | None = None,
     ) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
-        draws = Draws(seed)
-        before = lambda purpose, agent: draws.generator(purpose, 0, agent)  # noqa: E731
+        draws, others = Draws(seed), Draws(seed if luck is None else luck)
+
+        def stream(purpose: str, agent: int, tick: int) -> np.random.Generator:
+            return (draws if purpose == "sampling" else others).generator(purpose, tick, agent)
+
+        if changed is not None and prepared:
+            disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))
+        before = lambda purpose, agent: stream(purpose, agent, 0)  # noqa: E731
         self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before))
-        if changed is not None:
+        if changed is not None and not prepared:
             disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))
         self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
@@ -112,7 +124,7 @@ class Bench:
                 self.state,
                 self.inbox,
                 data=self.data[i],
-                stream=lambda purpose, agent, tick: draws.generator(purpose, tick, agent),
+                stream=stream,
                 partner_luck=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
             )
             for i in range(AGENTS)
@@ -146,6 +158,12 @@ class Bench:
         for other in others:
             disturb(self.data[other], rng)
             disturb(self.task.train.shard(other), rng)
+
+    def step_all_but(self, agent: int) -> None:
+        """Every kind of step of everybody else; what they send is not delivered."""
+        for other in range(AGENTS):
+            for _, step in self.steps(other) if other != agent else ():
+                step()
 
     def steps(self, agent: int) -> Iterator[tuple[str, Callable[[], list[Sent]]]]:
         """Every kind of step that the protocol has for this agent; each returns what it sent."""

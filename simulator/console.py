@@ -138,6 +138,9 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         text, style = (f"warning: {line}", "yellow") if loud else (line, None)
         console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
     console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
+    central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
+    if central:
+        console.print(f"computed centrally: {', '.join(central)}", highlight=False, markup=False, soft_wrap=True)
     for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
         console.print(line, highlight=False, soft_wrap=True)
     for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,8 @@ from .engine import declined, fast_world
 from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from .network import Bernoulli, GilbertElliott, NetworkParameters
 from .world import World
+
+Seen = Callable[[Bench, int], list[NDArray[np.float64]]]
 
 
 class ContractViolation(AssertionError):
@@ -42,12 +44,17 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     Raises
     ------
     ContractViolation
-        If a step reads or writes what is not its own, a message marked public depends on data, sent vectors can be
-        changed afterwards, zero noise differs from no noise, a run fails on some network, or the engines disagree.
+        If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
+        marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
+        assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
+        network, or the engines disagree.
     """
     checked = protocol_parameters(protocol, parameters)
+    check_starts(protocol, checked)
     check_locality(protocol, checked)
     check_public_messages(protocol, checked)
+    check_noisy_messages(protocol, checked)
+    check_constants(protocol, checked)
     check_sent_vectors(protocol, checked)
     check_zero_noise(protocol, checked)
     check_networks(protocol, checked)
@@ -55,13 +62,31 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_engines(protocol, checked)
 
 
+def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """A start reads nothing of what others have, unless the protocol says that starts are computed centrally.
+
+    What a protocol knows before, it has read while it prepared (see `check_constants`).
+    """
+    if protocol.traits_for(parameters).central:
+        return
+    for changed in range(AGENTS):
+        usual, other = Bench(protocol, parameters), Bench(protocol, parameters, changed=changed)
+        agent = _first_that_differs(usual, other, _started, but=changed)
+        if agent is not None:
+            raise ContractViolation(f"start of agent {agent} depends on the data of agent {changed}")
+
+
 def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """A step reads its own blocks, data and inbox, and writes its own blocks; nothing else."""
+    """A step reads its own blocks, data and inbox, and writes its own blocks; nothing else.
+
+    What everybody else has, and does before it, makes no difference.
+    """
     for agent in range(AGENTS):
         names = [name for name, _ in Bench(protocol, parameters).steps(agent)]
         for rank, name in enumerate(names):
             usual, disturbed = Bench(protocol, parameters), Bench(protocol, parameters)
             disturbed.disturb_all_but(agent, np.random.default_rng(SEED + 1))
+            disturbed.step_all_but(agent)
             before = disturbed.everything_else(agent)
             sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, disturbed)]
             if not _equal(before, disturbed.everything_else(agent)):
@@ -97,6 +122,61 @@ def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent])
                 f"{name} of agent {agent} sends {one.kind!r} as public ({one.release.reason}), "
                 "but it depends on the agent's data"
             )
+
+
+def check_noisy_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """A message with a noisy release is another one when other noise is drawn."""
+    for agent in range(AGENTS):
+        usual, other = (Bench(protocol, parameters, luck=luck) for luck in (None, SEED + 3))
+        _check_noisy("start", agent, usual.started[agent], other.started[agent])
+        for (name, one), (_, two) in zip(usual.steps(agent), other.steps(agent), strict=True):
+            _check_noisy(name, agent, one(), two())
+
+
+def _check_noisy(name: str, agent: int, usual: list[Sent], other: list[Sent]) -> None:
+    """What an agent sends as noisy must change with the noise."""
+    for one, two in zip(usual, other, strict=False):
+        if one.release.scale > 0 and np.array_equal(one.vector, two.vector):
+            raise ContractViolation(
+                f"{name} of agent {agent} sends {one.kind!r} as released with {one.release.mechanism} noise of scale "
+                f"{one.release.scale:g}, but it does not depend on any"
+            )
+
+
+def check_constants(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """Constants of a private protocol that come from agents' data are listed among what is assumed public."""
+    prepared = Bench(protocol, parameters).protocol
+    if prepared.privacy is None or prepared.assumed_public:
+        return
+    for changed in range(AGENTS):
+        usual, other = Bench(protocol, parameters), Bench(protocol, parameters, changed=changed, prepared=True)
+        agent = _first_that_differs(usual, other, _doings, but=changed)
+        if agent is not None:
+            raise ContractViolation(
+                f"what agent {agent} does depends on constants that come from the data of agent {changed}; list them "
+                "in assumed_public"
+            )
+
+
+def _first_that_differs(usual: Bench, other: Bench, seen: Seen, *, but: int) -> int | None:
+    """The first agent, but for one, for whom something that is seen of it differs between two benches."""
+    for agent in range(AGENTS):
+        if agent != but and not _equal(seen(usual, agent), seen(other, agent)):
+            return agent
+    return None
+
+
+def _started(bench: Bench, agent: int) -> list[NDArray[np.float64]]:
+    """What an agent sent at its start, and its blocks after it."""
+    return [one.vector for one in bench.started[agent]] + list(bench.owned(agent).values())
+
+
+def _doings(bench: Bench, agent: int) -> list[NDArray[np.float64]]:
+    """What an agent sends at its start and in every kind of step, and its blocks after each."""
+    vectors = _started(bench, agent)
+    for _, step in bench.steps(agent):
+        vectors += [one.vector for one in step()] + list(bench.owned(agent).values())
+    return vectors
 
 
 def check_sent_vectors(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

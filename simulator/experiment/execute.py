@@ -76,6 +76,7 @@ def _manifest(run: Run, world: World, failure: Exception | None) -> dict[str, An
         "error": str(failure or ""),
         "ended": status if failure else world.ended,
         "engine": world.engine,
+        "central": world.traits.central,
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
         "topology": describe(world.setting.graph),

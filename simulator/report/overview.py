@@ -39,13 +39,14 @@ def protocols(collection: Collection) -> list[dict[str, str]]:
         own = [manifest for manifest in collection.manifests if manifest["protocol"] == key]
         parameters = (own[0]["scenario"].get("protocols") or {}).get(key) or {}
         finished = sum(manifest.get("status") == "complete" for manifest in own)
-        schedule = parameters.get("schedule")
+        schedule = described(parameters["schedule"]) if parameters.get("schedule") else "as the protocol asks"
+        central = "; starts computed centrally" if any(manifest.get("central") for manifest in own) else ""
         rows.append(
             {
                 "label": label,
                 "key": key,
                 "kind": str(parameters.get("kind", "")),
-                "schedule": described(schedule) if schedule else "as the protocol asks",
+                "schedule": f"{schedule}{central}",
                 "engine": "; ".join(dict.fromkeys(str(m.get("engine", "reference")) for m in own)),
                 "runs": _of(finished, len(own)),
             }

@@ -126,6 +126,50 @@ class StartsFromDataAsPublic(PassiveBroadcast):
         out.send("model", view.state["model"], out.public("it is only a start"))
 
 
+class StartsFromOthers(PassiveBroadcast):
+    """Starts from everybody's rows without a word about it."""
+
+    def start(self, view, out):
+        view.state["model"][:] = self.problem.task.train.features.mean(axis=0)
+        out.send("model", view.state["model"], out.plain())
+
+
+class RemembersOthers(PassiveBroadcast):
+    """Adds up what all agents do in one place."""
+
+    def prepare(self):
+        self.total = 0.0
+
+    def wake(self, view, out):
+        self.total += view.data.features.sum()
+        view.state["model"][:] = self.total
+        out.send("model", view.state["model"], out.plain())
+
+
+class ForgetsItsNoise(CoordinateDescent):
+    """Charges for noise and sends without."""
+
+    def wake(self, view, out):
+        exact = view.state["model"] / 2
+        release = self.noise.release(view)
+        release.perturb(exact, rng=view.stream("noise"))
+        out.send("model", exact, release)
+
+
+class LooksWhilePreparing(CoordinateDescent):
+    """Takes its step size from everybody's rows and does not say so."""
+
+    assumed_public = ()
+
+    def start(self, view, out):
+        super().start(view, out)
+        view.state["alpha"][:] *= self.scale
+
+    def prepare(self):
+        super().prepare()
+        self.scale = 1 / (1 + np.abs(self.problem.task.train.features).sum())
+
+
 class NoisyAtZero(CoordinateDescent):
     """Draws noise although there is none to draw."""
 
@@ -138,6 +182,8 @@ class NoisyAtZero(CoordinateDescent):
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
+        (StartsFromOthers, "start of agent 1 depends on the data of agent 0"),
+        (RemembersOthers, "from something outside its own data"),
         (PeeksAtNeighbours, "from something outside its own data"),
         (WritesElsewhere, "writes what is not its own"),
         (CallsDataPublic, "wake of agent 0 .* depends on the agent's data"),
@@ -148,6 +194,24 @@ class NoisyAtZero(CoordinateDescent):
 def test_the_contract_tests_catch(protocol, complaint):
     with pytest.raises(ContractViolation, match=complaint):
         check_contract(protocol, {})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "complaint"),
+    [
+        (ForgetsItsNoise, "wake of agent 0 sends 'model' .* laplace noise .* but it does not depend on any"),
+        (LooksWhilePreparing, "constants that come from the data of agent 0; list them in assumed_public"),
+    ],
+)
+def test_the_contract_tests_catch_what_private_protocols_conceal(protocol, complaint):
+    with pytest.raises(ContractViolation, match=complaint):
+        check_contract(protocol, {"mu": 0.5, "confidence": [1.0] * AGENTS, "privacy": NOISY})
+
+
+def test_a_private_warm_start_says_that_it_is_computed_centrally():
+    warm = {"mu": 0.5, "start": {"kind": "private_propagation", "epsilon": 0.5}, "radius": 1.0}
+    assert CoordinateDescent.traits_for(protocol_parameters(CoordinateDescent, warm)).central
+    assert not CoordinateDescent.traits_for(protocol_parameters(CoordinateDescent, {"mu": 0.5})).central
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits
 from .coordinate_descent_step import make_kernel
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
+from .output_perturbation import ASSUMED
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
 from .warm_start import PrivatePropagation, WarmStart
@@ -235,9 +236,9 @@ class CoordinateDescent(Protocol):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """Confidences and step sizes, where they come from the data."""
+        """Confidences and step sizes, where they come from the data, and what a private warm start relies on."""
         steps = () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
-        return assumed_of(self.parameters.confidence) + steps
+        return assumed_of(self.parameters.confidence) + steps + (() if self.warm is None else (ASSUMED,))
 
 
 def assumed_of(confidence: Confidence | Literal["uniform"]) -> tuple[str, ...]:

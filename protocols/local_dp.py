@@ -64,6 +64,12 @@ class LocalDP(Protocol):
             return
         if privacy.updates not in (None, 1):
             raise InputError(f"{privacy.updates} must be 1: examples are released once", field=("privacy", "updates"))
+        if privacy.lipschitz != Privacy.model_fields["lipschitz"].default:
+            raise InputError(
+                f"{privacy.lipschitz:g} bounds an example's gradient, which local_dp does not release; leave lipschitz "
+                "out, and bound the rows by sensitivity: clip or data_check",
+                field=("privacy", "lipschitz"),
+            )
         self.bound = privacy.clip or privacy.radius or task.bounds.get(privacy.norm, math.inf)
         if not math.isfinite(self.bound):
             raise InputError(

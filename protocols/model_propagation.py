@@ -43,7 +43,7 @@ from .coordinate_descent import Confidence, assumed_of, confidences
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
 from .noise import active
-from .output_perturbation import OutputNoise, output_noise
+from .output_perturbation import ASSUMED, OutputNoise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .schedule import ExchangeSchedule
@@ -243,8 +243,8 @@ class ModelPropagation(Protocol):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """The numbers of rows, where confidences come from them."""
-        return assumed_of(self.parameters.confidence)
+        """The numbers of rows, where confidences come from them, and exact minimisers, where noise relies on them."""
+        return assumed_of(self.parameters.confidence) + (() if self.noise is None else (ASSUMED,))
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ An agent's exact minimiser of L_i is released once, with noise; whatever is comp
 post-processing. Replacing one of m examples, whose gradients have an l2 norm of at most G, moves the gradient of L_i by
 at most 2 G / m; L_i is 2 lambda_i-strongly convex, so its minimiser moves by at most G / (m lambda_i) in l2 (corollary
 8), and by at most sqrt(p) times that in l1, which Laplace noise needs. With lambda_i = 1 / m_i this is G however many
-examples an agent has. The minimiser is computed to a gradient norm of `TOLERANCE`, which the proof ignores.
+examples an agent has. The minimiser is computed to a gradient norm of `TOLERANCE`, which the proof ignores (`ASSUMED`).
 
 ``gamma`` noise has density proportional to exp(-|b| / scale) in the l2 norm, as in that paper; Laplace and Gaussian
 noise are alternatives.
@@ -30,6 +30,8 @@ from .privacy.plans import plan
 
 TOLERANCE = 1e-10
 """Gradient norm of L_i at which its minimiser counts as exact."""
+ASSUMED = f"exact local minimisers (solved to a gradient of {TOLERANCE:g})"
+"""What the proof takes for granted, as it is listed beside a verified epsilon."""
 
 
 class OutputNoise:

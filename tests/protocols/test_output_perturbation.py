@@ -198,6 +198,12 @@ def test_the_same_seed_gives_the_same_noise_and_another_one_other_noise():
     assert np.any(models[0] != models[2])
 
 
+def test_exact_minimisers_are_listed_as_assumed_where_noise_relies_on_them():
+    exact = "exact local minimisers (solved to a gradient of 1e-10)"
+    assert exact in world_of(descent(start=START)).assumed_public
+    assert exact not in world_of(descent()).assumed_public
+
+
 # Contract and mistakes
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from ..agents.errors import InputError
 from .results import Collection
-from .storage import Frame
+from .storage.files import Frame
 
 COUNTS = ("activations", "messages", "vectors", "bytes")
 CURVE_AXES = ("time", *COUNTS, "updates")

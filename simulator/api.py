@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .results import Collection, load_all
-from .storage import Frame
+from .storage.files import Frame
 
 if TYPE_CHECKING:
     from ..protocols.base import Protocol

@@ -266,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        from .storage import FULL
+        from .storage.files import FULL
 
         if error.errno not in FULL:
             raise

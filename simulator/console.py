@@ -17,7 +17,7 @@ from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
 from .figures import redraw
 from .graphs import graph_line
 from .language.loading import LoadedScenario, locate
-from .store import Store
+from .storage.store import Store
 from .summary import print_summary
 from .tuning import sentences, trial_experiment
 from .world import World

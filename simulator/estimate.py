@@ -26,8 +26,8 @@ from .graphs import describe, graph_line
 from .language.loading import GridPoint
 from .language.sweeps import Axis
 from .probes import Cost, Enough, probe
-from .storage import json_text
-from .store import Store
+from .storage.files import json_text
+from .storage.store import Store
 from .tuning import settled, trial_experiment
 from .world import World
 

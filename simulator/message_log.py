@@ -21,7 +21,7 @@ from .language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent
-    from .storage import Frame
+    from .storage.files import Frame
     from .world import World
 
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .experiment import Experiment, Run
-from .storage import json_text, parquet
+from .storage.files import json_text, parquet
 from .world import World
 
 FOLDER_BYTES = 8_000

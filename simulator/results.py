@@ -12,11 +12,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ..agents.errors import InputError
-from . import dataset
-from .dataset import grid_table
-from .run_folder import RunResult
-from .storage import Frame
-from .store import Store
+from .storage import dataset
+from .storage.dataset import grid_table
+from .storage.files import Frame
+from .storage.run_folder import RunResult
+from .storage.store import Store
 
 __all__ = ["Collection", "RunResult", "load_all"]
 
@@ -29,7 +29,7 @@ class Collection:
     ----------
     trace, agents : DataFrame
         The runs' tables one after the other, with the columns ``run`` (the run id) and one per swept parameter, named
-        by its path (``network.loss``); see `hushnet.simulator.dataset.grid_table`.
+        by its path (``network.loss``); see `hushnet.simulator.storage.dataset.grid_table`.
     manifests : list of dict
         One per run, in the order of the index.
     runs : list of str

@@ -19,7 +19,7 @@ from ..agents.errors import InputError
 from .aggregate import CURVE_AXES, curves, resolve
 from .language.target_parameters import SHARED, more_is_better
 from .results import Collection
-from .storage import Frame
+from .storage.files import Frame
 
 DEFAULT: Mapping[str, Any] = {"metric": "objective", "share": 0.9}
 """What counts as reached where a scenario does not say."""

@@ -22,8 +22,8 @@ from .language.sweep_parameters import values_of
 from .language.trials import draws_data, trials_of
 from .language.tune_parameters import VALIDATION, TuneParameters
 from .results import Collection, load_all
-from .storage import json_text, parquet, put_file, writing
-from .store import Store
+from .storage.files import json_text, parquet, put_file, writing
+from .storage.store import Store
 
 if TYPE_CHECKING:
     from .experiment import Experiment

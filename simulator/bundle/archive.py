@@ -14,9 +14,9 @@ import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
 from ..compare.tables import number
-from ..origin import FOLDER, origin_files
+from ..experiment.origin import FOLDER, origin_files
 from ..results import Collection, load_all
-from ..storage import checksum, json_text, put_file, read_json, writing
+from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..summary import MARK
 from .claims import check_claims, claims, minutes, read_claims
 from .lock import lock_file

@@ -13,7 +13,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..compare import compare
 from ..results import Collection, load_all
-from ..storage import Frame
+from ..storage.files import Frame
 from ..summary import summarise
 
 ROUNDING = 1e-6

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from ..summary import MARK
 from ..targets import describe, per_run, target_of
 from .luck import not_shared

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..storage import Frame
+from ..storage.files import Frame
 from .comparison import Comparison, compare
 from .folders import gather
 

@@ -3,6 +3,7 @@
 ::
 
     plan.py        which runs there are, and how the world of one is made
+    origin.py      what an experiment was made from, kept beside its results
     execute.py     one run, from its world to its result
     attempts.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     who executes runs: this process, ...

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import HushnetError
-from ..storage import put_file, writing
-from ..store import Store
+from ..storage.files import put_file, writing
+from ..storage.store import Store
 from ..world import World
 from .execute import execute
 from .plan import Experiment, PlannedRun

@@ -17,7 +17,7 @@ import cloudpickle
 
 from ...agents.errors import HushnetError, InputError
 from ...protocols import catalog
-from ..provenance import code_version, libraries
+from ..storage.provenance import code_version, libraries
 from .attempts import FAILED, Answer, attempt, keep_failure
 from .plan import Experiment, PlannedRun
 from .under_way import Abandoned, UnderWay

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from ...agents.errors import Divergence, Stall
 from ..graphs import describe
 from ..privacy_statement import privacy_statement
-from ..provenance import code_version, commit, libraries
 from ..results import RunResult
+from ..storage.provenance import code_version, commit, libraries
 from ..world import World
 from .plan import Experiment, Run, naming_fields
 

@@ -13,14 +13,14 @@ from typing import Any
 from ...agents.errors import HushnetError, InputError, RunFailure
 from ...protocols.base import Protocol
 from ..language.loading import load, locate
-from ..origin import keep_origin
 from ..recorder import Metric
 from ..results import Collection, load_all
-from ..store import Store
+from ..storage.store import Store
 from ..tuning import choose, trial_experiment
 from ..world import World
 from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
+from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .workers import InProcess, Jobs, Workers, hire
 

@@ -19,13 +19,13 @@ from ..language.loading import GridPoint, LoadedScenario
 from ..language.yaml_source import Source
 from ..memory import check_memory
 from ..message_log import MessageLog
-from ..provenance import code_version, edges, edges_hash, libraries, named_files, run_id
 from ..randomness import Draws
 from ..recorder import Metric, Recorder
 from ..scenario import METRICS, Scenario
 from ..setting import Setting, Stop
-from ..storage import json_text
-from ..user_code import source_hash
+from ..storage.files import json_text
+from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, run_id
+from ..storage.user_code import source_hash
 from ..world import Observer, World
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..storage import scratch, writing
+from ..storage.files import scratch, writing
 from ..world import World
 
 BEAT = 1.0

@@ -18,7 +18,7 @@ from ..aggregate import final_values, mean_interval, series, time_scale
 from ..language.figure_parameters import EPSILONS, TO_TARGET
 from ..look import looks, sparse_ticks
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from ..targets import reached
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points

@@ -11,7 +11,7 @@ from ...agents.errors import InputError
 from ..aggregate import mean_interval
 from ..look import DIVERGING, SEQUENTIAL, literal
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points, swept
 from .words import short, shown, value_label

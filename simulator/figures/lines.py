@@ -13,7 +13,7 @@ from ..aggregate import series
 from ..language.figure_parameters import TO_TARGET
 from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from ..targets import describe, levels, per_run, target_of
 from .beyond import height_of, mark_beyond, room_above
 from .numbers import Plot, Spec

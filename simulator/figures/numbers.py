@@ -15,7 +15,7 @@ from ..aggregate import final_values, resolve, time_scale, unknown, wins
 from ..language.figure_parameters import TO_TARGET
 from ..language.target_parameters import more_is_better
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from ..targets import reached
 
 Spec = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 from ...agents.errors import InputError
 from ..aggregate import unknown
 from ..results import Collection
-from ..store import Store
+from ..storage.store import Store
 from .numbers import Spec, chosen
 from .words import split_label
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ..look import SEQUENTIAL, literal
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of

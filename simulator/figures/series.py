@@ -12,7 +12,7 @@ from ...agents.errors import InputError
 from ..aggregate import ALIASES, CURVE_AXES, curves, mean_interval, resolve, series, share_interval, time_scale, unknown
 from ..language.figure_parameters import TO_TARGET
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points, swept
 
 POINTS = 400

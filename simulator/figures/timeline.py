@@ -12,7 +12,7 @@ from ..aggregate import time_scale
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..look import ALARM, COLOURS, literal
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..aggregate import mean_interval
 from ..results import Collection
-from ..storage import read_table
+from ..storage.files import read_table
 from ..summary import with_half_width
 from .grid import value_text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results import Collection
-from ..storage import json_text
+from ..storage.files import json_text
 
 
 @dataclass(frozen=True)

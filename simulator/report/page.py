@@ -13,7 +13,7 @@ from ...agents.errors import InputError
 from ..aggregate import resolve
 from ..look import COLOURS
 from ..results import Collection, load_all
-from ..storage import write_text, yaml_text
+from ..storage.files import write_text, yaml_text
 from ..targets import describe, target_of
 from . import charts, overview, reproduction
 from .choices import choices

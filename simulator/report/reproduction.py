@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..results import Collection
-from ..storage import read_json, yaml_text
+from ..storage.files import read_json, yaml_text
 
 Row = tuple[str, str]
 

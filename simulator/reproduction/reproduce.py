@@ -11,9 +11,9 @@ from pathlib import Path
 from ...agents.errors import HushnetError, InputError
 from ..experiment import Experiment, Jobs, Workers, hire, perform
 from ..language.loading import LoadedScenario
-from ..provenance import run_id
 from ..results import Collection, load_all
-from ..storage import write_text
+from ..storage.files import write_text
+from ..storage.provenance import run_id
 from .claims import Figure, Paper
 from .pages import Report, Row, Section, judged, overview, page, save_pictures
 from .plan import announce, count_runs, duration, missing_data, scenario_of, select

@@ -16,7 +16,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..aggregate import curves, final_values, resolve
 from ..results import Collection
-from ..storage import Frame
+from ..storage.files import Frame
 
 Series = Any
 """A pandas Series by seed, as an annotation."""

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import polars
 from hushnet.simulator.results import load_all
-from hushnet.simulator.run_folder import RunResult
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.run_folder import RunResult
+from hushnet.simulator.storage.store import Store
 
 INSTANTS, STATISTICS, AGENTS = 100, 10, 50
 

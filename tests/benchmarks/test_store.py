@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 from .store import AGENTS, INSTANTS, STATISTICS, main, steps
 

@@ -16,7 +16,7 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 from .sweep import content, strays, write
 

@@ -7,7 +7,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 SCENARIO = {
     "schema": 1,

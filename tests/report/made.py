@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from hushnet.simulator.results import RunResult
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 TIMES = np.arange(0.0, 11.0)
 SPEED = {"local": 0.0, "cd": 1.0, "cd-private": 0.6}

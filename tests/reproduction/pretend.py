@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from hushnet.simulator.results import Collection, RunResult
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 STEPS = np.arange(6)
 STATISTICS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 from .synthetic import FALSE, LABELS, make_run
 

@@ -15,7 +15,7 @@ from hushnet.simulator.compare import compare
 from hushnet.simulator.compare.folders import gather
 from hushnet.simulator.compare.tables import compare_folders, number, p_value, print_comparison, write_comparison
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 from rich.console import Console
 from scipy import stats
 

@@ -12,7 +12,7 @@ from hushnet.agents.graph import Graph
 from hushnet.simulator.figures import draw, plots, save_figure
 from hushnet.simulator.look import house_style
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 from scipy import stats
 

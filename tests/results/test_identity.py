@@ -14,8 +14,8 @@ from hushnet.agents.graph import Graph
 from hushnet.protocols.baselines import Local
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
-from hushnet.simulator.user_code import source_hash
+from hushnet.simulator.storage.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
+from hushnet.simulator.storage.user_code import source_hash
 
 RESOLVED = {
     "schema": 1,
@@ -212,7 +212,10 @@ def test_shipped_code_has_no_hash_of_its_own():
 def test_code_without_a_file_is_known_by_what_it_does():
     def hashed(code):
         """In a process of its own, where `__main__` has no file, as in a notebook."""
-        begin = "from hushnet.simulator.user_code import source_hash\nfrom hushnet.protocols.baselines import Local\n"
+        begin = (
+            "from hushnet.simulator.storage.user_code import source_hash\n"
+            "from hushnet.protocols.baselines import Local\n"
+        )
         done = subprocess.run(
             [sys.executable, "-c", f"{begin}{textwrap.dedent(code)}\nprint(source_hash([Mine]))"],
             capture_output=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage.store import Store
 
 from .synthetic import make_run
 

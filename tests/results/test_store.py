@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError, OutOfResources
 from hushnet.agents.graph import Graph
-from hushnet.simulator import store
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage import store
+from hushnet.simulator.storage.store import Store
 
 from .synthetic import make_run
 
@@ -43,7 +43,7 @@ def names(root):
 
 def python(code, *arguments, **options):
     """Start a process that runs code with the store and the synthetic runs at hand."""
-    begin = "import sys\nfrom pathlib import Path\nfrom hushnet.simulator.store import Store\n"
+    begin = "import sys\nfrom pathlib import Path\nfrom hushnet.simulator.storage.store import Store\n"
     begin += "from tests.results.synthetic import make_run\nstore = Store(Path(sys.argv[1]))\n"
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT} | options
     return subprocess.Popen([sys.executable, "-c", begin + code, *map(str, arguments)], **options)

@@ -12,10 +12,10 @@ import polars
 import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator import dataset
-from hushnet.simulator.dataset import grid_table
 from hushnet.simulator.results import load_all
-from hushnet.simulator.store import Store
+from hushnet.simulator.storage import dataset
+from hushnet.simulator.storage.dataset import grid_table
+from hushnet.simulator.storage.store import Store
 
 from .synthetic import LABELS, make_run
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 
-from ..agents.errors import InputError
-from .storage import checksum, json_text, parquet, put_folder, read_json, read_table
+from ...agents.errors import InputError
+from .files import checksum, json_text, parquet, put_folder, read_json, read_table
 
 State = Literal["absent", "damaged", "complete"]
 

@@ -4,9 +4,9 @@
 
     results/<scenario>/
       index.json              the runs of the latest experiment, and how to draw them
-      <run id>/               one run, see `hushnet.simulator.run_folder`
+      <run id>/               one run, see `hushnet.simulator.storage.run_folder`
       graphs/<hash>.parquet   the graphs of the runs, each once: tail, head, weight
-      dataset/                all runs of the index as one dataset, see `hushnet.simulator.dataset`
+      dataset/                all runs of the index as one dataset, see `hushnet.simulator.storage.dataset`
       .lock                   held while an experiment runs
 
 Any process may save a run at any time: what is written gets a name of its own, is synced, and is renamed. A process
@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..agents.errors import InputError
-from ..agents.graph import Graph
+from ...agents.errors import InputError
+from ...agents.graph import Graph
 from . import dataset, run_folder
 from .dataset import Entry
+from .files import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
-from .storage import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 
 try:
     import fcntl
@@ -265,7 +265,7 @@ class Store:
         return found
 
     def consolidate(self) -> bool:
-        """Copy the runs of the index into one dataset, see `hushnet.simulator.dataset`, unless it is there already.
+        """Copy the runs of the index into one dataset (`hushnet.simulator.storage.dataset`), unless it is there.
 
         Its bytes depend on the runs and the index alone, not on the order in which the runs came.
 

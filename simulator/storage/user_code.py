@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CellType, CodeType, ModuleType
 from typing import Any
 
-from .storage import json_text
+from .files import json_text
 
 OURS = __name__.split(".")[0]
 SCALARS = (str, int, float)

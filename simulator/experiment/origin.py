@@ -12,15 +12,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.errors import InputError
-from .language.yaml_source import read_file
-from .provenance import named_files
-from .scenario import METRICS
-from .storage import checksum, json_text, put_folder, writing, yaml_text
-from .user_code import source_files
+from ...agents.errors import InputError
+from ..language.yaml_source import read_file
+from ..scenario import METRICS
+from ..storage.files import checksum, json_text, put_folder, writing, yaml_text
+from ..storage.provenance import named_files
+from ..storage.user_code import source_files
 
 if TYPE_CHECKING:
-    from .experiment import Experiment
+    from .plan import Experiment
 
 FOLDER = "origin"
 

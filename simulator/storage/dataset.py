@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..agents.errors import InputError
+from ...agents.errors import InputError
+from .files import PARQUET, checksum, file_checksum, json_text, put_folder, read_arrow, read_json
 from .run_folder import TRACE_SCHEMA
-from .storage import PARQUET, checksum, file_checksum, json_text, put_folder, read_arrow, read_json
 
 NAMES = ("trace", "agents")
 ROWS = 50_000

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..agents.graph import Graph
-from .storage import Frame, file_checksum, json_text
+from ...agents.graph import Graph
+from .files import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
 PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
@@ -128,7 +128,7 @@ def _paths(value: Any) -> Iterator[str]:
 @cache
 def code_version() -> str:
     """Package version and a hash of the package's Python sources, so that uncommitted changes count."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     digest = hashlib.blake2s(digest_size=8)
     for path in sorted(path for folder in PACKAGE_FOLDERS for path in (root / folder).rglob("*.py")):
         content = path.read_bytes()
@@ -139,7 +139,7 @@ def code_version() -> str:
 @cache
 def commit() -> str | None:
     """Git commit of the checkout that the package runs from, for the manifest; None outside one."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "rev-parse", "--verify", "HEAD"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -121,6 +122,21 @@ def sparse_ticks(axis: Axis) -> None:
         return rf"${digit}\times10^{{{int(power)}}}$" if digit in (2, 5) and high / low < 50 else ""
 
     axis.set_minor_formatter(FuncFormatter(label))
+
+
+def thin_ticks(axes: Axes) -> None:
+    """Fewer ticks on a linear x axis whose numbers would run into each other."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axes.get_xlim()
+    for ticks in (7, 6, 5, 4, 3):
+        if not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+            return
+        shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        boxes = [label.get_window_extent() for place, label in shown if low <= place <= high]
+        if all(right.x0 - left.x1 > 0.5 * left.height for left, right in pairwise(boxes)):
+            return
+        axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
 
 
 def wrapped(text: str, width: int) -> str:

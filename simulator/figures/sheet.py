@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ..look import ALARM, characters_along, literal, wrapped
+from ..look import ALARM, characters_along, literal, thin_ticks, wrapped
 from ..results import Collection
 from ..summary import MARK
 from .kinds import kind_for, shape
@@ -59,6 +59,7 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     figure.draw_without_rendering()
     for axes, _ in panels:
         _wrap_label(axes)
+        thin_ticks(axes)
     figure.draw_without_rendering()
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
 
@@ -12,8 +13,10 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.aggregate import time_scale
 from hushnet.simulator.figures import draw, plots, redraw
-from hushnet.simulator.look import house_style
+from hushnet.simulator.look import house_style, thin_ticks
 from hushnet.simulator.results import load_all
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
@@ -198,6 +201,22 @@ def test_final_values_stand_against_the_size_of_the_agents_data(experiment):
     np.testing.assert_allclose(table["x"], [12, 17, 22, 27, 32, 37])
     np.testing.assert_allclose(table["mean"], 0.6 + 0.004 * table["x"] + 0.1 * SPEED["cd"] + 0.005)
     assert set(table["n"]) == {2}
+
+
+def test_numbers_below_an_axis_do_not_run_into_each_other():
+    figure = Figure(figsize=(4, 3), dpi=100)
+    axes = figure.subplots()
+    axes.set_xlim(-10_000, 180_000)
+    axes.xaxis.set_major_locator(MaxNLocator(9))
+
+    def gaps():
+        shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        boxes = [label.get_window_extent() for place, label in shown if -10_000 <= place <= 180_000]
+        return [right.x0 - left.x1 for left, right in itertools.pairwise(boxes)]
+
+    assert min(gaps()) < 1
+    thin_ticks(axes)
+    assert min(gaps()) > 5
 
 
 def test_the_time_axis_has_the_unit_of_the_scenario(experiment):

@@ -132,8 +132,8 @@ def thin_ticks(axes: Axes) -> None:
     for ticks in (7, 6, 5, 4, 3):
         if not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
             return
-        shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-        boxes = [label.get_window_extent() for place, label in shown if low <= place <= high]
+        labels = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = [label.get_window_extent() for label in labels]
         if all(right.x0 - left.x1 > 0.5 * left.height for left, right in pairwise(boxes)):
             return
         axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))

@@ -1,0 +1,478 @@
+"""Mistakes in what is charged: how often, for what, to whom, and with which part of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from hushnet.agents.losses import clipped_gradient
+from hushnet.agents.tables import Shard
+from hushnet.protocols.base import Out
+from hushnet.protocols.consensus_admm import ConsensusAdmm
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.noise import GradientNoise
+from hushnet.protocols.privacy import ledger as ledgers
+from hushnet.protocols.privacy.ledger import Ledger
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.subgradient_noise import SubgradientNoise
+from hushnet.protocols.warm_start import WarmStart
+
+from .declarations import mistake
+from .seams import streams
+
+
+def _commit(plant, refuses):
+    """Leave out the charge of releases for which ``refuses(ledger, release)`` holds."""
+
+    def change(commit):
+        def other(self, release, vector=None):
+            if release.mechanism != "public" and refuses(self, release):
+                self.cancel(release)
+                return False
+            return commit(self, release, vector)
+
+        return other
+
+    plant.around(Ledger, "commit", change)
+
+
+def _copy(release, **fields):
+    """The same release with other fields, as another event."""
+    given = {name: getattr(release, name) for name in Release.__dataclass_fields__ if name != "draws"}
+    return Release(**{**given, **fields})
+
+
+# Count
+
+
+@mistake("count", case="descent", guard="contract")
+def last_release_not_counted(plant):
+    """An agent's last planned release is not charged."""
+    _commit(plant, lambda ledger, release: ledger.releases(release.agent) >= 3)
+
+
+@mistake("count", case="descent-gaussian", guard="contract")
+def first_release_not_counted(plant):
+    """An agent's first release is not charged."""
+    met = set()
+
+    def refuses(ledger, release):
+        first = (id(ledger), release.agent) not in met
+        met.add((id(ledger), release.agent))
+        return first
+
+    _commit(plant, refuses)
+
+
+@mistake("count", case="averaging-full", guard="contract")
+def every_other_release_counted(plant):
+    """Only every other release of an agent is charged."""
+    made = {}
+
+    def refuses(ledger, release):
+        made[id(ledger), release.agent] = made.get((id(ledger), release.agent), 0) + 1
+        return made[id(ledger), release.agent] % 2 == 0
+
+    _commit(plant, refuses)
+
+
+@mistake("count", case="descent-gaussian", guard="tests")
+def draws_not_counted(plant):
+    """The ledger charges a release once, however often noise was drawn for it."""
+
+    def change(commit):
+        def other(self, release, vector=None):
+            drawn = release.draws
+            object.__setattr__(release, "draws", min(drawn, 1))
+            try:
+                return commit(self, release, vector)
+            finally:
+                object.__setattr__(release, "draws", drawn)
+
+        return other
+
+    plant.around(Ledger, "commit", change)
+    _drawn_twice(plant)
+
+
+def _drawn_twice(plant):
+    """Coordinate descent releases two draws under one release: the mean of both, which is less noisy."""
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            first = perturb(self, vector, rng=rng)
+            return first if self.scale == 0 else (first + perturb(self, vector, rng=rng)) / 2
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("count", case="descent", guard="contract")
+def one_release_for_all_updates(plant):
+    """An agent's first release serves all its updates, whose noise is drawn beside it and never counted."""
+
+    def change(release):
+        kept = {}
+
+        def other(self, view):
+            key = (id(self), view.agent)
+            kept.setdefault(key, release(self, view))
+            object.__setattr__(kept[key], "draws", 0)
+            return kept[key]
+
+        return other
+
+    plant.around(GradientNoise, "release", change)
+
+
+@mistake("count", case="averaging-full", guard="contract")
+def counted_by_instants(plant):
+    """Releases of all agents in one round count once, for the first of them."""
+    met = {}
+
+    def refuses(ledger, release):
+        round_of = (id(ledger), ledger.releases(release.agent))
+        return met.setdefault(round_of, release.agent) != release.agent and ledger.releases(release.agent) > 0
+
+    _commit(plant, refuses)
+
+
+@mistake("count", case="descent-gaussian", guard="tests")
+def one_release_more_than_planned(plant):
+    """Agents make T + 1 releases, each with the noise of T."""
+
+    def change(prepare):
+        def other(self):
+            prepare(self)
+            self.limit = None if self.limit is None else self.limit + 1
+
+        return other
+
+    plant.around(CoordinateDescent, "prepare", change)
+    plant.around(Ledger, "reserve", lambda _: lambda self, release: True)
+
+
+@mistake("count", case="descent", guard="contract")
+def counts_forgotten(plant):
+    """What an agent was charged is read as two releases at most."""
+
+    def change(histogram):
+        return lambda self, agent: type(found := histogram(self, agent))({c: min(k, 2) for c, k in found.items()})
+
+    plant.around(Ledger, "histogram", change)
+
+
+@mistake("count", case="sharing", guard="contract")
+def parties_counted_together(plant):
+    """Only the first party of a star is charged."""
+    _commit(plant, lambda ledger, release: release.unit == "party" and release.agent != 1)
+
+
+# Charge
+
+
+@mistake("charge", case="descent", guard="contract")
+def charged_to_the_neighbour(plant):
+    """A release is charged to the next agent."""
+
+    def change(commit):
+        def other(self, release, vector=None):
+            if release.mechanism == "public":
+                return commit(self, release, vector)
+            return commit(self, _copy(release, agent=(release.agent + 1) % self.agents), vector)
+
+        return other
+
+    plant.around(Ledger, "commit", change)
+
+
+@mistake("charge", case="averaging-full", guard="contract")
+def charged_to_agent_0(plant):
+    """All releases are charged to agent 0."""
+
+    def change(commit):
+        def other(self, release, vector=None):
+            return commit(self, release if release.mechanism == "public" else _copy(release, agent=0), vector)
+
+        return other
+
+    plant.around(Ledger, "commit", change)
+
+
+@mistake("charge", case="descent-warm", guard="contract")
+def warm_start_free(plant):
+    """Coordinate descent takes a private warm start without charging it."""
+
+    def change(share):
+        def other(self, view, out):
+            reserve, disclose = out.reserve, out.disclose
+            out.reserve, out.disclose = lambda release: True, lambda release: None
+            try:
+                model, _ = share(self, view, out)
+            finally:
+                out.reserve, out.disclose = reserve, disclose
+            return model, out.public("it is only a start")
+
+        return other
+
+    plant.around(WarmStart, "share", change)
+
+
+@mistake("charge", case="propagation", guard="contract")
+def solitary_models_free(plant):
+    """Model propagation sends noisy solitary models as public."""
+
+    def change(reserved):
+        def other(self, agent, view, out):
+            release = reserved(self, agent, view, out)
+            self.releases[agent] = Release.public(agent, view.now, "it has noise", recipients=release.recipients)
+            return self.releases[agent]
+
+        return other
+
+    plant.around(ModelPropagation, "_reserved", change)
+
+
+@mistake("charge", case="rows", guard="contract")
+def disclosed_rows_free(plant):
+    """What is disclosed is not charged."""
+    plant.around(Out, "disclose", lambda _: lambda self, release: None)
+
+
+@mistake("charge", case="descent-claimed", guard="contract")
+def multiplier_by_the_claim(plant):
+    """The ledger divides noise by the claimed sensitivity instead of the proved one."""
+
+    def change(charge_of):
+        return lambda release: charge_of(release)._replace(multiplier=release.claimed_multiplier)
+
+    plant.everywhere(ledgers.charge_of, change)
+
+
+@mistake("charge", case="descent", guard="contract")
+def noisy_updates_as_public(plant):
+    """Coordinate descent draws its noise and sends the model as public, as noise is harmless."""
+
+    def change(send):
+        def other(self, kind, vector, release, *, to=None):
+            return send(self, kind, vector, release if release.scale == 0 else self.public("it has noise"), to=to)
+
+        return other
+
+    plant.around(Out, "send", change)
+
+
+@mistake("charge", case="consensus", guard="contract")
+def raw_models_as_public_from_the_second_step(plant):
+    """Consensus ADMM sends its models as public, but for the first."""
+
+    def change(wake):
+        def other(self, view, out):
+            wake(self, view, out)
+            told, out.sent[:] = list(out.sent), []
+            for one in told:
+                free = view.updates > 0
+                out.send(one.kind, one.vector, out.public("known by now") if free else one.release)
+
+        return other
+
+    plant.around(ConsensusAdmm, "wake", change)
+
+
+@mistake("charge", case="descent-plain", guard="contract")
+def raw_models_as_public_late_and_once(plant):
+    """Agent 4 sends its exact model as public in its fourth update."""
+
+    def change(wake):
+        def other(self, view, out):
+            wake(self, view, out)
+            if view.agent == 4 and view.updates == 3:
+                told = out.sent.pop()
+                out.send(told.kind, told.vector, out.public("one message is none"))
+
+        return other
+
+    plant.around(CoordinateDescent, "wake", change)
+
+
+@mistake("charge", case="averaging-full", guard="contract")
+def charged_for_twice_the_noise(plant):
+    """The ledger takes the noise for twice as large as it is."""
+
+    def change(charge_of):
+        return lambda release: charge_of(release)._replace(multiplier=2 * release.multiplier)
+
+    plant.everywhere(ledgers.charge_of, change)
+
+
+@mistake("charge", case="descent-gaussian", guard="contract")
+def cancelled_after_sending(plant):
+    """A release is given back as soon as it was sent, as if it had been reserved only."""
+
+    def change(commit):
+        def other(self, release, vector=None):
+            before = [dict(counts) for counts in self._counts]
+            totals, charged = list(self._totals), commit(self, release, vector)
+            if charged and release.agent % 2:
+                self._counts, self._totals = before, totals
+            return charged
+
+        return other
+
+    plant.around(Ledger, "commit", change)
+
+
+@mistake("charge", case="sharing-stale", guard="contract")
+def scores_soon_after_others_free(plant):
+    """Scores that follow the last ones within about 4 time units are free, as if they were repeats."""
+    last = {}
+
+    def refuses(ledger, release):
+        key = (id(ledger), release.agent)
+        known = last.get(key)
+        last[key] = round(release.time / 4)
+        return known == last[key]
+
+    _commit(plant, refuses)
+
+
+@mistake("charge", case="propagation-central", guard="contract")
+def closed_form_charged_to_the_first_agent(plant):
+    """The closed form charges the agent that computes it and nobody else whose model is part of it."""
+
+    def change(disclose):
+        return lambda self, release: disclose(self, release) if release.agent == self._view.agent else None
+
+    plant.around(Out, "disclose", change)
+
+
+# Sampling
+
+
+def _release(plant, change):
+    plant.around(SubgradientNoise, "release", change)
+
+
+@mistake("sampling", case="averaging", guard="audit")
+def share_understated(plant):
+    """The probability that a row takes part is charged as half of what it is."""
+    plant.around(SubgradientNoise, "share", lambda share: lambda self, count: share(self, count) / 2)
+
+
+@mistake("sampling", case="averaging-single", guard="audit")
+def share_of_all_agents_rows(plant):
+    """The probability that a row takes part is charged as if rows were drawn from all agents'."""
+
+    def change(share):
+        return lambda self, count: share(self, count) * count / int(self.task.train.counts.sum())
+
+    plant.around(SubgradientNoise, "share", change)
+
+
+@mistake("sampling", case="averaging", guard="audit")
+def one_row_more_in_a_batch(plant):
+    """A batch has one row more than is charged for."""
+
+    def change(subgradient):
+        def other(self, model, view):
+            self.batch += 1
+            try:
+                return subgradient(self, model, view)
+            finally:
+                self.batch -= 1
+
+        return other
+
+    plant.around(SubgradientNoise, "subgradient", change)
+
+
+@mistake("sampling", case="averaging", guard="audit")
+def same_rows_in_every_round(plant):
+    """The sampling stream has no tick in its key: an agent's rows are the same in every round."""
+    streams(plant, lambda seed, what, ids: (seed, what, (0, *ids[1:]) if what == "sampling" else ids))
+
+
+@mistake("sampling", case="averaging", guard="audit")
+def rows_drawn_alike_by_all_agents(plant):
+    """The sampling stream has no agent in its key."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0], 0, *ids[2:]) if what == "sampling" else ids))
+
+
+def _rows_drawn(plant, choose):
+    """Replace which rows a step draws: ``choose(noise, view, rng)`` gives their indices, out of all."""
+
+    def change(subgradient):
+        def other(self, model, view):
+            count = len(view.data)
+            if self.sampling == "full" or count == 0:
+                return subgradient(self, model, view)
+            chosen = choose(self, view, view.stream("sampling"))
+            rows = Shard(view.data.features[chosen], view.data.labels[chosen])
+            size = min(self.batch, count)
+            if self.privacy is None or self.privacy.clip is None or not len(rows):
+                return np.zeros_like(model)
+            return len(rows) / size * clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
+
+        return other
+
+    plant.around(SubgradientNoise, "subgradient", change)
+
+
+@mistake("sampling", case="averaging", guard="audit")
+def first_rows_always(plant):
+    """A batch is always made of an agent's first rows."""
+    _rows_drawn(plant, lambda noise, view, rng: np.arange(min(noise.batch, len(view.data))))
+
+
+@mistake("sampling", case="averaging", guard="contract")
+def rows_drawn_with_replacement(plant):
+    """Rows are drawn with replacement, so that one may count twice."""
+    _rows_drawn(plant, lambda noise, view, rng: rng.integers(len(view.data), size=min(noise.batch, len(view.data))))
+
+
+@mistake("sampling", case="averaging", guard="contract")
+def rows_drawn_by_their_labels(plant):
+    """Rows with positive labels are drawn before others."""
+
+    def choose(noise, view, rng):
+        order = rng.permutation(len(view.data))
+        return order[np.argsort(-view.data.labels[order], kind="stable")][: noise.batch]
+
+    _rows_drawn(plant, choose)
+
+
+@mistake("sampling", case="averaging-poisson", guard="audit")
+def poisson_rate_doubled(plant):
+    """Poisson sampling takes every row with twice the charged probability."""
+    _rows_drawn(
+        plant,
+        lambda noise, view, rng: np.flatnonzero(
+            rng.random(len(view.data)) < 2 * min(1.0, noise.batch / len(view.data))
+        ),
+    )
+
+
+@mistake("sampling", case="averaging-poisson", guard="contract")
+def mean_over_those_drawn(plant):
+    """Poisson batches are averaged over the rows drawn, which may be fewer than the sensitivity takes."""
+
+    def change(subgradient):
+        def other(self, model, view):
+            count = len(view.data)
+            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, self.batch / max(count, 1)))
+            rows = Shard(view.data.features[chosen], view.data.labels[chosen])
+            return clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
+
+        return other
+
+    plant.around(SubgradientNoise, "subgradient", change)
+
+
+@mistake("sampling", case="push-sum", guard="audit")
+def share_squared(plant):
+    """The charge takes the square of the sampling probability."""
+
+    def change(charge_of):
+        return lambda release: charge_of(release)._replace(sampling=release.sampling**2)
+
+    plant.everywhere(ledgers.charge_of, change)

@@ -1,0 +1,411 @@
+"""Mistakes in what the noise relies on: clipping, sensitivities, and the order of things."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hushnet.agents.losses import clip_rows, clipped_gradient, local_gradient
+from hushnet.agents.tables import Shard
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.feature_noise import ClippedScores
+from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.local_dp import LocalDP
+from hushnet.protocols.noise import GradientNoise
+from hushnet.protocols.output_perturbation import OutputNoise
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.privacy.loss_distribution import composed_epsilon
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.subgradient_noise import SubgradientNoise
+
+from .declarations import mistake
+
+# Clipping
+
+
+@mistake("clipping", case="descent", guard="contract")
+def gradients_not_clipped(plant):
+    """Coordinate descent clips nothing and charges as if it did."""
+    plant.everywhere(
+        clipped_gradient,
+        lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge),
+    )
+
+
+@mistake("clipping", case="descent-gaussian", guard="contract")
+def mean_clipped_instead_of_examples(plant):
+    """The mean gradient is clipped to the bound, and not every example's."""
+
+    def mean_clipped(model, shard, loss, ridge, norm, bound):
+        if len(shard) == 0:
+            return np.zeros_like(model)
+        mean = local_gradient(model, shard, loss, 0.0)
+        length = np.linalg.norm(mean, ord=1 if norm == "l1" else 2)
+        return mean * (bound / max(length, bound)) + 2 * ridge * model
+
+    plant.everywhere(clipped_gradient, lambda _: mean_clipped)
+
+
+@mistake("clipping", case="descent", guard="contract")
+def clipped_in_the_wrong_norm(plant):
+    """Examples are clipped in l2 where the noise is Laplace."""
+
+    def change(clip):
+        return lambda model, shard, loss, ridge, norm, bound: clip(model, shard, loss, ridge, "l2", bound)
+
+    plant.everywhere(clipped_gradient, change)
+
+
+@mistake("clipping", case="descent-gaussian", guard="contract")
+def last_example_not_clipped(plant):
+    """All examples but the last one are clipped."""
+
+    def change(clip):
+        def other(model, shard, loss, ridge, norm, bound):
+            if len(shard) < 2:
+                return local_gradient(model, shard, loss, ridge)
+            first, last = (Shard(shard.features[part], shard.labels[part]) for part in (slice(-1), slice(-1, None)))
+            clipped, exact = clip(model, first, loss, 0.0, norm, bound), local_gradient(model, last, loss, 0.0)
+            return ((len(shard) - 1) * clipped + exact) / len(shard) + 2 * ridge * model
+
+        return other
+
+    plant.everywhere(clipped_gradient, change)
+
+
+@mistake("clipping", case="averaging-full", guard="contract")
+def clipped_to_twice_the_bound(plant):
+    """Examples are clipped to twice the bound that the sensitivity takes."""
+
+    def change(clip):
+        return lambda model, shard, loss, ridge, norm, bound: clip(model, shard, loss, ridge, norm, 2 * bound)
+
+    plant.everywhere(clipped_gradient, change)
+
+
+@mistake("clipping", case="descent", guard="contract")
+def slopes_clipped_instead_of_gradients(plant):
+    """The slope of the loss is clipped, without the row that it is multiplied by."""
+
+    def slopes_clipped(model, shard, loss, ridge, norm, bound):
+        if len(shard) == 0:
+            return np.zeros_like(model)
+        slopes = np.clip(loss.slope(shard.features @ model, shard.labels), -bound, bound)
+        return slopes @ shard.features / len(shard) + 2 * ridge * model
+
+    plant.everywhere(clipped_gradient, lambda _: slopes_clipped)
+
+
+@mistake("clipping", case="propagation", guard="contract")
+def rows_of_solitary_models_not_clipped(plant):
+    """Rows of the minimiser that output perturbation releases keep their norms."""
+    plant.around(OutputNoise, "clipped", lambda _: lambda self, shard: shard)
+
+
+@mistake("clipping", case="descent-claimed", guard="contract")
+def rows_not_clipped_to_the_radius(plant):
+    """Rows keep their norms where the proved sensitivity takes the radius."""
+    plant.around(CoordinateDescent, "local_data", lambda _: lambda self, agent, shard: shard)
+
+
+@mistake("clipping", case="rows", guard="contract")
+def released_rows_clipped_in_the_wrong_norm(plant):
+    """Rows that get Laplace noise are clipped in l2."""
+    plant.everywhere(clip_rows, lambda clip: lambda features, radius, norm="l2": clip(features, radius))
+
+
+@mistake("clipping", case="sharing-stale", guard="contract")
+def scores_not_clipped(plant):
+    """Scores of a party go out with noise for clipped ones, unclipped."""
+    plant.around(ClippedScores, "clipped", lambda _: lambda self, scores: scores)
+
+
+# Sensitivity
+
+
+def _scaled(plant, owner, name, factor):
+    """Multiply both numbers that a method gives by a factor of the object and the method's arguments."""
+
+    def change(method):
+        def other(self, *given):
+            by = factor(self, *given)
+            return tuple(by * number for number in method(self, *given))
+
+        return other
+
+    plant.around(owner, name, change)
+
+
+def _release_scaled(factor):
+    """From a method that makes a release to one whose release is for another sensitivity, at the same multiplier."""
+
+    def change(method):
+        def other(self, view, *more):
+            release = method(self, view, *more)
+            if release.scale == 0:
+                return release
+            by, fields = factor(self, view), ("sensitivity", "verified_sensitivity", "scale")
+            given = {name: getattr(release, name) for name in Release.__dataclass_fields__ if name != "draws"}
+            return Release(**{**given, **{name: by * given[name] for name in fields}})
+
+        return other
+
+    return change
+
+
+@mistake("sensitivity", case="descent", guard="contract")
+def added_instead_of_replaced(plant):
+    """The sensitivity is B / m, of adding or removing an example, where one is replaced."""
+    _scaled(plant, GradientNoise, "sensitivities", lambda self, count: 0.5)
+
+
+@mistake("sensitivity", case="descent-gaussian", guard="contract")
+def divided_by_all_agents_rows(plant):
+    """The sensitivity is divided by the number of all agents' rows."""
+    _scaled(
+        plant, GradientNoise, "sensitivities", lambda self, count: count / max(1, int(self.task.train.counts.sum()))
+    )
+
+
+@mistake("sensitivity", case="averaging", guard="contract")
+def divided_by_all_rows_instead_of_the_batch(plant):
+    """The sensitivity of a batch's mean is divided by all rows of the agent."""
+    plant.around(
+        SubgradientNoise,
+        "release",
+        _release_scaled(lambda self, view: min(self.batch, len(view.data)) / len(view.data)),
+    )
+
+
+@mistake("sensitivity", case="propagation-laplace", guard="contract")
+def minimiser_in_the_wrong_norm(plant):
+    """The l1 sensitivity of a minimiser lacks the root of the dimension."""
+
+    def factor(self, agent):
+        return 1 / math.sqrt(self.task.dimension) if self.privacy.norm == "l1" else 1.0
+
+    _scaled(plant, OutputNoise, "sensitivities", factor)
+
+
+@mistake("sensitivity", case="propagation", guard="audit")
+def minimiser_of_twice_the_convexity(plant):
+    """A minimiser's sensitivity is G / (2 m lambda), as if replacing an example moved one gradient only."""
+    _scaled(plant, OutputNoise, "sensitivities", lambda self, agent: 0.5)
+
+
+@mistake("sensitivity", case="sharing", guard="contract")
+def scores_move_by_their_bound(plant):
+    """Clipped scores are taken to move by B instead of 2 B."""
+    plant.around(ClippedScores, "release", _release_scaled(lambda self, view: 0.5))
+
+
+@mistake("sensitivity", case="descent-claimed", guard="contract")
+def claimed_as_proved(plant):
+    """What a paper claims is entered as what is proved."""
+
+    def change(method):
+        def other(self, count):
+            claimed, _ = method(self, count)
+            return claimed, claimed
+
+        return other
+
+    plant.around(GradientNoise, "sensitivities", change)
+
+
+@mistake("sensitivity", case="penalty", guard="audit")
+def determinant_left_out(plant):
+    """Objective perturbation charges for its noise alone, not for the Jacobian."""
+
+    def change(epsilons):
+        def other(self, agent, number, rows, degree):
+            claimed, proved = epsilons(self, agent, number, rows, degree)
+            share = self.parameters.loss_weight / rows
+            row = share * self.problem.task.loss.curvature * self.problem.task.bounds["l2"] ** 2
+            curvature = self.iteration.local.curvature(degree, self.iteration.penalty(agent, number))
+            return claimed, proved - math.log1p(row / curvature)
+
+        return other
+
+    plant.around(PerturbedAdmm, "epsilons", change)
+
+
+@mistake("sensitivity", case="penalty", guard="contract")
+def penalty_of_another_round(plant):
+    """Objective perturbation charges for the noise of a penalty that is twice as large as the one it uses."""
+
+    def change(epsilons):
+        return lambda self, *given: tuple(epsilon / 2 for epsilon in epsilons(self, *given))
+
+    plant.around(PerturbedAdmm, "epsilons", change)
+
+
+@mistake("sensitivity", case="rows", guard="contract")
+def rows_move_by_their_bound(plant):
+    """A row within the bound B is taken to move by B instead of 2 B."""
+    plant.around(LocalDP, "_release", _release_scaled(lambda self, view: 0.5))
+
+
+@mistake("sensitivity", case="descent-warm", guard="contract")
+def warm_start_as_if_all_rows_were_one_agents(plant):
+    """The warm start's sensitivity is divided by the rows of all agents."""
+    _scaled(
+        plant,
+        OutputNoise,
+        "sensitivities",
+        lambda self, agent: int(self.task.train.counts[agent]) / int(self.task.train.counts.sum()),
+    )
+
+
+# Order
+
+
+@mistake("order", case="sharing", guard="contract")
+def scores_clipped_after_the_noise(plant):
+    """Noise is added to scores as they are, and the sum is clipped."""
+
+    def unclipped(wake):
+        def other(self, view, out):
+            clip = ClippedScores.clipped
+
+            def after(release, vector, *, rng):
+                return clip(self.scores, perturb(release, vector, rng=rng))
+
+            perturb = Release.perturb
+            Release.perturb, ClippedScores.clipped = after, lambda scores, vector: vector
+            try:
+                return wake(self, view, out)
+            finally:
+                Release.perturb, ClippedScores.clipped = perturb, clip
+
+        return other
+
+    plant.around(FeatureSharing, "wake", unclipped)
+
+
+@mistake("order", case="descent-gaussian", guard="contract")
+def gradient_clipped_after_the_noise(plant):
+    """Noise is added to the gradient as it is, and the sum is clipped to the bound."""
+    plant.everywhere(
+        clipped_gradient,
+        lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge),
+    )
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            noisy = perturb(self, vector, rng=rng)
+            return noisy * (1.0 / max(1.0, float(np.linalg.norm(noisy)))) if self.scale else noisy
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("order", case="descent", guard="contract")
+def noise_on_the_message_only(plant):
+    """The update is made with the exact gradient, and noise is added to the copy that is sent."""
+
+    def change(wake):
+        def other(self, view, out):
+            release = self.noise.release(view)
+            if release.scale == 0:
+                return wake(self, view, out)
+            if not out.reserve(release):
+                return out.fall_silent()
+            model, alpha, pull = view.state["model"], view.state["alpha"][0], view.state["pull"][0]
+            gradient, around = self.noise.gradient(model, view), model.copy()
+            if len(view.neighbours):
+                around = view.weights @ view.received("model") / view.weights.sum()
+            noisy = release.perturb(gradient, rng=view.stream("noise"))
+            told = (1 - alpha) * model + alpha * (around - pull * noisy)
+            model[:] = (1 - alpha) * model + alpha * (around - pull * gradient)
+            out.send("model", told, release)
+            if self.limit is not None and view.updates + 1 >= self.limit:
+                out.fall_silent()
+            return None
+
+        return other
+
+    plant.around(CoordinateDescent, "wake", change)
+
+
+@mistake("order", case="averaging-full", guard="contract")
+def mixed_before_the_noise(plant):
+    """Dual averaging keeps its own exact dual and mixes that with its neighbours' noisy ones."""
+
+    def change(wake):
+        exact = {}
+
+        def other(self, view, out):
+            noises = []
+
+            def noted(release, vector, *, rng):
+                noisy = perturb(release, vector, rng=rng)
+                noises.append((view.updates + 1) * (noisy - vector))
+                return noisy
+
+            perturb = Release.perturb
+            Release.perturb = noted
+            try:
+                wake(self, view, out)
+            finally:
+                Release.perturb = perturb
+            if noises:
+                exact[view.agent] = noises[-1]
+                view.state["sent"] -= noises[-1]
+
+        return other
+
+    plant.around(DualAveraging, "wake", change)
+
+
+@mistake("order", case="descent", guard="contract")
+def sent_before_the_noise(plant):
+    """The model is sent first, and noise is added to what is kept."""
+
+    def change(wake):
+        def other(self, view, out):
+            noises = []
+
+            def later(release, vector, *, rng):
+                noises.append(perturb(release, np.zeros_like(vector), rng=rng))
+                return vector
+
+            perturb = Release.perturb
+            Release.perturb = later
+            try:
+                wake(self, view, out)
+            finally:
+                Release.perturb = perturb
+            if noises:
+                view.state["model"] -= view.state["alpha"][0] * view.state["pull"][0] * noises[-1]
+
+        return other
+
+    plant.around(CoordinateDescent, "wake", change)
+
+
+@mistake("order", case="averaging", guard="tests")
+def pair_of_the_other_adjacency(plant):
+    """Sampled releases under replace-one are composed as under add-or-remove-one."""
+
+    def change(composed):
+        return lambda parts, delta, *, replaced=False: composed(parts, delta)
+
+    plant.everywhere(composed_epsilon, change)
+
+
+@mistake("order", case="averaging", guard="tests")
+def pair_in_the_other_order(plant):
+    """Sampled Gaussian releases are composed with the two orders of their pair exchanged."""
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    def change(build):
+        def other(*given, **named):
+            pair = build(*given, **named)
+            return library.PrivacyLossDistribution(pair._pmf_add, pair._pmf_remove)
+
+        return other
+
+    plant.around(library, "from_gaussian_mechanism", change)

@@ -1,0 +1,131 @@
+"""Small worlds in which planted mistakes show, and what can be seen of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import HushnetError
+from hushnet.agents.graph import Graph
+from hushnet.protocols.base import Protocol
+from hushnet.protocols.consensus_admm import ConsensusAdmm
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.local_dp import LocalDP
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+from hushnet.simulator.bench import protocol_parameters, small_setting, small_task
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.setting import Setting
+from hushnet.simulator.world import World
+
+DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol with parameters, in the small world that the contract uses.
+
+    Parameters
+    ----------
+    protocol : type of Protocol
+    parameters : mapping
+    split : bool
+        Whether parties hold columns, around a centre.
+    network : mapping
+    """
+
+    protocol: type[Protocol]
+    parameters: Mapping[str, Any]
+    split: bool = False
+    network: Mapping[str, Any] = field(default_factory=dict)
+
+
+LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 4, "clip": 0.2}
+GAUSSIAN = {"mechanism": "gaussian", "target": {"verified": 4.0, "delta": DELTA}, "updates": 4, "clip": 0.2}
+GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
+CLAIMED = {"mechanism": "laplace", "multiplier": 3.0, "updates": 4, "sensitivity": "claimed", "lipschitz": 0.3}
+ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 0.5}
+START = {"kind": "private_propagation", "epsilon": 0.5}
+SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 0.5}
+
+CASES: dict[str, Case] = {
+    "descent": Case(CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
+    "descent-loose": Case(CoordinateDescent, {"mu": 0.5, "privacy": {**LAPLACE, "clip": 2.0}}),
+    "descent-gaussian": Case(CoordinateDescent, {"mu": 0.5, "privacy": GAUSSIAN}),
+    "descent-claimed": Case(CoordinateDescent, {"mu": 0.5, "privacy": CLAIMED, "radius": 0.5}),
+    "descent-warm": Case(CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE, "start": START}),
+    "descent-plain": Case(CoordinateDescent, {"mu": 0.5, "updates": 4}),
+    "averaging": Case(DualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}),
+    "averaging-single": Case(DualAveraging, {"privacy": GIVEN, "batch": 1, "gamma": 1.0}),
+    "averaging-poisson": Case(DualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"}),
+    "averaging-full": Case(DualAveraging, {"privacy": GIVEN, "sampling": "full", "gamma": 1.0}),
+    "push-sum": Case(PushSumDualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}),
+    "propagation": Case(ModelPropagation, {"alpha": 0.5, "privacy": ONCE}),
+    "propagation-laplace": Case(ModelPropagation, {"alpha": 0.5, "privacy": {**ONCE, "mechanism": "laplace"}}),
+    "propagation-async": Case(ModelPropagation, {"alpha": 0.5, "privacy": ONCE, "schedule": "async"}),
+    "propagation-central": Case(ModelPropagation, {"alpha": 0.5, "privacy": ONCE, "closed_form": True}),
+    "penalty": Case(PerturbedAdmm, {"noise": {"alpha": 3.0, "updates": 5}}),
+    "consensus": Case(ConsensusAdmm, {}),
+    "rows": Case(LocalDP, {"privacy": {**ONCE, "mechanism": "laplace"}}),
+    "sharing": Case(FeatureSharing, {"rho": 1.0, "privacy": SCORES}, split=True),
+    "sharing-stale": Case(StaleFeatureSharing, {"rho": 1.0, "privacy": SCORES}, split=True),
+}
+
+
+class Notes:
+    """An observer that writes down every message on every link."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[Any, ...]] = []
+
+    def woke(self, world: World, agent: Any) -> None:
+        self.messages.append(("woke", agent.index, world.now))
+
+    def sent(self, world: World, message: Any, delay: float, lost: bool) -> None:
+        seen = (message.sender, message.receiver, message.kind, message.vector.tobytes(), message.sent_at)
+        self.messages.append((*seen, delay, lost))
+
+    def arrived(self, world: World, message: Any, up: bool, newest: bool) -> None:
+        pass
+
+
+def setting_of(case: Case) -> Setting:
+    """The small world of a case."""
+    network = NetworkParameters.model_validate(dict(case.network))
+    setting = small_setting(network=network, availability=Always(kind="always"), empty=False, time=12.0)
+    if not case.split:
+        return setting
+    whole = small_task(empty=False)
+    rows, tests = len(whole.train.labels), len(whole.test.labels)
+    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
+    task = replace(
+        whole,
+        ids=[0, 1, 2],
+        train=replace(whole.train, offsets=np.array([0, rows, rows, rows])),
+        test=replace(whole.test, offsets=np.array([0, tests, tests, tests])),
+        regularisation=np.zeros(3),
+        columns=columns,
+    )
+    return replace(setting, task=task, graph=Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2)))
+
+
+def seen(case: Case) -> tuple[Any, ...]:
+    """Everything that a run of a case leaves behind: messages, states, charges, verified epsilons; or its error."""
+    notes = Notes()
+    try:
+        world = World(
+            setting_of(case), case.protocol, protocol_parameters(case.protocol, case.parameters), observer=notes
+        )
+        world.run()
+    except (HushnetError, ValueError, AssertionError) as error:
+        return (str(error),)
+    states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
+    charges = world.ledger.to_frame().to_json()
+    return (*notes.messages, *states, charges, world.updates.tolist(), world.ledger.verified(DELTA).tolist())

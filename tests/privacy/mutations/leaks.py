@@ -1,0 +1,269 @@
+"""Mistakes by which something that everybody sees depends on an agent's data without a charge."""
+
+from __future__ import annotations
+
+import numpy as np
+from hushnet.agents.losses import local_gradient, spectral_smoothness
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.noise import GradientNoise
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.subgradient_noise import SubgradientNoise
+
+from .accounts import _copy
+from .declarations import mistake
+
+
+def _positive(view):
+    """One bit of an agent's data: whether the first number in it is positive."""
+    return len(view.data) > 0 and float(view.data.features[0, 0]) > 0.0
+
+
+def _after(plant, owner, name, then):
+    """Do something more after a step: ``then(protocol, view, out)``."""
+
+    def change(step):
+        def other(self, view, out):
+            step(self, view, out)
+            then(self, view, out)
+
+        return other
+
+    plant.around(owner, name, change)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def step_size_from_the_spectrum(plant):
+    """A private run takes its step sizes from its rows' spectra while it says that they are public."""
+
+    def then(self, view, out):
+        smoothness = spectral_smoothness(view.data.features, self.problem.task.loss, view.regularisation)
+        view.state["alpha"][0] = 1 / (1 + view.state["pull"][0] * smoothness)
+
+    _after(plant, CoordinateDescent, "start", then)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def start_from_the_rows(plant):
+    """An agent starts at the mean of its rows, and says that its start is public."""
+
+    def then(self, view, out):
+        view.state["model"][:] = view.data.features.mean(axis=0)
+        out.sent.clear()
+        out.send("model", view.state["model"], out.public("it is only a start"))
+
+    _after(plant, CoordinateDescent, "start", then)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def start_of_one_coordinate(plant):
+    """A start that is sent as public has the sign of a feature in its last coordinate."""
+
+    def then(self, view, out):
+        view.state["model"][-1] = 1e-9 if _positive(view) else 0.0
+        out.sent.clear()
+        out.send("model", view.state["model"], out.public("it is only a start"))
+
+    _after(plant, CoordinateDescent, "start", then)
+
+
+@mistake("dependence on data", case="descent-gaussian", guard="contract")
+def silent_when_converged(plant):
+    """An agent falls silent when its exact gradient is short."""
+
+    def then(self, view, out):
+        gradient = local_gradient(view.state["model"], view.data, self.problem.task.loss, 0.0)
+        if np.linalg.norm(gradient) < 0.25:
+            out.fall_silent()
+
+    _after(plant, CoordinateDescent, "wake", then)
+
+
+@mistake("dependence on data", case="averaging-full", guard="contract")
+def fewer_updates_by_the_data(plant):
+    """An agent whose first feature is positive makes one update less."""
+
+    def then(self, view, out):
+        if view.updates == 3 and _positive(view):
+            out.fall_silent()
+
+    _after(plant, DualAveraging, "wake", then)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def update_left_out(plant):
+    """An agent sends nothing in its third update if a feature of its first row is positive."""
+
+    def then(self, view, out):
+        if view.updates == 2 and _positive(view):
+            out.sent.clear()
+
+    _after(plant, CoordinateDescent, "wake", then)
+
+
+@mistake("dependence on data", case="descent-gaussian", guard="contract")
+def told_to_one_neighbour_only(plant):
+    """Whom an update is sent to, all neighbours or the first, depends on a feature."""
+
+    def then(self, view, out):
+        if out.sent and view.updates > 0 and _positive(view):
+            told = out.sent.pop()
+            out.send(told.kind, told.vector, told.release, to=int(view.neighbours[0]))
+
+    _after(plant, CoordinateDescent, "wake", then)
+
+
+@mistake("dependence on data", case="propagation", guard="contract")
+def partner_by_the_data(plant):
+    """Whom a session calls depends on a feature."""
+
+    def change(partner):
+        def other(self, view):
+            rank = partner(self, view)
+            return (rank + 1) % len(view.neighbours) if _positive(view) else rank
+
+        return other
+
+    plant.around(ModelPropagation, "partner", change)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def sent_twice_when_far(plant):
+    """An update is sent a second time, free of charge, while the exact gradient is long."""
+
+    def then(self, view, out):
+        gradient = local_gradient(view.state["model"], view.data, self.problem.task.loss, 0.0)
+        if out.sent and view.updates > 1 and np.linalg.norm(gradient) > 0.25:
+            out.send("model", view.state["model"], out.sent[-1].release)
+
+    _after(plant, CoordinateDescent, "wake", then)
+
+
+@mistake("dependence on data", case="descent-gaussian", guard="contract")
+def last_digits_of_a_late_message(plant):
+    """From the fourth update on, the message has a multiple of 1e-9 of the mean row behind its noise."""
+
+    def then(self, view, out):
+        if out.sent and view.updates >= 3 and len(view.data):
+            view.state["model"] += 1e-9 * view.data.features.mean(axis=0)
+            told = out.sent.pop()
+            out.send(told.kind, view.state["model"], told.release)
+
+    _after(plant, CoordinateDescent, "wake", then)
+
+
+@mistake("dependence on data", case="averaging-full", guard="contract")
+def one_agent_leaks_once(plant):
+    """Agent 5 adds its mean row to the noisy dual of its fourth round."""
+
+    def then(self, view, out):
+        if out.sent and view.agent == 5 and view.updates == 3:
+            view.state["sent"] += view.data.features.mean(axis=0)
+            told = out.sent.pop()
+            out.send(told.kind, view.state["sent"], told.release)
+
+    _after(plant, DualAveraging, "wake", then)
+
+
+@mistake("dependence on data", case="penalty", guard="contract")
+def dual_moved_by_the_data(plant):
+    """The dual variables of objective perturbation move a little along the exact gradient, uncharged."""
+
+    def change(wake):
+        def other(self, view, out):
+            if len(view.data):
+                view.state["dual"] += 0.05 * local_gradient(view.state["model"], view.data, self.problem.task.loss, 0)
+            wake(self, view, out)
+
+        return other
+
+    plant.around(PerturbedAdmm, "wake", change)
+
+
+@mistake("dependence on data", case="descent-loose", guard="contract")
+def noise_for_the_actual_gradients(plant):
+    """Noise is scaled for the longest gradient that there is, instead of for the bound."""
+
+    def change(release):
+        def other(self, view):
+            found = release(self, view)
+            if found.scale == 0:
+                return found
+            slopes = np.abs(self.task.loss.slope(view.data.features @ view.state["model"], view.data.labels))
+            longest = float((slopes * np.abs(view.data.features).sum(axis=1)).max())
+            by = min(1.0, longest / self.privacy.clip)
+            fields = ("sensitivity", "verified_sensitivity", "scale")
+            return _copy(found, **{name: by * getattr(found, name) for name in fields})
+
+        return other
+
+    plant.around(GradientNoise, "release", change)
+
+
+@mistake("dependence on data", case="averaging-full", guard="contract")
+def noise_for_one_class_only(plant):
+    """An agent whose labels are all equal is charged for less: nothing about them is to be protected."""
+
+    def change(release):
+        def other(self, view):
+            found = release(self, view)
+            if found.scale == 0 or abs(view.data.labels.sum()) < len(view.data):
+                return found
+            return _copy(found, scale=found.scale / 10)
+
+        return other
+
+    plant.around(SubgradientNoise, "release", change)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def neighbours_data_read(plant):
+    """An agent adds the first row of another one to its model."""
+
+    def change(wake):
+        def other(self, view, out):
+            rows = self.problem.task.train.shard(int(view.neighbours[0])).features
+            view.state["model"] += 0.01 * rows[0]
+            wake(self, view, out)
+
+        return other
+
+    plant.around(CoordinateDescent, "wake", change)
+
+
+@mistake("dependence on data", case="descent", guard="contract")
+def constants_from_labels(plant):
+    """Confidences come from all agents' labels, and are listed nowhere as public."""
+
+    def change(prepare):
+        def other(self):
+            prepare(self)
+            labels = self.problem.task.train.labels
+            self.confidence = self.confidence * (1.0 + 0.1 * float((labels > 0).mean()))
+
+        return other
+
+    plant.around(CoordinateDescent, "prepare", change)
+
+
+@mistake("dependence on data", case="sharing-stale", guard="contract")
+def answered_only_when_scores_move(plant):
+    """A party answers a target only if its exact scores have moved."""
+
+    def change(wake):
+        last = {}
+
+        def other(self, view, out):
+            if view.role == "party":
+                exact = float((view.data.features @ view.state["model"]).sum())
+                moved = abs(exact - last.get((id(self), view.agent), np.inf))
+                last[id(self), view.agent] = exact
+                if moved < 0.5:
+                    return
+            wake(self, view, out)
+
+        return other
+
+    plant.around(StaleFeatureSharing, "wake", change)

@@ -1,0 +1,416 @@
+"""Mistakes in what is drawn: too small or of another law, shared by agents, runs or purposes, repeated."""
+
+from __future__ import annotations
+
+import numpy as np
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+
+from .declarations import mistake
+from .seams import drawing, is_noise, streams
+
+# Scale and law
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def scale_halved(plant):
+    """Every mechanism draws with half of its scale."""
+    drawing(plant, lambda draw: lambda kind, size, scale, *, rng: draw(kind, size, scale / 2, rng=rng))
+
+
+@mistake("scale", case="descent", guard="audit")
+def laplace_a_tenth_smaller(plant):
+    """Laplace noise is drawn with 0.9 of its scale."""
+
+    def change(draw):
+        return lambda kind, size, scale, *, rng: draw(kind, size, scale * (0.9 if kind == "laplace" else 1.0), rng=rng)
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent", guard="audit")
+def laplace_by_its_deviation(plant):
+    """Laplace noise has the standard deviation b instead of b sqrt(2)."""
+
+    def change(draw):
+        return lambda kind, size, scale, *, rng: draw(
+            kind, size, scale / np.sqrt(2) if kind == "laplace" else scale, rng=rng
+        )
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def variance_for_deviation(plant):
+    """Gaussian noise has the variance scale instead of scale^2."""
+
+    def change(draw):
+        return lambda kind, size, scale, *, rng: draw(kind, size, scale**2 if kind == "gaussian" else scale, rng=rng)
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="propagation", guard="audit")
+def gamma_of_a_smaller_shape(plant):
+    """The norm of gamma noise has the shape p - 1 instead of p."""
+
+    def change(draw):
+        def other(kind, size, scale, *, rng):
+            if kind != "gamma":
+                return draw(kind, size, scale, rng=rng)
+            towards = rng.normal(size=size)
+            lengths = rng.gamma(towards.shape[-1] - 1, scale, (*towards.shape[:-1], 1))
+            return towards * (lengths / np.linalg.norm(towards, axis=-1, keepdims=True))
+
+        return other
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="propagation", guard="audit")
+def gamma_towards_the_corners(plant):
+    """The direction of gamma noise is that of a vector of uniform signs and lengths, not uniform on the sphere."""
+
+    def change(draw):
+        def other(kind, size, scale, *, rng):
+            noise = draw(kind, size, scale, rng=rng)
+            if kind != "gamma":
+                return noise
+            towards = rng.uniform(-1, 1, size)
+            lengths = np.linalg.norm(noise, axis=-1, keepdims=True)
+            return towards * (lengths / np.linalg.norm(towards, axis=-1, keepdims=True))
+
+        return other
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent", guard="audit")
+def gaussian_for_laplace(plant):
+    """Laplace releases get Gaussian noise of the same variance."""
+
+    def change(draw):
+        def other(kind, size, scale, *, rng):
+            if kind == "laplace":
+                return draw("gaussian", size, scale * np.sqrt(2), rng=rng)
+            return draw(kind, size, scale, rng=rng)
+
+        return other
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def one_draw_for_all_coordinates(plant):
+    """One number is drawn and added to every coordinate."""
+
+    def change(draw):
+        def other(kind, size, scale, *, rng):
+            return np.broadcast_to(draw(kind, (*np.atleast_1d(size)[:-1], 1), scale, rng=rng), size).copy()
+
+        return other
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def last_coordinate_without_noise(plant):
+    """The last coordinate of every vector stays exact."""
+
+    def change(draw):
+        def other(kind, size, scale, *, rng):
+            noise = draw(kind, size, scale, rng=rng)
+            noise[..., -1] = 0.0
+            return noise
+
+        return other
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent", guard="audit")
+def tails_cut_off(plant):
+    """Noise beyond twice its scale is cut off there."""
+
+    def change(draw):
+        return lambda kind, size, scale, *, rng: np.clip(draw(kind, size, scale, rng=rng), -2 * scale, 2 * scale)
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def noise_in_single_precision(plant):
+    """Noise is rounded to single precision, so that low bits of what it hides stay visible."""
+
+    def change(draw):
+        return lambda kind, size, scale, *, rng: draw(kind, size, scale, rng=rng).astype(np.float32).astype(np.float64)
+
+    drawing(plant, change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def noise_fades_with_time(plant):
+    """From time 3 on, a release's noise is drawn with a third of its scale."""
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            drawn = self.scale
+            object.__setattr__(self, "scale", drawn if self.time < 3.0 else drawn / 3)
+            try:
+                return perturb(self, vector, rng=rng)
+            finally:
+                object.__setattr__(self, "scale", drawn)
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("scale", case="averaging-full", guard="audit")
+def noise_of_one_agent_missing(plant):
+    """Agent 3 alone draws with a tenth of its scale."""
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            drawn = self.scale
+            object.__setattr__(self, "scale", drawn / 10 if self.agent == 3 else drawn)
+            try:
+                return perturb(self, vector, rng=rng)
+            finally:
+                object.__setattr__(self, "scale", drawn)
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("scale", case="descent-gaussian", guard="audit")
+def noise_never_negative(plant):
+    """The absolute value of the noise is added."""
+    drawing(plant, lambda draw: lambda kind, size, scale, *, rng: np.abs(draw(kind, size, scale, rng=rng)))
+
+
+# Sharing
+
+
+@mistake("sharing", case="descent", guard="audit")
+def noise_shared_by_all_agents(plant):
+    """The stream of a step's noise has no agent in its key."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0], 0, *ids[2:]) if what == "noise" else ids))
+
+
+@mistake("sharing", case="averaging-full", guard="audit")
+def noise_shared_by_pairs_of_agents(plant):
+    """Agents 2k and 2k + 1 have the same noise stream."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0], ids[1] // 2, *ids[2:]) if what == "noise" else ids))
+
+
+@mistake("sharing", case="descent", guard="audit")
+def noise_equal_in_all_runs(plant):
+    """The seed of a run does not enter its noise."""
+    streams(plant, lambda seed, what, ids: (1 if is_noise(what) else seed, what, ids))
+
+
+@mistake("sharing", case="averaging", guard="audit")
+def noise_from_the_sampling_stream(plant):
+    """Noise is drawn from the stream that also chooses the rows."""
+    streams(plant, lambda seed, what, ids: (seed, "sampling" if what == "noise" else what, ids))
+
+
+@mistake("sharing", case="propagation", guard="audit")
+def noise_before_time_0_shared(plant):
+    """Streams before time 0 have no agent in their key: all solitary models get the same noise."""
+    streams(plant, lambda seed, what, ids: (seed, what, (0,) if what.endswith("before time 0") else ids))
+
+
+@mistake("sharing", case="descent-gaussian", guard="audit")
+def noise_of_neighbours_cancels(plant):
+    """Agent 2k + 1 has the noise of agent 2k with the opposite sign."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0], ids[1] // 2, *ids[2:]) if what == "noise" else ids))
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            return -perturb(self, -vector, rng=rng) if self.agent % 2 else perturb(self, vector, rng=rng)
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("sharing", case="descent-gaussian", guard="audit")
+def noise_of_two_agents_correlated(plant):
+    """Every agent's noise has a part that all agents share, at the right variance in all."""
+
+    def change(perturb):
+        def other(self, vector, *, rng):
+            common = np.random.default_rng(int(self.time * 4)).normal(0.0, self.scale, vector.shape)
+            noisy = perturb(self, vector, rng=rng)
+            return vector + 0.6 * (noisy - vector) + 0.8 * common
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("sharing", case="sharing", guard="audit")
+def noise_shared_by_parties(plant):
+    """All parties of a star draw from one stream."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0], 1, *ids[2:]) if what == "noise" else ids))
+
+
+# Repetition
+
+
+@mistake("repetition", case="descent", guard="audit")
+def noise_equal_at_every_tick(plant):
+    """The stream of a step's noise has no tick in its key."""
+    streams(plant, lambda seed, what, ids: (seed, what, (0, *ids[1:]) if what == "noise" else ids))
+
+
+@mistake("repetition", case="averaging-full", guard="audit")
+def noise_equal_at_two_ticks(plant):
+    """Two ticks in a row have the same noise stream."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0] // 2, *ids[1:]) if what == "noise" else ids))
+
+
+@mistake("repetition", case="descent-gaussian", guard="audit")
+def noise_comes_back_after_three_ticks(plant):
+    """The tick enters the key of the noise modulo 3."""
+    streams(plant, lambda seed, what, ids: (seed, what, (ids[0] % 3, *ids[1:]) if what == "noise" else ids))
+
+
+@mistake("repetition", case="averaging-full", guard="audit")
+def noise_drawn_once_for_new_content(plant):
+    """An agent keeps the first noise that it drew, scaled, for all that it releases later."""
+
+    def change(perturb):
+        kept = {}
+
+        def other(self, vector, *, rng):
+            if self.scale == 0 or self.agent not in kept:
+                noisy = perturb(self, vector, rng=rng)
+                kept[self.agent] = (noisy - vector) / (self.scale or 1.0)
+                return noisy
+            object.__setattr__(self, "draws", self.draws + 1)
+            return vector + self.scale * kept[self.agent]
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("repetition", case="descent-gaussian", guard="audit")
+def noise_correlated_over_time(plant):
+    """An agent's noise is 0.9 of its last one and a little of a new one, at the right variance."""
+
+    def change(perturb):
+        last = {}
+
+        def other(self, vector, *, rng):
+            fresh = (perturb(self, vector, rng=rng) - vector) / (self.scale or 1.0)
+            before = last.get(self.agent)
+            now = fresh if before is None else 0.9 * before + np.sqrt(1 - 0.81) * fresh
+            last[self.agent] = now
+            return vector + self.scale * now
+
+        return other
+
+    plant.around(Release, "perturb", change)
+
+
+@mistake("repetition", case="sharing-stale", guard="contract")
+def fresh_noise_on_repeats(plant):
+    """A party that has nothing new to answer tells its last scores with fresh noise, as public."""
+
+    def change(wake):
+        exact = {}
+
+        def other(self, view, out):
+            sent = view.state["sent"] if view.role == "party" else None
+            before = None if sent is None else sent[-1]
+            wake(self, view, out)
+            if sent is None or not out.sent:
+                return
+            if sent[-1] > before:
+                exact[view.agent] = self.scores.clipped(view.data.features @ view.state["model"])
+            elif view.agent in exact and self.scores.privacy is not None:
+                told = out.sent.pop()
+                noisy = self.scores.release(view).perturb(exact[view.agent], rng=view.stream("noise"))
+                out.send("scores", np.append(noisy, sent[-1]), told.release, to=0)
+
+        return other
+
+    plant.around(StaleFeatureSharing, "wake", change)
+
+
+@mistake("repetition", case="push-sum", guard="contract")
+def fresh_noise_on_totals_told_before(plant):
+    """Repeats of push-sum totals get a little noise of their own, as public."""
+
+    def change(wake):
+        def other(self, view, out):
+            wake(self, view, out)
+            told, out.sent[:] = list(out.sent), []
+            for one in told:
+                vector = one.vector
+                if one.release.mechanism == "public" and "noise" not in view._streams:
+                    vector = vector + view.data.features.mean() * view.stream("noise").normal(0.0, 1.0, len(vector))
+                out.send(one.kind, vector, one.release, to=one.to[0])
+
+        return other
+
+    plant.around(PushSumDualAveraging, "wake", change)
+
+
+@mistake("repetition", case="propagation-async", guard="contract")
+def start_released_again_under_its_old_release(plant):
+    """Model propagation adds fresh noise to the exact solitary model at every wake-up, charged once."""
+
+    def change(wake):
+        def other(self, view, out):
+            release = self.releases[view.agent]
+            if release.mechanism not in ("public", "none"):
+                drawn = release.draws
+                view.state["solitary"][:] = self.noise.model(
+                    type("Now", (), {"stream": lambda _, purpose, agent: view.stream("noise")})(),
+                    view.agent,
+                    view.data,
+                )
+                object.__setattr__(release, "draws", drawn)
+            wake(self, view, out)
+
+        return other
+
+    plant.around(ModelPropagation, "wake", change)
+
+
+@mistake("repetition", case="descent", guard="audit")
+def noise_of_the_release_before(plant):
+    """A release gets the noise that was drawn for the one before, the first one none."""
+
+    def change(wake):
+        last = {}
+
+        def other(self, view, out):
+            release = self.noise.release(view)
+            if release.scale == 0:
+                return wake(self, view, out)
+
+            def late(one, vector, *, rng):
+                noise = perturb(one, np.zeros_like(vector), rng=rng)
+                before, last[view.agent] = last.get(view.agent, np.zeros_like(vector)), noise
+                return vector + before
+
+            perturb = Release.perturb
+            Release.perturb = late
+            try:
+                return wake(self, view, out)
+            finally:
+                Release.perturb = perturb
+
+        return other
+
+    plant.around(CoordinateDescent, "wake", change)

@@ -1,0 +1,40 @@
+"""The list of planted mistakes is long enough, and each of them changes what a run does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from . import KINDS, LIST, planted
+from .cases import CASES, seen
+
+
+@cache
+def _usual(case: str):
+    return seen(CASES[case])
+
+
+def test_there_are_at_least_60_mistakes_and_five_of_each_kind():
+    counts = Counter(mutation.kind for mutation in LIST.values())
+    assert sum(counts.values()) >= 60
+    assert {kind: counts[kind] for kind in KINDS if counts[kind] < 5} == {}
+
+
+@pytest.mark.parametrize("name", LIST)
+def test_a_mistake_changes_what_a_run_does(name):
+    mutation = LIST[name]
+    usual = _usual(mutation.case)
+    assert len(usual) > 1, f"{mutation.case} ends with {usual[0]}"
+    with planted(mutation.plant):
+        changed = seen(CASES[mutation.case])
+    assert changed != usual
+
+
+def test_mistakes_are_taken_out_again():
+    for mutation in LIST.values():
+        with planted(mutation.plant):
+            pass
+    for name, case in CASES.items():
+        assert seen(case) == _usual(name)

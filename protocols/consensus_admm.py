@@ -32,6 +32,7 @@ from pydantic import Field
 
 from ..agents.consensus_objective import ConsensusObjective
 from ..agents.errors import InputError
+from ..agents.losses import local_gradient
 from ..agents.objectives import Objective
 from ..agents.solvers import minimise_local
 from ..agents.tasks.base import Task
@@ -163,6 +164,17 @@ class LocalProblem:
         )
         return model
 
+    def gradient(self, view: View, penalty: float, model: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(p,) gradient of O(f, D_i) + eta V_i |f|^2 at a model."""
+        bend = self.curvature(len(view.neighbours), penalty)
+        return self.weight * local_gradient(model, view.data, self.loss, 0.0) + bend * model
+
+    def log_determinant(self, view: View, penalty: float, model: NDArray[np.float64]) -> float:
+        """log det of the second derivative of O(f, D_i) + eta V_i |f|^2 at a model."""
+        rows, bend = view.data.features, self.curvature(len(view.neighbours), penalty)
+        bends = self.weight / max(1, len(rows)) * self.loss.second_slope(rows @ model, view.data.labels)
+        return float(np.linalg.slogdet(rows.T @ (bends[:, None] * rows) + bend * np.eye(len(model)))[1])
+
 
 class Iteration:
     """The mathematics of a round, with or without noise.
@@ -210,10 +222,24 @@ class Iteration:
 
     def solution(self, view: View, noise: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
         """(p,) solution of (10), with 2 eta_i V_i noise added to its gradient (the problem after (25))."""
+        penalty = self.penalty(view.agent, view.round)
+        linear = self._linear(view) - 2 * penalty * len(view.neighbours) * noise
+        return self.local.solution(view, penalty, linear)
+
+    def implied_noise(self, view: View, model: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(p,) the noise with which a model is the `solution`: minus the gradient of (10) there over 2 eta_i V_i."""
+        penalty, degree = self.penalty(view.agent, view.round), len(view.neighbours)
+        gradient = self.local.gradient(view, penalty, model) - self._linear(view)
+        return -gradient / (2 * penalty * degree)
+
+    def log_jacobian(self, view: View, model: NDArray[np.float64]) -> float:
+        """log abs det of the derivative of `implied_noise`, up to what does not depend on the agent's rows."""
+        return self.local.log_determinant(view, self.penalty(view.agent, view.round), model)
+
+    def _linear(self, view: View) -> NDArray[np.float64]:
         penalty, degree, own = self.penalty(view.agent, view.round), len(view.neighbours), view.state["model"]
         between = degree * own + view.received("model").sum(axis=0)
-        linear = penalty * between - 2 * view.state["dual"] - 2 * penalty * degree * noise
-        return self.local.solution(view, penalty, linear)
+        return penalty * between - 2 * view.state["dual"]
 
 
 def per_agent(given: float | list[float], agents: int, *field: str) -> NDArray[np.float64]:

@@ -131,8 +131,13 @@ class PerturbedAdmm(Protocol):
             out.fall_silent()
             return
         self.iteration.move_dual(view)
-        noise = release.perturb(np.zeros(self.problem.task.dimension), rng=view.stream("noise"))
-        view.state["model"][:] = self.iteration.solution(view, noise)
+        view.state["model"][:] = release.perturb_objective(
+            lambda noise: self.iteration.solution(view, noise),
+            lambda model: self.iteration.implied_noise(view, model),
+            size=self.problem.task.dimension,
+            rng=view.stream("noise"),
+            log_jacobian=lambda model: self.iteration.log_jacobian(view, model),
+        )
         if len(view.neighbours):
             out.send("model", view.state["model"], release)
 

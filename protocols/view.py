@@ -266,6 +266,7 @@ class Out:
     ) -> None:
         self._view, self._layout, self._reserve, self._commit = view, layout, reserve, commit
         self.sent: list[Sent] = []
+        self.disclosed: list[Release] = []
         self.silent = False
 
     def send(self, kind: str, vector: NDArray[np.float64], release: Release, *, to: int | None = None) -> None:
@@ -315,6 +316,7 @@ class Out:
 
         A sum of noisy values that goes out as one message is such a way for all of its terms but one.
         """
+        self.disclosed.append(release)
         self._commit(release)
 
     def fall_silent(self) -> None:

@@ -71,6 +71,7 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
     if world.observer:
         world.observer.woke(world, caller)
     world.protocol.offer(view, partner, out)
+    world.stepped("offer", view, out)
     caller.silent = out.silent
     world.check_finite(caller)
     request = _only(out, REQUEST, caller, int(world.setting.graph.heads[edge]))
@@ -82,6 +83,7 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
     callee.reactions += 1
     view, out = world.open(callee)
     world.protocol.accept(view, edge - world.setting.graph.edges_of(callee.index).start, vector, out)
+    world.stepped("accept", view, out)
     callee.silent = callee.silent or out.silent
     world.check_finite(callee)
     return _only(out, REPLY, callee, int(world.setting.graph.heads[edge]))
@@ -90,8 +92,9 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
 def take_reply(world: World, caller: Agent, edge: int, vector: NDArray[np.float64]) -> None:
     """Let a caller update from the reply that came over one of its edges, which completes a step."""
     caller.reactions += 1
-    view, _ = world.open(caller)
+    view, out = world.open(caller)
     world.protocol.finish(view, edge - world.setting.graph.edges_of(caller.index).start, vector)
+    world.stepped("finish", view, out)
     world.check_finite(caller)
     world.count(caller)
 

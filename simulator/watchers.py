@@ -1,15 +1,25 @@
-"""Who may look at a run without changing it: recorders at their instants, observers at every single event."""
+"""Who may look at a run: recorders at their instants, observers at every single event, a watch at every step.
+
+Recorders and observers change nothing. A `Watch` may put other values in the place of noisy ones and of what is sent:
+that is how one run is forced along the transcript of another (`hushnet.simulator.contract.transcript`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from typing import Protocol as Structural
+
+import numpy as np
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
+from ..protocols.base import Out, View
 
 if TYPE_CHECKING:
     from .world import World
+
+Phase = Literal["start", "wake", "receive", "offer", "accept", "finish"]
+"""Which method of a protocol a step has run."""
 
 
 class Recorder(Structural):
@@ -30,3 +40,18 @@ class Observer(Structural):
 
     def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
         """A message reached its receiver."""
+
+
+class Watch(Structural):
+    """What sees every random stream, and every step before anything of it leaves; steps then run in Python.
+
+    Delays, losses and absences are draws that no step changes, so two runs whose steps look the same here are the same
+    to everybody on the wire.
+    """
+
+    def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        """The stream that an agent is given in place of its own; it has to draw the same numbers."""
+        ...
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """An agent has made a step: everything that leaves it is in ``out.sent`` and ``out.silent``."""

@@ -29,7 +29,7 @@ from .network import Network
 from .randomness import Purpose, quantise, stable_ids
 from .schedules import Schedule
 from .setting import Setting
-from .watchers import Observer, Recorder
+from .watchers import Observer, Phase, Recorder, Watch
 
 
 class World:
@@ -44,6 +44,8 @@ class World:
         Record instants: every so much time, or every so many activations.
     recorder : Recorder, optional
     observer : Observer, optional
+    watch : Watch, optional
+        Sees every step before anything of it leaves; compiled steps are then not used.
     drive : callable
         Makes the schedule of the world, and with it its post; an event for everything by default.
 
@@ -69,9 +71,10 @@ class World:
         activations: int | None = None,
         recorder: Recorder | None = None,
         observer: Observer | None = None,
+        watch: Watch | None = None,
         drive: Callable[[World], Schedule] = choose,
     ) -> None:
-        self.setting, self.recorder, self.observer = setting, recorder, observer
+        self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
         self.env = simpy.Environment()
         task, graph = setting.task, setting.graph
@@ -192,10 +195,15 @@ class World:
         )
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
-        return self.setting.draws.generator(purpose, tick + 1, int(self.numbers[agent]), self.agents[agent].reactions)
+        reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
+        return self._watched(self.setting.draws.generator(purpose, tick + 1, number, reactions), purpose, agent)
 
     def _stream_before(self, purpose: str, agent: int) -> np.random.Generator:
-        return self.setting.draws.generator(f"{purpose} before time 0", int(self.numbers[agent]))
+        before = f"{purpose} before time 0"
+        return self._watched(self.setting.draws.generator(before, int(self.numbers[agent])), before, agent)
+
+    def _watched(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        return stream if self.watch is None else self.watch.stream(stream, purpose, agent)
 
     def _partner_luck(self, agent: int, tick: int) -> float:
         return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
@@ -233,6 +241,7 @@ class World:
         self.started[agent.index] = True
         view, out = self.open(agent)
         self.protocol.start(view, out)
+        self.stepped("start", view, out)
         agent.silent = agent.silent or out.silent
         self.check_finite(agent)
         for sent in out.sent:
@@ -249,6 +258,11 @@ class World:
         view.begin(self.now, agent.tick, agent.updates)
         return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit)
 
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """Show a step that was just made to whoever watches, before anything of it leaves."""
+        if self.watch is not None:
+            self.watch.stepped(phase, view, out)
+
     def step(self, agent: Agent) -> None:
         """Take one step of an awake agent, and send what it gives out."""
         if self.observer:
@@ -257,6 +271,7 @@ class World:
         if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
         self.protocol.wake(view, out)
+        self.stepped("wake", view, out)
         agent.silent = out.silent
         self.check_finite(agent)
         if out.silent and not out.sent:
@@ -269,6 +284,7 @@ class World:
         agent.reactions += 1
         view, out = self.open(agent)
         self.protocol.receive(view, message, out)
+        self.stepped("receive", view, out)
         agent.silent = out.silent
         self.check_finite(agent)
         self.post.send(agent, out)

@@ -10,8 +10,9 @@ cryptographic source is needed (Mironov 2012).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,17 +131,99 @@ class Release:
         vector : (p,) array
             The exact value.
         rng : numpy.random.Generator
-            The agent's noise stream.
+            The agent's noise stream; the watcher of a `WatchedStream` is told, and may put another value in place.
 
         Returns
         -------
         (p,) array
             A new array; or ``vector`` itself, with nothing drawn from ``rng``, if there is no noise.
         """
-        if self.scale == 0 or self.mechanism in ("public", "none"):
+        if not self.noisy:
             return vector
         object.__setattr__(self, "draws", self.draws + 1)
-        return vector + draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
+        noisy = vector + draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
+        return rng.watcher.noisy(self, vector, noisy) if isinstance(rng, WatchedStream) else noisy
+
+    def perturb_objective(
+        self, solve: Solve, implied: Implied, *, size: int, rng: np.random.Generator, log_jacobian: LogJacobian = None
+    ) -> NDArray[np.float64]:
+        """Draw this release's noise for an objective, and minimise it: objective perturbation.
+
+        Chaudhuri, Monteleoni, Sarwate (2011), algorithm 2. The solution s is a one-to-one function of the noise b, so
+        its log density is that of b plus ``log_jacobian``; what one record changes is charged by the release, whose
+        ``verified_sensitivity / scale`` bounds the change of both together. Charged as by `perturb`.
+
+        Parameters
+        ----------
+        solve : callable
+            ``solve(noise)`` gives the (p,) minimiser of the objective with this noise.
+        implied : callable
+            ``implied(solution)`` gives the noise that has this minimiser on these data, the inverse of ``solve``.
+        size : int
+            Coordinates of the noise.
+        rng : numpy.random.Generator
+            As of `perturb`.
+        log_jacobian : callable, optional
+            ``log_jacobian(solution)`` gives log abs det of the derivative of ``implied``, up to what no record
+            changes; 0 by default.
+
+        Returns
+        -------
+        (p,) array
+            The minimiser.
+        """
+        if not self.noisy:
+            return solve(np.zeros(size))
+        object.__setattr__(self, "draws", self.draws + 1)
+        noise = draw_noise(self.mechanism, size, self.scale, rng=rng)
+        solution = solve(noise)
+        if isinstance(rng, WatchedStream):
+            return rng.watcher.solved(self, solution, noise, implied, log_jacobian)
+        return solution
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise to draw for it."""
+        return self.scale > 0 and self.mechanism not in ("public", "none")
+
+
+Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Implied = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+LogJacobian = Callable[[NDArray[np.float64]], float] | None
+
+
+class Watcher(Protocol):
+    """Who is told of every noisy value before anybody uses it, and may put another one in its place."""
+
+    def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take note of noise that was added to a value; what is returned is used instead of the sum."""
+        ...
+
+    def solved(
+        self,
+        release: Release,
+        solution: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        implied: Implied,
+        log_jacobian: LogJacobian,
+    ) -> NDArray[np.float64]:
+        """Take note of the minimiser of a perturbed objective; what is returned is used instead."""
+        ...
+
+
+class WatchedStream(np.random.Generator):
+    """A random stream that tells of the noise which releases draw from it.
+
+    Parameters
+    ----------
+    stream : numpy.random.Generator
+        Whose bits it draws: the same numbers as without it.
+    watcher : Watcher
+    """
+
+    def __init__(self, stream: np.random.Generator, watcher: Watcher) -> None:
+        super().__init__(stream.bit_generator)
+        self.watcher = watcher
 
 
 def noise_multiplier(scale: float, sensitivity: float) -> float:

@@ -57,7 +57,7 @@ class Exchanges(Windowed):
 
     def __init__(self, world: World, parameters: ExchangeSchedule, *, compiled: bool = True) -> None:
         check_exchange(world)
-        kernel = world.protocol.kernel(world.state) if compiled else None
+        kernel = world.protocol.kernel(world.state) if compiled and world.watch is None else None
         if kernel is not None and not isinstance(kernel, PairKernel):
             raise ValueError(f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel")
         super().__init__(world, kernel=kernel)

@@ -32,7 +32,7 @@ class WakeWindows(Windowed):
     """
 
     def __init__(self, world: World, *, compiled: bool) -> None:
-        kernel = world.protocol.kernel(world.state) if compiled else None
+        kernel = world.protocol.kernel(world.state) if compiled and world.watch is None else None
         if kernel is not None and not isinstance(kernel, Kernel):
             name = type(world.protocol).__name__
             raise ValueError(f"{name} runs without exchanges in pairs, so its kernel must be a Kernel")

@@ -1,6 +1,7 @@
 """Contract tests for protocols, shipped so that authors of plug-ins can call them.
 
 >>> from hushnet.protocols.coordinate_descent import CoordinateDescent
+>>> from hushnet.simulator.contract import check_contract
 >>> check_contract(CoordinateDescent, {"mu": 0.5})
 """
 
@@ -14,22 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.availability import Always, Diurnal, OnOff, Window
-from ..agents.blocks import State
-from ..protocols.base import Protocol, ProtocolParameters, Sent
-from ..protocols.privacy.mechanisms import Release
-from .bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
-from .choice import rounds_of
-from .engine import declined, fast_world
-from .latency import Constant, Exponential, Gamma, Lognormal, Uniform
-from .network import Bernoulli, GilbertElliott, NetworkParameters
-from .world import World
+from ...agents.availability import Always, Diurnal, OnOff, Window
+from ...agents.blocks import State
+from ...protocols.base import Protocol, ProtocolParameters, Sent
+from ...protocols.privacy.mechanisms import Release
+from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
+from ..choice import rounds_of
+from ..engine import declined, fast_world
+from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
+from ..network import Bernoulli, GilbertElliott, NetworkParameters
+from ..world import World
+from .violation import ContractViolation
 
 Seen = Callable[[Bench, int], list[NDArray[np.float64]]]
-
-
-class ContractViolation(AssertionError):
-    """A protocol broke the contract; the message says how."""
 
 
 def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | ProtocolParameters) -> None:

@@ -1,0 +1,7 @@
+"""What a protocol promises, tested: the contract for authors of plug-ins, and the replay that proves its privacy."""
+
+from ..bench import protocol_parameters
+from .checks import check_contract, check_engines
+from .violation import ContractViolation
+
+__all__ = ["ContractViolation", "check_contract", "check_engines", "protocol_parameters"]

@@ -1,0 +1,384 @@
+"""What could be observed of a run, step by step, and the noisy values behind it.
+
+`Recording` takes note of a run on data D. `Forcing` leads one on neighbouring data along the same transcript: every
+noisy value is replaced by the one that was noted, and whatever leaves an agent has to be what left it then. What may
+differ is the exact value under each noise, by no more than its release was charged for. Where that holds, the
+transcript is as likely on D' as the noise says, step by step: that is the proof of an epsilon, by adaptive composition.
+
+Values under a release that protects nothing (multiplier 0, such as a plain one) may differ: their epsilon is infinite.
+They are replaced by those noted as well, and their agents count as exposed from there on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocols.base import Out, Sent, View
+from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
+from ..watchers import Phase
+from .violation import ContractViolation
+
+ROUNDING = 1e-9
+"""What a realised change may be above its charge, in relation to it."""
+CANCELLATION = 1e-13
+"""The same, in relation to the exact values whose difference it is."""
+SOLVED = 1e-6
+"""What a minimiser's inaccuracy may add to the epsilon of a perturbed objective."""
+
+TERMS = (
+    "mechanism",
+    "norm",
+    "sensitivity",
+    "sensitivity_source",
+    "verified_sensitivity",
+    "scale",
+    "claimed_epsilon",
+    "claimed_delta",
+    "recipients",
+    "sampling",
+    "unit",
+    "adjacency",
+)
+"""What a release says in public; all of it has to be the same on neighbouring data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of noise.
+
+    Parameters
+    ----------
+    release : Release
+    exact : (...,) float64
+        The value that noise was added to; for a perturbed objective, the noise that implies its minimiser.
+    noisy : (...,) float64
+        What everybody may know: the sum, or the minimiser.
+    log_jacobian : float, optional
+        Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
+    """
+
+    release: Release
+    exact: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    log_jacobian: float | None = None
+
+    def change(self, other: Draw) -> float:
+        """How far another data set moves what is protected, in the units of the release's sensitivity."""
+        moved = distance(self.release, other.exact - self.exact)
+        if self.log_jacobian is None or other.log_jacobian is None:
+            return moved
+        return moved + abs(other.log_jacobian - self.log_jacobian) * self.release.scale
+
+    def allowed(self, other: Draw) -> float:
+        """The largest `change` that the release was charged for, up to rounding."""
+        charged = self.release.verified_sensitivity * (1 + ROUNDING)
+        if self.log_jacobian is not None:
+            return charged + SOLVED * self.release.scale
+        return charged + CANCELLATION * (distance(self.release, self.exact) + distance(self.release, other.exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What left an agent in one step.
+
+    Parameters
+    ----------
+    phase : {"start", "wake", "receive", "offer", "accept", "finish"}
+    agent, tick, updates : int
+    now : float
+    sent : tuple of Sent
+    disclosed : tuple of Release
+        Charged at once, see `Out.disclose`.
+    silent : bool
+        Whether the agent fell silent.
+    drawn : int
+        How often noise was drawn for the agent's releases until then.
+    """
+
+    phase: Phase
+    agent: int
+    tick: int
+    updates: int
+    now: float
+    sent: tuple[Sent, ...]
+    disclosed: tuple[Release, ...]
+    silent: bool
+    drawn: int
+
+
+class Recording:
+    """A watch that takes note of a run and changes nothing.
+
+    Parameters
+    ----------
+    names : sequence, optional
+        What sentences call the agents; their indices by default.
+
+    Attributes
+    ----------
+    steps : list of Step
+        In the order in which they were made.
+    draws : dict of int to list of Draw
+        By agent, in the order in which they were made.
+    """
+
+    def __init__(self, names: Sequence[int | str] | None = None) -> None:
+        self.names = names
+        self.steps: list[Step] = []
+        self.draws: dict[int, list[Draw]] = defaultdict(list)
+        self._drawn_for: dict[Release, int] = defaultdict(int)
+        self._noisy_bytes: dict[int, set[bytes]] = defaultdict(set)
+
+    def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        """See `hushnet.simulator.watchers.Watch.stream`."""
+        return WatchedStream(stream, self)
+
+    def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `hushnet.protocols.privacy.mechanisms.Watcher.noisy`."""
+        return self.drew(Draw(release, np.array(exact, dtype=np.float64), noisy.copy()))
+
+    def solved(
+        self,
+        release: Release,
+        solution: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        implied: Implied,
+        log_jacobian: LogJacobian,
+    ) -> NDArray[np.float64]:
+        """See `hushnet.protocols.privacy.mechanisms.Watcher.solved`."""
+        exact = implied(solution)
+        apart = distance(release, exact - noise)
+        if not apart <= SOLVED * release.scale:
+            raise ContractViolation(
+                f"{self.agent(release.agent)} at time {release.time:.6g}: the minimiser of its perturbed objective "
+                f"belongs to other noise than was drawn, {apart:.3g} away at a scale of {release.scale:.3g}; "
+                "solve it more exactly"
+            )
+        return self.drew(Draw(release, exact, solution.copy(), 0.0 if log_jacobian is None else log_jacobian(solution)))
+
+    def drew(self, draw: Draw) -> NDArray[np.float64]:
+        """Keep a draw; what the protocol goes on with."""
+        self.draws[draw.release.agent].append(draw)
+        self._drawn_for[draw.release] += 1
+        return draw.noisy.copy()
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """See `hushnet.simulator.watchers.Watch.stepped`."""
+        step = self.step(phase, view, out)
+        self.check_noise(step)
+        self.steps.append(step)
+
+    def step(self, phase: Phase, view: View, out: Out) -> Step:
+        """A step as it leaves its agent."""
+        drawn, agent = len(self.draws[view.agent]), view.agent
+        sent, disclosed = tuple(out.sent), tuple(out.disclosed)
+        return Step(phase, agent, view.tick, view.updates, view.now, sent, disclosed, out.silent, drawn)
+
+    def check_noise(self, step: Step) -> None:
+        """Whether what is sent as noisy has noise that was drawn where this watch could see it."""
+        known = self._noisy_bytes[step.agent]
+        for sent in step.sent:
+            release = sent.release
+            if protects_nothing(release) or not release.noisy:
+                continue
+            if release.draws > self._drawn_for[release]:
+                raise ContractViolation(
+                    f"{self.where(step)} sends {sent.kind!r} with noise from another generator than view.stream(...), "
+                    "so nobody can tell what was drawn"
+                )
+            if not release.draws and sent.vector.tobytes() not in known:
+                raise ContractViolation(
+                    f"{self.where(step)} sends {sent.kind!r} as released with {release.mechanism} noise of scale "
+                    f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=view.stream('noise'))"
+                )
+            known.add(sent.vector.tobytes())
+
+    def agent(self, index: int) -> str:
+        """What sentences call an agent."""
+        return f"agent {index if self.names is None else self.names[index]!r}"
+
+    def where(self, step: Step) -> str:
+        """What sentences call a step."""
+        number = f" (step {step.updates + 1})" if step.phase in ("wake", "offer", "finish") else ""
+        return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"
+
+
+class Forcing(Recording):
+    """A watch that leads a run on neighbouring data along a transcript, and finds what may not be.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the run on the other data.
+    exposed : bool
+        Whether nothing is shown about anybody, because data are given away centrally and without noise.
+
+    Attributes
+    ----------
+    violation : ContractViolation or None
+        The first thing that may not be; raised at once, and kept for the case that somebody catches it.
+    ratio : float
+        The largest realised change in relation to the sensitivity that was charged for.
+    exposed : set of int
+        Agents that have sent or disclosed something that no noise protects.
+    """
+
+    def __init__(self, recording: Recording, *, exposed: bool = False) -> None:
+        super().__init__(recording.names)
+        self.recording = recording
+        self.violation: ContractViolation | None = None
+        self.ratio = 0.0
+        self.all_exposed, self.exposed = exposed, set[int]()
+
+    def drew(self, draw: Draw) -> NDArray[np.float64]:
+        """Compare a draw with the one noted, and give out that one's value."""
+        agent, rank = draw.release.agent, len(self.draws[draw.release.agent])
+        noted = self.recording.draws[agent]
+        where = f"{self.agent(agent)} at time {draw.release.time:.6g}, noise {rank + 1},"
+        if rank >= len(noted):
+            self.fail(f"{where} draws noise that it does not draw on neighbouring data")
+        before = noted[rank]
+        self._same_terms(where, before.release, draw.release)
+        if draw.noisy.shape != before.noisy.shape:
+            self.fail(f"{where} is added to {draw.noisy.shape} numbers instead of {before.noisy.shape}")
+        self._check_change(where, before, draw)
+        super().drew(replace(draw, noisy=before.noisy))
+        return before.noisy.copy()
+
+    def _check_change(self, where: str, before: Draw, now: Draw) -> None:
+        release = before.release
+        if protects_nothing(release):
+            return
+        change, allowed = before.change(now), before.allowed(now)
+        if not change <= allowed:
+            size = "not a number" if np.isnan(change) else f"{change:.6g}"
+            self.fail(
+                f"{where}: one change of its data moves the value under its {release.mechanism} noise by {size} in "
+                f"{release.norm}, which is more than the sensitivity {release.verified_sensitivity:.6g} that it is "
+                "charged for"
+            )
+        if release.verified_sensitivity > 0:
+            self.ratio = max(self.ratio, change / release.verified_sensitivity)
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """Compare a step with the one noted, and let the same leave the agent."""
+        rank, step = len(self.steps), self.step(phase, view, out)
+        if rank >= len(self.recording.steps):
+            self.fail(f"{self.where(step)} is made although the run on neighbouring data has ended")
+        noted = self.recording.steps[rank]
+        for name in ("agent", "phase", "now", "tick", "updates"):
+            if getattr(noted, name) != getattr(step, name):
+                self.fail(
+                    f"{self.where(step)} is made in place of {self.where(noted)[:-1]}: the order of steps differs"
+                )
+        if self.all_exposed or any(protects_nothing(one) for one in _releases(noted) + _releases(step)):
+            self.exposed.add(step.agent)
+        if step.agent in self.exposed:
+            self._compare_exposed(noted, step)
+            out.sent[:], out.silent = noted.sent, noted.silent
+        else:
+            self._compare(noted, step)
+        self.check_noise(noted if step.agent in self.exposed else step)
+        self.steps.append(step)
+
+    def _compare(self, noted: Step, step: Step) -> None:
+        """Whether the same leaves an agent on both data sets."""
+        where = self.where(step)
+        if noted.silent != step.silent:
+            self.fail(f"{where} falls silent on one of two neighbouring data sets only")
+        if noted.drawn != step.drawn:
+            self.fail(f"{where} has drawn noise {step.drawn} times, and {noted.drawn} times on neighbouring data")
+        if len(noted.disclosed) != len(step.disclosed):
+            self.fail(f"{where} discloses {len(step.disclosed)} releases, {len(noted.disclosed)} on neighbouring data")
+        for before, now in zip(noted.disclosed, step.disclosed, strict=True):
+            self._same_terms(where, before, now)
+        if [sent.kind for sent in noted.sent] != [sent.kind for sent in step.sent]:
+            kinds = [[sent.kind for sent in one.sent] or "nothing" for one in (step, noted)]
+            self.fail(f"{where} sends {kinds[0]}, and {kinds[1]} on neighbouring data")
+        for before, now in zip(noted.sent, step.sent, strict=True):
+            if before.to != now.to:
+                self.fail(
+                    f"{where} sends {now.kind!r} to {now.to or 'all'}, and to {before.to or 'all'} on neighbouring data"
+                )
+            self._same_terms(f"{where} {now.kind!r}", before.release, now.release)
+            self._same_vector(where, before, now)
+
+    def _compare_exposed(self, noted: Step, step: Step) -> None:
+        """An exposed agent may do anything but call private what is not: what it says is public has to be."""
+        if [sent.kind for sent in noted.sent] != [sent.kind for sent in step.sent]:
+            return
+        for before, now in zip(noted.sent, step.sent, strict=True):
+            if not (protects_nothing(before.release) or protects_nothing(now.release)):
+                self._same_vector(self.where(step), before, now)
+
+    def _same_vector(self, where: str, before: Sent, now: Sent) -> None:
+        if before.vector.tobytes() == now.vector.tobytes():
+            return
+        release = now.release
+        what = f"as public ({release.reason})" if release.mechanism == "public" else f"under {release.mechanism} noise"
+        beyond = "" if release.mechanism == "public" else " beyond what was released"
+        self.fail(
+            f"{where} sends {now.kind!r} {what}, but it depends on the agent's data{beyond}: "
+            f"{difference(before.vector, now.vector)}"
+        )
+
+    def _same_terms(self, where: str, before: Release, now: Release) -> None:
+        for name in TERMS:
+            one, other = getattr(before, name), getattr(now, name)
+            if one != other and not (one != one and other != other):
+                self.fail(f"{where}: the {name} of its release depends on the data, {other!r} in place of {one!r}")
+
+    def finished(self) -> None:
+        """Whether the run came as far as the one that was noted."""
+        if self.violation is not None:
+            raise self.violation
+        if len(self.steps) < len(self.recording.steps):
+            step = self.recording.steps[len(self.steps)]
+            self.fail(f"{self.where(step)} is not made on neighbouring data: the run ended before it")
+
+    def fail(self, sentence: str) -> Any:
+        """Raise what may not be, and keep the first such thing."""
+        violation = ContractViolation(sentence)
+        self.violation = self.violation or violation
+        raise violation
+
+
+def protects_nothing(release: Release) -> bool:
+    """Whether a release has an infinite epsilon: plain content, or noise for an unbounded sensitivity."""
+    return release.mechanism != "public" and release.multiplier == 0
+
+
+def distance(release: Release, vector: NDArray[np.float64]) -> float:
+    """Length of a difference in the norm of a release; one that noise is drawn for row by row adds up over rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if release.norm == "l1":
+            return float(np.abs(vector).sum())
+        if release.mechanism == "gamma":
+            return float(np.linalg.norm(vector, axis=-1).sum())
+        return float(np.linalg.norm(vector))
+
+
+def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
+    """Where two vectors differ, and by how much, in words."""
+    if np.isnan(other).any():
+        return f"coordinate {int(np.flatnonzero(np.isnan(other))[0])} is not a number (NaN)"
+    if len(one) != len(other):
+        return f"{len(other)} numbers in place of {len(one)}"
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.abs(other - one)
+    where = int(np.argmax(apart))
+    count = int(np.count_nonzero(one != other))
+    return (
+        f"coordinate {where} is {other[where]:.6g} in place of {one[where]:.6g}, "
+        f"{apart[where]:.3g} apart ({count} of {len(one)} differ)"
+    )
+
+
+def _releases(step: Step) -> list[Release]:
+    return [*(sent.release for sent in step.sent), *step.disclosed]

@@ -1,0 +1,5 @@
+"""What is raised where a protocol breaks its contract."""
+
+
+class ContractViolation(AssertionError):
+    """A protocol broke the contract; the message says how."""

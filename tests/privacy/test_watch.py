@@ -1,0 +1,88 @@
+"""A watch sees every draw and every step, and can lead a run along the transcript of another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.privacy.mechanisms import Release, WatchedStream
+from hushnet.simulator.bench import protocol_parameters, small_setting
+from hushnet.simulator.contract import ContractViolation
+from hushnet.simulator.contract.transcript import Forcing, Recording
+from hushnet.simulator.engine import fast_world
+from hushnet.simulator.world import World
+
+NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
+PRIVATE = {
+    "coordinate descent": (CoordinateDescent, {"mu": 0.5, "privacy": NOISY}),
+    "objective perturbation": (PerturbedAdmm, {"noise": {"alpha": 3.0}}),
+}
+
+
+def made(protocol, fields, setting, watch=None):
+    world = World(setting, protocol, protocol_parameters(protocol, fields), watch=watch)
+    world.run()
+    return world
+
+
+def with_other_records(setting):
+    """Every agent's first record is replaced by its opposite."""
+    features = setting.task.train.features.copy()
+    features[setting.task.train.offsets[:-1]] *= -1
+    return replace(setting, task=replace(setting.task, train=replace(setting.task.train, features=features)))
+
+
+def test_a_watched_stream_draws_the_same_bits():
+    plain, watched = np.random.default_rng(4), WatchedStream(np.random.default_rng(4), Recording())
+    assert np.array_equal(plain.normal(size=9), watched.normal(size=9))
+    assert np.array_equal(plain.choice(50, 7, replace=False), watched.choice(50, 7, replace=False))
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_watched_run_is_the_same_run(name):
+    protocol, fields = PRIVATE[name]
+    setting = small_setting(empty=False)
+    usual, watched = made(protocol, fields, setting), made(protocol, fields, setting, Recording())
+    assert usual.state.agent["model"].values.tobytes() == watched.state.agent["model"].values.tobytes()
+    assert usual.traffic == watched.traffic
+
+
+def test_a_watched_run_takes_no_compiled_steps():
+    parameters = protocol_parameters(CoordinateDescent, {"mu": 0.5})
+    assert "Python" in fast_world(small_setting(), CoordinateDescent, parameters, watch=Recording()).engine
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_run_on_neighbouring_data_can_be_forced_along_a_transcript(name):
+    protocol, fields = PRIVATE[name]
+    setting, recording = small_setting(empty=False), Recording()
+    usual = made(protocol, fields, setting, recording)
+    forcing = Forcing(recording)
+    forced = made(protocol, fields, with_other_records(setting), forcing)
+    forcing.finished()
+    assert 0 < forcing.ratio <= 1
+    assert usual.state.agent["model"].values.tobytes() == forced.state.agent["model"].values.tobytes()
+    assert sum(map(len, forcing.draws.values())) == sum(map(len, recording.draws.values())) > 10
+
+
+def test_a_record_that_moves_the_value_by_more_than_is_charged_is_found():
+    class ClaimsATenth(CoordinateDescent):
+        def prepare(self):
+            super().prepare()
+            sensitivities = self.noise.sensitivities
+            self.noise.sensitivities = lambda count: tuple(number / 10 for number in sensitivities(count))
+
+    setting, recording = small_setting(empty=False), Recording()
+    made(ClaimsATenth, PRIVATE["coordinate descent"][1], setting, recording)
+    with pytest.raises(ContractViolation, match="more than the sensitivity"):
+        made(ClaimsATenth, PRIVATE["coordinate descent"][1], with_other_records(setting), Forcing(recording))
+
+
+def test_a_solution_that_belongs_to_other_noise_is_found():
+    release = Release(0, 0.0, "gamma", "l2", 1.0, "claimed", 1.0, 2.0, 0.5, 0.0, 1)
+    stream = WatchedStream(np.random.default_rng(1), Recording())
+    with pytest.raises(ContractViolation, match="other noise than was drawn"):
+        release.perturb_objective(lambda noise: noise + 0.1, lambda solution: solution, size=3, rng=stream)

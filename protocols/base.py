@@ -99,6 +99,12 @@ class Traits:
     central : bool
         Whether starts are computed in one place, from what all agents disclose of their data (`Out.disclose`), in place
         of messages. Results say so.
+    needs_both_ends : bool
+        Whether a step is right only if both ends of an edge make it with values of the same round: what one end adds
+        the other takes away, or a reply belongs to one question. Such a protocol is never run with ``patience``, with
+        which an end goes on with an older round and the two never make up for the difference.
+    instead : str, optional
+        What a refusal of ``patience`` names beside ``resend_after``: a protocol that needs no rounds.
 
     Raises
     ------
@@ -111,6 +117,8 @@ class Traits:
     exchange: Exchange = "broadcast"
     unanswered: Unanswered | None = None
     central: bool = False
+    needs_both_ends: bool = False
+    instead: str | None = None
 
     def __post_init__(self) -> None:
         kinds = {"trigger": Trigger, "inbox": Keeping, "exchange": Exchange, "unanswered": Unanswered}

@@ -85,7 +85,7 @@ class ConsensusAdmm(Protocol):
 
     Parameters = ConsensusAdmmParameters
     parameters: ConsensusAdmmParameters
-    traits = Traits(trigger="round", inbox="per_round")
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
 
     def prepare(self) -> None:
         """Penalties and dual steps of all agents."""

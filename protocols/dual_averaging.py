@@ -91,7 +91,7 @@ class DualAveraging(Protocol):
 
     Parameters = DualAveragingParameters
     parameters: DualAveragingParameters
-    traits = Traits(trigger="round", inbox="per_round")
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""

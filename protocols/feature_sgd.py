@@ -51,7 +51,7 @@ class FeatureSgd(Protocol):
 
     Parameters = FeatureSgdParameters
     parameters: FeatureSgdParameters
-    traits = Traits(trigger="round", inbox="per_round")
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
 
     def prepare(self) -> None:
         """Columns and the common order of the rows."""

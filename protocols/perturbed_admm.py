@@ -102,7 +102,7 @@ class PerturbedAdmm(Protocol):
 
     Parameters = PerturbedAdmmParameters
     parameters: PerturbedAdmmParameters
-    traits = Traits(trigger="round", inbox="per_round")
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
 
     def prepare(self) -> None:
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""

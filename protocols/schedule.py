@@ -25,7 +25,8 @@ class RoundsSchedule(Parameters):
     by default 1 + twice the mean delay, unless ``patience`` is given."""
     patience: float | None = Field(default=None, gt=0)
     """Time units after its own step that an agent waits for its neighbours before it goes on with the newest that it
-    knows of them; by default without end."""
+    knows of them; by default without end. Protocols that need values of the same round at both ends of an edge
+    refuse it (`Traits.needs_both_ends`)."""
 
     @model_validator(mode="after")
     def _one_remedy(self) -> RoundsSchedule:

@@ -65,7 +65,7 @@ def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule 
                 f"the protocol {parameters.kind!r} is made of rounds; use schedule: rounds, or leave it out",
                 field=("schedule",),
             )
-        return asked or RoundsSchedule()
+        return _patient_enough(traits, parameters.kind, asked or RoundsSchedule())
     if not isinstance(asked, RoundsSchedule):
         return None
     if traits.exchange == "pairwise" or traits.trigger == "message":
@@ -74,4 +74,22 @@ def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule 
             f"the protocol {parameters.kind!r} {what}, which has no rounds; use schedule: async, or leave it out",
             field=("schedule",),
         )
-    return asked
+    return _patient_enough(traits, parameters.kind, asked)
+
+
+def check_schedule(traits: Traits, parameters: ProtocolParameters) -> None:
+    """Raise an `InputError` if a protocol cannot run as the scenario asks, whatever the rest of the scenario is."""
+    if rounds_of(traits, parameters) is None:
+        exchange_of(traits, parameters)
+
+
+def _patient_enough(traits: Traits, kind: str, rounds: RoundsSchedule) -> RoundsSchedule:
+    """Rounds as asked for, unless ``patience`` would make agents agree on something wrong."""
+    if rounds.patience is not None and traits.needs_both_ends:
+        other = "" if traits.instead is None else f", or the protocol {traits.instead}, which needs no rounds"
+        raise InputError(
+            f"the protocol {kind!r} needs values of the same round at both ends of an edge, and with patience its "
+            f"agents would settle on a wrong model; use resend_after{other}",
+            field=("schedule", "patience"),
+        )
+    return rounds

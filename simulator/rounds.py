@@ -20,7 +20,8 @@ lost, dropped      ``resend_after``: every copy is acknowledged (no numbers, hea
                    what was not acknowledged in time is repeated, by a sender that is up; the same bytes, so free of
                    charge; nothing is repeated to agents that never come back
 waits too long     ``patience``: goes on with the newest round that it knows of each neighbour, never with an older one
-                   than before; the next round waits again for its own messages
+                   than before; the next round waits again for its own messages; refused to protocols that need
+                   values of the same round at both ends of an edge (`Traits.needs_both_ends`)
 waits for ever     once nobody can go on any more, the run ends with a `Stall`
 =================  ====================================================================================================
 """
@@ -272,9 +273,12 @@ class Rounds(EventDriven):
             why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
         else:
             why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"
+        other = "patience (to go on with what is known)"
+        if world.traits.needs_both_ends:
+            other = f"use {world.traits.instead}" if world.traits.instead else "use a protocol that needs no rounds"
         return (
             f"agent {ids[agent.index]!r} at time {world.now:.6g}: round {number + 1} can never begin, because {why}; "
-            "set resend_after (for agents that come back) or patience in the protocol's schedule"
+            f"set resend_after in the protocol's schedule (for agents that come back), or {other}"
         )
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from ...agents.errors import InputError
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
+from ..choice import check_schedule
 from ..scenario import METRICS, Scenario
 from . import drafts
 from .admissible import kinds_of
@@ -250,7 +251,8 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
             found.append(Mistake((*where, "kind"), f"must be the name of a protocol; admissible: {known}", kind))
         return placeholder
     try:
-        model = code.protocol(kind).Parameters
+        protocol = code.protocol(kind)
+        model = protocol.Parameters
     except InputError as error:
         found.append(Mistake((*where, "kind"), str(error), kind))
         return placeholder
@@ -258,12 +260,21 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
     named = kinds_of(model)
     accepted = dict(entry) if not named or kind in named else {**entry, "kind": named[0]}
     try:
-        return model.model_validate(accepted).model_copy(update={"kind": kind})
+        parameters = model.model_validate(accepted).model_copy(update={"kind": kind})
+        check_schedule(protocol.traits_for(parameters), parameters)
+        return parameters
     except ValidationError as error:
         found += mistakes(error, model, accepted, where)
     except InputError as error:
-        found.append(Mistake((*where, *error.field), str(error)))
+        found.append(Mistake((*where, *error.field), str(error), _at(accepted, error.field)))
     return placeholder
+
+
+def _at(value: Any, field: Sequence[str | int]) -> Any:
+    """The value of a field as it was written; ``...`` where nothing short was."""
+    for part in field:
+        value = value.get(part, ...) if isinstance(value, Mapping) else ...
+    return ... if isinstance(value, Mapping | list) else value
 
 
 def _as_mistake(error: InputError, source: Source) -> Mistake:

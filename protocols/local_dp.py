@@ -48,7 +48,7 @@ class LocalDP(Protocol):
     --------
     >>> from hushnet.simulator.bench import example
     >>> privacy = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.0}, "updates": 1, "clip": 1.0}
-    >>> bool((example(LocalDP, privacy=privacy).ledger.epsilon("tight", 1e-5) <= 1.0).all())
+    >>> bool((example(LocalDP, privacy=privacy).ledger.epsilon("verified", 1e-5) <= 1.0).all())
     True
     """
 

@@ -46,7 +46,7 @@ from ..agents.objectives import Objective
 from .base import Layout, Out, Protocol, Traits, View
 from .consensus_admm import ConsensusParameters, Iteration, Positive, per_agent
 from .noise import UNBOUNDED
-from .privacy.accounting import Charge, tight
+from .privacy.accounting import Charge, verified
 from .privacy.budget import PrintedNoise, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.mechanisms import Release
@@ -96,7 +96,7 @@ class PerturbedAdmm(Protocol):
     --------
     >>> from hushnet.simulator.bench import example
     >>> ledger = example(PerturbedAdmm, noise={"alpha": 3.0}).ledger
-    >>> bool((ledger.epsilon("tight", 1e-5) < 100).all())
+    >>> bool((ledger.epsilon("verified", 1e-5) < 100).all())
     True
     """
 
@@ -255,7 +255,7 @@ def _verified(costs: Mapping[tuple[float, float], int], alpha: float, delta: flo
     for (noise, determinant), times in costs.items():
         epsilon = noise * alpha + determinant
         counts[Charge("gamma", 1 / epsilon if epsilon else math.inf, 1.0, math.inf, 0.0, 0.0)] += times
-    return tight(counts, delta)
+    return verified(counts, delta)
 
 
 @lru_cache(maxsize=4096)

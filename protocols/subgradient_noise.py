@@ -24,7 +24,7 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import View
 from .noise import UNBOUNDED, GradientNoise, active
-from .privacy.accounting import tight
+from .privacy.accounting import verified
 from .privacy.budget import Privacy, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.composition import gaussian_epsilon
@@ -184,10 +184,10 @@ def calibrated(target: Target, updates: int, sampling: float) -> float:
     sampling : float
         Probability that a given record takes part in one of them, in (0, 1].
     """
-    return smallest_multiplier(lambda scale: verified(scale, updates, sampling, target.delta), target.verified)
+    return smallest_multiplier(lambda scale: verified_epsilon(scale, updates, sampling, target.delta), target.verified)
 
 
-def verified(multiplier: float, updates: int, sampling: float, delta: float) -> float:
+def verified_epsilon(multiplier: float, updates: int, sampling: float, delta: float) -> float:
     """Verified epsilon at `delta` of so many releases with Gaussian noise of this multiplier."""
     release = Release(0, 0.0, "gaussian", "l2", 1.0, "clip", 1.0, multiplier, math.inf, 0.0, 1, sampling=sampling)
-    return tight({charge_of(release): updates}, delta)
+    return verified({charge_of(release): updates}, delta)

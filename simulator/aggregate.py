@@ -23,7 +23,7 @@ CURVE_AXES = ("time", *COUNTS, "updates")
 PREFERRED = ("gap", "value", "mean", "worst")
 """Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
 
-ALIASES = {"gap": "objective", "epsilon": "epsilon_tight"}
+ALIASES = {"gap": "objective", "epsilon": "epsilon_verified"}
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any]:

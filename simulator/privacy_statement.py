@@ -33,7 +33,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         return None, []
     delta, protected = privacy.reported_delta, world.protected
     claimed = float(world.ledger.epsilon("claimed", delta)[protected].max())
-    verified = float(world.ledger.epsilon("tight", delta)[protected].max())
+    verified = float(world.ledger.epsilon("verified", delta)[protected].max())
     inside = np.flatnonzero(protected).tolist()
     statement = {
         "mechanism": privacy.mechanism,

@@ -161,7 +161,7 @@ class Recorder:
             if models.shape[1] == 1:
                 frame["model"] = models[:, 0]
         frame["epsilon_claimed"] = world.ledger.epsilon("claimed", delta)
-        frame["epsilon_tight"] = world.ledger.epsilon("tight", delta)
+        frame["epsilon_verified"] = world.ledger.epsilon("verified", delta)
         if task.places is not None:
             frame["place_x"], frame["place_y"] = np.asarray(task.places, dtype=np.float64).T
         return frame
@@ -264,10 +264,10 @@ class Recorder:
                 yield metric, name, total / count
 
     def _epsilon(self, world: World, *, final: bool) -> Rows:
-        """Claimed epsilon always; the tight one at the samples 1, 2, 4, 8, ... and at the end; of protected agents."""
+        """Claimed epsilon always, verified at the samples 1, 2, 4, 8, ... and at the end; of protected agents."""
         delta = self._delta(world)
         few = final or self.samples & (self.samples - 1) == 0
-        for which in ("claimed", "tight") if few else ("claimed",):
+        for which in ("claimed", "verified") if few else ("claimed",):
             values = world.ledger.epsilon(which, delta)[world.protected]
             yield f"epsilon_{which}", "worst", values.max()
             yield f"epsilon_{which}", "median", measures.quantile(values, 0.5)

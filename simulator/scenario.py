@@ -30,7 +30,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "mse": ("mse",),
     "training_loss": ("training_loss",),
     "test_loss": ("test_loss",),
-    "epsilon": ("epsilon_claimed", "epsilon_tight"),
+    "epsilon": ("epsilon_claimed", "epsilon_verified"),
     "traffic": ("traffic",),
     "age": ("age",),
     "updates": ("updates",),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-ASIDE = ("epsilon_claimed", "epsilon_tight", "traffic", "age", "updates", "conserved")
+ASIDE = ("epsilon_claimed", "epsilon_verified", "traffic", "age", "updates", "conserved")
 """Recorded metrics that are no measure of what was learned."""
 
 MARK = "\N{WARNING SIGN}"

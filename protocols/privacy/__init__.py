@@ -7,7 +7,7 @@ holds the parameters that a scenario may set and `plan` spreads them over an age
 
 from __future__ import annotations
 
-from .accounting import Charge, Histogram, claimed, tight
+from .accounting import Charge, Histogram, claimed, verified
 from .budget import Budget, Privacy, Target
 from .composition import advanced, basic, gaussian, kairouz, kairouz_bounds
 from .ledger import Ledger
@@ -32,5 +32,5 @@ __all__ = [
     "kairouz",
     "kairouz_bounds",
     "plan",
-    "tight",
+    "verified",
 ]

@@ -1,7 +1,7 @@
 """What a number of releases cost together: from releases to (epsilon, delta).
 
-`hushnet.protocols.privacy.composition` has the formulas; here they are applied to what a ledger has counted. ``tight``
-is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
+`hushnet.protocols.privacy.composition` has the formulas; here they are applied to what a ledger has counted.
+``verified`` is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
 
 ``multiplier`` is always noise scale over sensitivity, for the adjacency that the sensitivity was computed for. A
 sampled release (``sampling < 1``) is the pair (1 - q) Q + q P against Q, in both orders: Poisson sampling under
@@ -24,7 +24,7 @@ import numpy as np
 from .composition import gaussian, gaussian_epsilon, kairouz, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Parts, composed_epsilon
 
-Composition = Literal["basic", "kairouz", "gaussian", "tight"]
+Composition = Literal["basic", "kairouz", "gaussian", "verified"]
 
 
 class Charge(NamedTuple):
@@ -77,7 +77,7 @@ def gaussian_bound(histogram: Histogram, delta: float) -> float:
     return gaussian([part[1] for part, _ in parts], delta, [count for _, count in parts]) if parts else 0.0
 
 
-def tight(histogram: Histogram, delta: float, *, claimed: bool = False) -> float:
+def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> float:
     """The smallest epsilon that the releases are known to satisfy together.
 
     Parameters
@@ -98,7 +98,7 @@ def tight(histogram: Histogram, delta: float, *, claimed: bool = False) -> float
     """
     parts = _parts(histogram, claimed=claimed)
     replaced = any(charge.sampling < 1 and charge.adjacency == "replace-one" for charge in histogram)
-    return math.inf if parts is None else _tight(parts, delta, replaced)
+    return math.inf if parts is None else _verified(parts, delta, replaced)
 
 
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
@@ -111,12 +111,12 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     delta : float
         In [0, 1). The releases' own deltas come out of it first, 1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et
         al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
-    by : {"basic", "kairouz", "gaussian", "tight"}
+    by : {"basic", "kairouz", "gaussian", "verified"}
         Composition used: the first two take the claimed epsilons, the others the claimed multipliers.
     """
     charges = {charge: count for charge, count in histogram.items() if count and charge.mechanism != "public"}
-    if by == "tight":
-        return tight(charges, delta, claimed=True)
+    if by == "verified":
+        return verified(charges, delta, claimed=True)
     if by == "gaussian":
         return gaussian_bound({c._replace(multiplier=c.claimed_multiplier): k for c, k in charges.items()}, delta)
     spent = math.fsum(count * math.log1p(-charge.claimed_delta) for charge, count in charges.items())
@@ -168,7 +168,7 @@ def _amplified(mechanism: str, multiplier: float, sampling: float, delta: float)
 
 
 @lru_cache(maxsize=4096)
-def _tight(parts: Parts, delta: float, replaced: bool) -> float:
+def _verified(parts: Parts, delta: float, replaced: bool) -> float:
     if not parts:
         return 0.0
     ((mechanism, multiplier, sampling), count), *rest = parts
@@ -193,10 +193,10 @@ def _randomised_response(epsilon: float, delta: float) -> float:
 
 
 def evaluate(which: str, histogram: Histogram, delta: float, by: Composition) -> float:
-    """Epsilon of a histogram under one of ``claimed`` (composed ``by``), basic, kairouz, gaussian, tight."""
+    """Epsilon of a histogram under one of ``claimed`` (composed ``by``), basic, kairouz, gaussian, verified."""
     if which == "claimed":
         return claimed(histogram, delta, by)
-    bounds = {"basic": basic_bound, "kairouz": kairouz_bound, "gaussian": gaussian_bound, "tight": tight}
+    bounds = {"basic": basic_bound, "kairouz": kairouz_bound, "gaussian": gaussian_bound, "verified": verified}
     if which not in bounds:
         raise ValueError(f"epsilon is one of claimed, {', '.join(bounds)}, not {which}.")
     return bounds[which](histogram, delta)

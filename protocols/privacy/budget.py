@@ -134,11 +134,11 @@ class Privacy(Terms, frozen=True):
 
     @property
     def claimed_by(self) -> Composition:
-        """How the claimed epsilon is composed: as the budget says; else tight for a target, and the usual bound."""
+        """How the claimed epsilon is composed: as the budget says; else verified for a target, and the usual bound."""
         if self.budget is not None:
             return self.budget.by
         if self.target is not None:
-            return "tight"
+            return "verified"
         return "gaussian" if self.mechanism == "gaussian" else "kairouz"
 
 

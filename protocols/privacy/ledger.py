@@ -23,7 +23,7 @@ from .budget import Budget
 from .mechanisms import Release
 from .meter import Meter
 
-Which = Literal["claimed", "basic", "kairouz", "gaussian", "tight"]
+Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
 
 COLUMNS = [
     "agent",
@@ -46,12 +46,12 @@ class Ledger:
     agents : int
         Number of agents, ``>= 1``.
     budget : Budget, optional
-        What each agent may spend on its claimed parameters; unlimited by default. ``by: tight`` is enforced through
+        What each agent may spend on its claimed parameters; unlimited by default. ``by: verified`` is enforced through
         ``updates``; without it, by the exact curve if all releases are Gaussian and else by the three-way minimum,
         which never overspends.
     updates : int, optional
         Most charged releases that an agent may make, ``>= 1``: the length of its plan.
-    claimed_by : {"basic", "kairouz", "gaussian", "tight"}
+    claimed_by : {"basic", "kairouz", "gaussian", "verified"}
         How `epsilon` composes the claimed parameters.
     assumed_public : tuple of str
         Inputs computed from private data but treated as public.
@@ -74,7 +74,7 @@ class Ledger:
         self.strict = strict
         self._claimed_by: Composition = claimed_by
         self._updates = math.inf if updates is None else updates
-        counted_in_advance = budget is None or (budget.by == "tight" and updates is not None)
+        counted_in_advance = budget is None or (budget.by == "verified" and updates is not None)
         self._meters = None if budget is None or counted_in_advance else [Meter(budget) for _ in range(agents)]
         self._budgeted = budget is not None
         self._counts: list[dict[tuple[Charge, str | None], int]] = [{} for _ in range(agents)]
@@ -214,8 +214,8 @@ class Ledger:
 
         Parameters
         ----------
-        which : {"claimed", "basic", "kairouz", "gaussian", "tight"}
-            ``claimed`` composes the claimed parameters, the others what can be proved; ``tight`` is the smallest of
+        which : {"claimed", "basic", "kairouz", "gaussian", "verified"}
+            ``claimed`` composes the claimed parameters, the others what can be proved; ``verified`` is the smallest of
             those. Each distinct histogram is composed once.
         delta : float
             Where to read epsilon.
@@ -242,7 +242,7 @@ class Ledger:
 
     def verified(self, delta: float) -> NDArray[np.float64]:
         """The (n,) smallest epsilons that can be proved; inf where nothing can."""
-        return self.epsilon("tight", delta)
+        return self.epsilon("verified", delta)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per agent and charge."""

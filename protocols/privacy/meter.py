@@ -26,7 +26,7 @@ class Meter:
         self.budget = budget
         self.total = self.drift = self.square = self.logs = self.precision = 0.0
         self.impure = 0
-        curve = budget.delta > 0 and budget.by in ("gaussian", "tight")
+        curve = budget.delta > 0 and budget.by in ("gaussian", "verified")
         self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
 
     def take(self, charge: Charge) -> bool:

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .accounting import Charge, tight
+from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
 from .composition import gaussian_epsilon, gaussian_mu, kairouz, root
 
@@ -76,7 +76,7 @@ def plan(privacy: Privacy, weights: ArrayLike) -> Plan:
     Parameters
     ----------
     privacy : Privacy
-        The amount: ``budget`` is spent exactly under its composition (``tight``: to 1e-4 from below), ``target`` is
+        The amount: ``budget`` is spent exactly under its composition (``verified``: to 1e-4 from below), ``target`` is
         reached to 1e-3 from below, ``multiplier`` is used as it is.
     weights : (T,) array
         Share of each release, positive and summing to 1; see `allocation_weights`.
@@ -147,7 +147,7 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
     total = _kairouz_total(epsilon, 0.0 if budget is not None and budget.by == "basic" else delta, weights)
-    if budget is not None and budget.by != "tight":
+    if budget is not None and budget.by != "verified":
         return total
 
     def composed(candidate: float) -> float:
@@ -155,7 +155,7 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
         for eps in candidate * weights:
             charge = Charge(privacy.mechanism, float(1 / eps), 1.0, float(1 / eps), float(eps), 0.0)
             counts[charge] = counts.get(charge, 0) + 1
-        return tight(counts, delta)
+        return verified(counts, delta)
 
     return _largest_below(composed, epsilon, total)
 

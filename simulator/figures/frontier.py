@@ -138,7 +138,7 @@ def _said(value: Any) -> str:
 def _costs(collection: Collection, x: str) -> Mapping[str, float]:
     """What every run is charged on the x axis."""
     if x in EPSILONS:
-        entry = {"epsilon_tight": "verified", "epsilon_claimed": "claimed"}[x]
+        entry = {"epsilon_verified": "verified", "epsilon_claimed": "claimed"}[x]
         worst = collection.agents.groupby("run")[x].max().to_dict() if x in collection.agents else {}
         stated = {
             run: float(manifest["privacy"][entry])

@@ -24,7 +24,7 @@ AXES = {
     "training_loss": "training loss",
     "test_loss": "test loss",
     "epsilon_claimed": "\N{GREEK SMALL LETTER EPSILON} claimed",
-    "epsilon_tight": "\N{GREEK SMALL LETTER EPSILON} verified",
+    "epsilon_verified": "\N{GREEK SMALL LETTER EPSILON} verified",
     "age": "age of what is known (wake-ups)",
     "conserved": "off the conserved sum by",
     "vectors_to_target": "vectors sent to target",

@@ -16,7 +16,7 @@ from .target_parameters import more_is_better
 AXES = ("time", "activations", "vectors", "updates", "bytes", "messages")
 """What curves may have on their x axis."""
 
-EPSILONS = ("epsilon_tight", "epsilon_claimed")
+EPSILONS = ("epsilon_verified", "epsilon_claimed")
 """Privacy axes of a frontier: verified and claimed."""
 
 COSTS = ("time", "activations", "vectors", "messages", "bytes")
@@ -26,7 +26,7 @@ TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "messages
 """What it took a run to reach the scenario's target, with the axis that it is counted on."""
 
 PER_AGENT = (
-    "accuracy", "rmse", "mse", "epsilon_tight", "epsilon_claimed", "age", "updates", "degree", "samples", "model",
+    "accuracy", "rmse", "mse", "epsilon_verified", "epsilon_claimed", "age", "updates", "degree", "samples", "model",
 )  # fmt: skip
 """What a portrait may colour agents by; a task gives one of the first three, and a model where it is one number."""
 
@@ -43,13 +43,13 @@ class Figure(Parameters):
     or cost, one mark per protocol and grid point), scatter (an agent's data against its gain), portrait (the graph of
     one run) or timeline (its messages); by default what x and rows ask for."""
     y: str
-    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed, epsilon_tight,
-    traffic, age, updates, conserved; or time_to_target, vectors_to_target, messages_to_target, activations_to_target,
-    bytes_to_target.
+    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed,
+    epsilon_verified, traffic, age, updates, conserved; or time_to_target, vectors_to_target, messages_to_target,
+    activations_to_target, bytes_to_target.
     A portrait, a scatter and samples take what is known per agent; a timeline shows messages."""
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
-    epsilon_tight (verified), epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target."""
+    epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target."""
     rows: str | None = None
     """Second swept parameter of a heat map, from bottom to top."""
     facet: str | list[str] | None = None

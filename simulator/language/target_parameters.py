@@ -15,7 +15,7 @@ SHARED = ("objective", "accuracy")
 """Metrics of which a share may be asked for."""
 
 
-FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_tight", "conserved")
+FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_verified", "conserved")
 """Metrics of which less is better."""
 
 

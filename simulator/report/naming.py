@@ -28,7 +28,7 @@ def metric_name(metric: str, statistic: str = "") -> str:
 
     Examples
     --------
-    >>> metric_name("objective", "gap"), metric_name("epsilon_tight", "worst"), metric_name("accuracy")
+    >>> metric_name("objective", "gap"), metric_name("epsilon_verified", "worst"), metric_name("accuracy")
     ('objective gap', 'ε verified, worst agent', 'accuracy')
     """
     name = METRICS.get(metric, metric)

@@ -21,7 +21,7 @@ from ..results import Collection
 Pair = tuple[str, str]
 """Metric and statistic."""
 
-EPSILONS: tuple[Pair, ...] = (("epsilon_tight", "worst"), ("epsilon_claimed", "worst"))
+EPSILONS: tuple[Pair, ...] = (("epsilon_verified", "worst"), ("epsilon_claimed", "worst"))
 """What an axis of epsilon shows: the first of these that was recorded."""
 
 

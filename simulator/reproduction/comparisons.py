@@ -58,7 +58,7 @@ def promises(runs: Runs, protocols: Iterable[str], *, why: str = "", point: Poin
     """
     numbers = []
     for key in protocols:
-        ends = (runs.final(key, f"epsilon_{which}", "worst", point=point) for which in ("claimed", "tight"))
+        ends = (runs.final(key, f"epsilon_{which}", "worst", point=point) for which in ("claimed", "verified"))
         claimed, verified = (float(values.max()) for values in ends)
         name = f"verified epsilon of {key}, claimed {claimed:.3g}"
         numbers.append(Number(name, verified, high=claimed * (1 + 1e-6)))

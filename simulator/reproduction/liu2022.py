@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ...protocols.subgradient_noise import verified
+from ...protocols.subgradient_noise import verified_epsilon
 from .claims import Claim, Figure, Finding, Number, Paper, Statement, measured
 from .comparisons import ahead, ahead_along, promises
 from .runs import Runs
@@ -79,7 +79,7 @@ def theorem_1() -> Finding:
         rounds = 3 * rows
         scale = math.sqrt(12 * rounds * math.log(1 / DELTA)) / rows
         scales.append(scale)
-        epsilon = verified(scale / 2, rounds, 1 / rows, DELTA)
+        epsilon = verified_epsilon(scale / 2, rounds, 1 / rows, DELTA)
         numbers.append(Number(f"verified epsilon, q = {rows:,}, 3 epochs, claimed 1", epsilon, high=1.0))
     return Finding(
         tuple(numbers),

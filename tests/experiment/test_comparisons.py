@@ -137,7 +137,7 @@ def test_loss_makes_rounds_repeat_themselves(folders):
 
 def test_where_agents_keep_their_own_pace_the_fastest_pays_most(folders):
     collection = load_all(folders("stragglers"))
-    rows = collection.trace.query("metric == 'epsilon_tight' and statistic == 'worst'")
+    rows = collection.trace.query("metric == 'epsilon_verified' and statistic == 'worst'")
     last = rows[rows["ratio of fast to slow rates"] == 100].groupby("protocol")["value"].last()
     assert last["private"] > 2 * last["private-rounds"]
 

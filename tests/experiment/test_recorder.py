@@ -168,16 +168,16 @@ def test_an_agent_without_test_rows_has_no_accuracy():
     assert np.isnan(quality(type(task)(**{**task.__dict__, "test": empty}), np.zeros((2, 3)))).all()
 
 
-def test_epsilon_is_claimed_always_and_tight_at_few_instants():
+def test_epsilon_is_claimed_always_and_verified_at_few_instants():
     trace, world, _ = trace_of(["epsilon"], every=0.5)
     counts = trace.groupby("metric")["time"].nunique()
     assert counts["epsilon_claimed"] == 25
-    tight = trace.query("metric == 'epsilon_tight' and statistic == 'worst'")
-    assert tight["time"].tolist() == [0.0, 0.5, 1.5, 3.5, 7.5, 12.0]  # samples 1, 2, 4, 8, 16, and the end
+    verified = trace.query("metric == 'epsilon_verified' and statistic == 'worst'")
+    assert verified["time"].tolist() == [0.0, 0.5, 1.5, 3.5, 7.5, 12.0]  # samples 1, 2, 4, 8, 16, and the end
     last = trace.groupby(["metric", "statistic"])["value"].last()
     assert last["epsilon_claimed", "worst"] == pytest.approx(world.ledger.epsilon("claimed", 1e-3).max())
-    assert last["epsilon_tight", "worst"] == pytest.approx(world.ledger.epsilon("tight", 1e-3).max())
-    assert last["epsilon_tight", "worst"] <= last["epsilon_claimed", "worst"]
+    assert last["epsilon_verified", "worst"] == pytest.approx(world.ledger.epsilon("verified", 1e-3).max())
+    assert last["epsilon_verified", "worst"] <= last["epsilon_claimed", "worst"]
     claimed = np.sort(world.ledger.epsilon("claimed", 1e-3))
     assert last["epsilon_claimed", "median"] == pytest.approx(claimed[2])  # of six
     assert last["epsilon_claimed", "q90"] == pytest.approx(claimed[5])
@@ -187,7 +187,7 @@ def test_without_noise_epsilon_is_infinite_and_without_messages_it_is_zero():
     recorder = Recorder(["epsilon"])
     world = world_of(recorder, every=4.0, privacy=None)
     world.run()
-    trace = recorder.trace().query("metric == 'epsilon_tight' and statistic == 'worst'")
+    trace = recorder.trace().query("metric == 'epsilon_verified' and statistic == 'worst'")
     assert trace["value"].iloc[0] == 0
     assert np.isinf(trace["value"].iloc[-1])
 
@@ -239,10 +239,10 @@ def test_final_rows_per_agent_have_their_columns():
     rows = recorder.agents(world)
     assert rows.columns.tolist() == [
         "protocol", "seed", "agent", "samples", "degree", "updates", "age", "accuracy", "epsilon_claimed",
-        "epsilon_tight",
+        "epsilon_verified",
     ]  # fmt: skip
     assert rows["updates"].sum() == world.activations
-    assert (rows["epsilon_tight"] <= rows["epsilon_claimed"] + 1e-9).all()
+    assert (rows["epsilon_verified"] <= rows["epsilon_claimed"] + 1e-9).all()
 
 
 def test_what_a_protocol_conserves_is_recorded_by_name():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy import loss_distribution
-from hushnet.protocols.privacy.accounting import Charge, basic_bound, claimed, gaussian_bound, kairouz_bound, tight
+from hushnet.protocols.privacy.accounting import Charge, basic_bound, claimed, gaussian_bound, kairouz_bound, verified
 from hushnet.protocols.privacy.composition import (
     advanced,
     basic,
@@ -83,7 +83,7 @@ def test_gaussian_releases_follow_the_curve_of_balle_wang_2018(
 ) -> None:
     assert gaussian(multipliers, delta) == pytest.approx(expected, rel=EXACT)
     histogram = {gaussian_charge(multiplier): multipliers.count(multiplier) for multiplier in multipliers}
-    assert tight(histogram, delta) == gaussian_bound(histogram, delta) == pytest.approx(expected, rel=EXACT)
+    assert verified(histogram, delta) == gaussian_bound(histogram, delta) == pytest.approx(expected, rel=EXACT)
 
 
 @pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])
@@ -106,17 +106,17 @@ def test_gaussian_epsilon_survives_extreme_noise() -> None:
 
 def test_a_single_laplace_release_has_a_closed_form() -> None:
     # 1/b + 2 log(1 - delta), from delta(eps) = 1 - exp((eps - 1/b) / 2)
-    assert tight({laplace_charge(1.0): 1}, 1e-3) == pytest.approx(0.997998999333, rel=EXACT)
-    assert tight({laplace_charge(1.0): 1}, 0.5) == 0.0
+    assert verified({laplace_charge(1.0): 1}, 1e-3) == pytest.approx(0.997998999333, rel=EXACT)
+    assert verified({laplace_charge(1.0): 1}, 0.5) == 0.0
 
 
 def test_a_hundred_laplace_releases_lie_between_optimistic_and_pessimistic_composition() -> None:
-    assert 4.2201237 <= tight({laplace_charge(10.0): 100}, 1e-5) <= 4.2203473 * (1 + 1e-6)
+    assert 4.2201237 <= verified({laplace_charge(10.0): 100}, 1e-5) <= 4.2203473 * (1 + 1e-6)
 
 
 def test_heterogeneous_laplace_releases_lie_between_optimistic_and_pessimistic_composition() -> None:
     histogram = {laplace_charge(5 * 1.02**step): 1 for step in range(100)}
-    assert 4.0967 <= tight(histogram, 1e-5) <= 4.14371
+    assert 4.0967 <= verified(histogram, 1e-5) <= 4.14371
 
 
 def randomised_responses(epsilon: float, count: int, level: int) -> float:
@@ -134,16 +134,16 @@ def test_equal_gamma_releases_follow_the_optimal_composition_of_kairouz_oh_viswa
     epsilon: float, count: int, level: int
 ) -> None:
     delta = randomised_responses(epsilon, count, level)
-    value = tight({gamma_charge(1 / epsilon): count}, delta)
+    value = verified({gamma_charge(1 / epsilon): count}, delta)
     assert (count - 2 * level) * epsilon * (1 - 1e-9) <= value <= (count - 2 * level) * epsilon * (1 + 1e-4)
 
 
 def test_a_single_gamma_release_has_the_curve_of_randomised_response() -> None:
     # (e^1 - e^x) / (e^1 + 1) = .1
     expected = math.log(math.e - 0.1 * (math.e + 1))
-    assert tight({gamma_charge(1.0): 1}, 0.1) == pytest.approx(expected, rel=EXACT)
-    assert tight({gamma_charge(1.0): 1}, 0.9) == 0.0
-    assert tight({gamma_charge(1e-3): 1}, 1e-5) == pytest.approx(1000, rel=1e-7)
+    assert verified({gamma_charge(1.0): 1}, 0.1) == pytest.approx(expected, rel=EXACT)
+    assert verified({gamma_charge(1.0): 1}, 0.9) == 0.0
+    assert verified({gamma_charge(1e-3): 1}, 1e-5) == pytest.approx(1000, rel=1e-7)
 
 
 def test_different_gamma_releases_are_composed_from_above() -> None:
@@ -153,14 +153,14 @@ def test_different_gamma_releases_are_composed_from_above() -> None:
         signs = np.array([1 if outcome >> k & 1 else -1 for k in range(4)])
         loss = signs @ epsilons
         delta += float(np.prod(1 / (1 + np.exp(-signs * epsilons)))) * max(0.0, 1 - math.exp(x - loss))
-    assert x * (1 - 1e-9) <= tight({gamma_charge(1 / eps): 1 for eps in epsilons}, delta) <= x * (1 + 1e-3)
+    assert x * (1 - 1e-9) <= verified({gamma_charge(1 / eps): 1 for eps in epsilons}, delta) <= x * (1 + 1e-3)
 
 
 def test_a_gamma_release_costs_at_least_a_laplace_one_of_the_same_epsilon() -> None:
     for count in (1, 10, 200):
-        assert tight({gamma_charge(8.0): count}, 1e-5) >= tight({laplace_charge(8.0): count}, 1e-5)
-    mixed = tight({gamma_charge(8.0): 10, laplace_charge(5.0): 4, gaussian_charge(9.0): 3}, 1e-5)
-    assert mixed > tight({gamma_charge(8.0): 10, laplace_charge(5.0): 4}, 1e-5)
+        assert verified({gamma_charge(8.0): count}, 1e-5) >= verified({laplace_charge(8.0): count}, 1e-5)
+    mixed = verified({gamma_charge(8.0): 10, laplace_charge(5.0): 4, gaussian_charge(9.0): 3}, 1e-5)
+    assert mixed > verified({gamma_charge(8.0): 10, laplace_charge(5.0): 4}, 1e-5)
 
 
 def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
@@ -170,14 +170,14 @@ def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
 
 def test_poisson_subsampled_gaussian_releases_are_amplified() -> None:
     # q = .01, multiplier 1, 1000 releases: established with two accountants
-    assert tight({gaussian_charge(1.0, 0.01): 1000}, 1e-5) == pytest.approx(1.8282, abs=1e-3)
+    assert verified({gaussian_charge(1.0, 0.01): 1000}, 1e-5) == pytest.approx(1.8282, abs=1e-3)
 
 
 def test_a_claim_that_divides_the_sensitivity_by_the_sample_size_is_far_from_what_is_verified() -> None:
     # Liu, Johansson, Shi 2022, Theorem 1 at q = 20000, three epochs, delta = .01: sigma = .0910456 is claimed to give
     # epsilon 1 with sensitivity 2 L; what it gives is about 1,800, and sigma = .743 gives 1.
-    assert tight({gaussian_charge(0.0910456 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1803, rel=0.01)
-    assert tight({gaussian_charge(0.743 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1.0, rel=0.02)
+    assert verified({gaussian_charge(0.0910456 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1803, rel=0.01)
+    assert verified({gaussian_charge(0.743 / 2, 1 / 20000): 60000}, 0.01) == pytest.approx(1.0, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -196,23 +196,25 @@ def test_a_claim_that_divides_the_sensitivity_by_the_sample_size_is_far_from_wha
     ],
 )
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12])
-def test_tight_is_below_kairouz_is_below_basic(histogram: dict[Charge, int], delta: float) -> None:
-    assert tight(histogram, delta) <= kairouz_bound(histogram, delta) <= basic_bound(histogram, delta) < math.inf
+def test_verified_is_below_kairouz_is_below_basic(histogram: dict[Charge, int], delta: float) -> None:
+    assert verified(histogram, delta) <= kairouz_bound(histogram, delta) <= basic_bound(histogram, delta) < math.inf
 
 
 def test_large_losses_are_composed_to_within_a_percent_of_basic_composition() -> None:
     # Each release loses 1/b - 1 + exp(-1/b) on average, which bounds epsilon at a small delta from below.
-    assert 0.99 * 2000 <= tight({laplace_charge(0.01): 20}, 1e-5) <= 2000
-    assert 10 * (10 - 1) <= tight({laplace_charge(0.1): 10}, 1e-5) <= 100
+    assert 0.99 * 2000 <= verified({laplace_charge(0.01): 20}, 1e-5) <= 2000
+    assert 10 * (10 - 1) <= verified({laplace_charge(0.1): 10}, 1e-5) <= 100
 
 
-def test_tight_grows_with_the_number_of_releases() -> None:
-    values = [tight({laplace_charge(5.0): count, gaussian_charge(10.0): 3}, 1e-5) for count in (1, 2, 5, 10, 50, 200)]
+def test_verified_grows_with_the_number_of_releases() -> None:
+    values = [
+        verified({laplace_charge(5.0): count, gaussian_charge(10.0): 3}, 1e-5) for count in (1, 2, 5, 10, 50, 200)
+    ]
     assert all(np.diff(values) > 0)
 
 
-def test_tight_grows_as_noise_shrinks() -> None:
-    values = [tight({laplace_charge(multiplier): 20}, 1e-5) for multiplier in (50.0, 10.0, 5.0, 4.9, 1.0, 0.1)]
+def test_verified_grows_as_noise_shrinks() -> None:
+    values = [verified({laplace_charge(multiplier): 20}, 1e-5) for multiplier in (50.0, 10.0, 5.0, 4.9, 1.0, 0.1)]
     assert all(np.diff(values) > 0)
 
 
@@ -239,13 +241,13 @@ def test_rounding_to_the_grid_lowers_multipliers_by_at_most_one_percent(step: fl
 def test_an_unprotected_release_makes_everything_infinite() -> None:
     for charge in (PLAIN, laplace_charge(1.0)._replace(multiplier=0.0), gaussian_charge(1.0)._replace(multiplier=0.0)):
         histogram = {charge: 1, laplace_charge(10.0): 2}
-        assert tight(histogram, 1e-5) == kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == math.inf
+        assert verified(histogram, 1e-5) == kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == math.inf
 
 
 def test_nothing_private_costs_nothing() -> None:
     free = laplace_charge(1.0)._replace(multiplier=math.inf)
     for histogram in ({}, {PUBLIC: 7}, {free: 3}, {laplace_charge(1.0): 0}):
-        assert tight(histogram, 1e-5) == 0
+        assert verified(histogram, 1e-5) == 0
         assert kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == gaussian_bound(histogram, 1e-5) == 0
 
 
@@ -257,11 +259,11 @@ def test_claims_compose_the_claimed_parameters_whatever_can_be_proved() -> None:
     histogram = {laplace_charge(10.0)._replace(multiplier=0.0): 100}
     assert claimed(histogram, 1e-5, "basic") == pytest.approx(10.0, rel=EXACT)
     assert claimed(histogram, 1e-5, "kairouz") == pytest.approx(5.298109661767, rel=EXACT)
-    assert claimed(histogram, 1e-5, "tight") == pytest.approx(4.22035, rel=1e-5)
+    assert claimed(histogram, 1e-5, "verified") == pytest.approx(4.22035, rel=1e-5)
     assert claimed({gaussian_charge(1.0)._replace(multiplier=0.0): 1}, 1e-5, "gaussian") == pytest.approx(
         4.377178095681, rel=EXACT
     )
-    assert tight(histogram, 1e-5) == math.inf
+    assert verified(histogram, 1e-5) == math.inf
 
 
 def test_claimed_deltas_come_out_of_the_composition_as_in_remark_4() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.accounting import Charge, claimed, tight
+from hushnet.protocols.privacy.accounting import Charge, claimed, verified
 from hushnet.protocols.privacy.budget import Allocation, Budget, Privacy, Target
 from hushnet.protocols.privacy.composition import basic, gaussian, gaussian_epsilon, kairouz
 from hushnet.protocols.privacy.ledger import Ledger
@@ -96,13 +96,13 @@ def test_the_three_way_plan_of_the_figures_has_its_closed_value() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("updates", [1, 20])
-def test_laplace_plans_spend_a_tight_budget_from_below(kind: Allocation, updates: int) -> None:
-    spread = plan(private(budget={**BUDGET, "by": "tight"}, updates=updates), weights(kind, updates))
-    assert 1 - 1e-4 <= tight(histogram("laplace", spread), 1e-3) <= 1.0
+def test_laplace_plans_spend_a_verified_budget_from_below(kind: Allocation, updates: int) -> None:
+    spread = plan(private(budget={**BUDGET, "by": "verified"}, updates=updates), weights(kind, updates))
+    assert 1 - 1e-4 <= verified(histogram("laplace", spread), 1e-3) <= 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("by", ["gaussian", "tight"])
+@pytest.mark.parametrize("by", ["gaussian", "verified"])
 def test_gaussian_plans_lie_on_the_exact_curve(kind: Allocation, by: str) -> None:
     spread = plan(private(mechanism="gaussian", budget={**BUDGET, "by": by}, updates=20), weights(kind))
     assert gaussian(spread.multipliers, 1e-3) == pytest.approx(1.0, rel=1e-9)
@@ -121,7 +121,7 @@ def test_gaussian_plans_follow_remark_4(kind: Allocation, by: Any) -> None:
     assert claimed(histogram("gaussian", spread), 1e-3, by) == pytest.approx(1.0, rel=1e-9)
     half = 0.0 if by == "basic" else -math.expm1(math.log1p(-1e-3) / 2)
     assert 1 - (1 - half) * np.prod(1 - spread.deltas) == pytest.approx(1e-3, rel=1e-9)
-    assert tight(histogram("gaussian", spread), 1e-3) < 1.0
+    assert verified(histogram("gaussian", spread), 1e-3) < 1.0
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -129,7 +129,7 @@ def test_gaussian_plans_follow_remark_4(kind: Allocation, by: Any) -> None:
 @pytest.mark.parametrize("updates", [1, 20, 150])
 def test_a_target_is_verified_from_below(mechanism: str, kind: Allocation, updates: int) -> None:
     privacy = private(mechanism=mechanism, target={"verified": 0.8, "delta": 1e-5}, updates=updates)
-    assert 0.995 * 0.8 <= tight(histogram(mechanism, plan(privacy, weights(kind, updates))), 1e-5) <= 0.8
+    assert 0.995 * 0.8 <= verified(histogram(mechanism, plan(privacy, weights(kind, updates))), 1e-5) <= 0.8
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.1), (1000.0, 1e-5)])
@@ -138,12 +138,12 @@ def test_a_target_is_met_where_small_epsilons_compose_to_nothing_and_where_noise
 ) -> None:
     privacy = private(target={"verified": epsilon, "delta": delta}, updates=3)
     spread = plan(privacy, [0.2, 0.5, 0.3])
-    assert 0.995 * epsilon <= tight(histogram("laplace", spread), delta) <= epsilon
+    assert 0.995 * epsilon <= verified(histogram("laplace", spread), delta) <= epsilon
 
 
 @pytest.mark.parametrize(
     ("mechanism", "by"),
-    [(mechanism, by) for mechanism in ("laplace", "gaussian") for by in ("basic", "kairouz", "tight")]
+    [(mechanism, by) for mechanism in ("laplace", "gaussian") for by in ("basic", "kairouz", "verified")]
     + [("gaussian", "gaussian")],
 )
 @pytest.mark.parametrize("kind", KINDS)

@@ -93,16 +93,16 @@ def test_a_plain_message_makes_its_own_sender_infinite() -> None:
     ledger = Ledger(2)
     ledger.commit(Release.plain(1, 0.0), np.zeros(3))
     ledger.commit(laplace_release(0))
-    for which in ("claimed", "basic", "kairouz", "tight"):
+    for which in ("claimed", "basic", "kairouz", "verified"):
         assert np.isfinite(ledger.epsilon(which, 1e-5)).tolist() == [True, False]
 
 
 def test_a_plain_message_does_not_fit_any_budget() -> None:
     assert not Ledger(1, budget=Budget(epsilon=1e9, delta=0.5)).reserve(Release.plain(0, 0.0))
-    assert not Ledger(1, budget=Budget(epsilon=1e9, delta=0.5, by="tight"), updates=3).reserve(Release.plain(0, 0.0))
+    assert not Ledger(1, budget=Budget(epsilon=1e9, delta=0.5, by="verified"), updates=3).reserve(Release.plain(0, 0.0))
 
 
-@pytest.mark.parametrize("by", ["basic", "kairouz", "tight"])
+@pytest.mark.parametrize("by", ["basic", "kairouz", "verified"])
 def test_an_agent_is_refused_before_it_overspends_and_the_others_are_not(by: str) -> None:
     budget = Budget(epsilon=2.0, delta=1e-5, by=by)
     ledger = Ledger(2, budget=budget, claimed_by=by)
@@ -113,7 +113,7 @@ def test_an_agent_is_refused_before_it_overspends_and_the_others_are_not(by: str
     assert spend(ledger, laplace_release(1))
 
 
-@pytest.mark.parametrize("by", ["gaussian", "tight"])
+@pytest.mark.parametrize("by", ["gaussian", "verified"])
 def test_gaussian_releases_are_refused_at_the_exact_curve(by: str) -> None:
     ledger = Ledger(1, budget=Budget(epsilon=1.0, delta=1e-5, by=by))
     granted = sum(spend(ledger, gaussian_release(multiplier=20.0)) for _ in range(200))
@@ -130,7 +130,7 @@ def test_claimed_deltas_use_up_the_budget_too() -> None:
 
 
 def test_an_agent_stops_after_its_planned_number_of_updates() -> None:
-    ledger = Ledger(2, budget=Budget(epsilon=1.0, delta=1e-5, by="tight"), updates=4)
+    ledger = Ledger(2, budget=Budget(epsilon=1.0, delta=1e-5, by="verified"), updates=4)
     assert [spend(ledger, laplace_release()) for _ in range(6)] == [True] * 4 + [False] * 2
     assert spend(ledger, laplace_release(1))
 
@@ -175,7 +175,7 @@ def test_strict_makes_assumed_public_inputs_infinite_but_leaves_the_claim() -> N
     ledger = Ledger(2, assumed_public=("step size",), strict=True, claimed_by="basic")
     ledger.commit(laplace_release())
     assert ledger.epsilon("claimed", 1e-5).tolist() == [pytest.approx(0.1), 0.0]
-    for which in ("basic", "kairouz", "tight", "gaussian"):
+    for which in ("basic", "kairouz", "verified", "gaussian"):
         assert np.isinf(ledger.epsilon(which, 1e-5)).all()
 
 
@@ -207,7 +207,7 @@ def test_epsilon_follows_later_releases_and_is_composed_once_per_histogram(monke
 def test_unknown_epsilons_are_refused() -> None:
     ledger = Ledger(1)
     ledger.commit(laplace_release())
-    with pytest.raises(ValueError, match="claimed, basic, kairouz, gaussian, tight"):
+    with pytest.raises(ValueError, match="claimed, basic, kairouz, gaussian, verified"):
         ledger.epsilon("renyi", 1e-5)  # type: ignore[arg-type]
 
 

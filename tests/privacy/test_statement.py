@@ -59,8 +59,8 @@ def test_recorded_epsilons_are_those_of_the_protected_agents():
     recorder = Recorder(("epsilon",))
     recorder.sample(world, final=True)
     values = recorder.trace().set_index(["metric", "statistic"])["value"]
-    assert values["epsilon_tight", "worst"] == pytest.approx(2.0, rel=1e-3)
-    assert values["epsilon_tight", "median"] == pytest.approx(2.0, rel=1e-3)
+    assert values["epsilon_verified", "worst"] == pytest.approx(2.0, rel=1e-3)
+    assert values["epsilon_verified", "median"] == pytest.approx(2.0, rel=1e-3)
 
 
 def test_where_all_agents_are_protected_no_role_is_named():

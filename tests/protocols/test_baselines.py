@@ -43,7 +43,7 @@ def test_the_consensus_model_is_common_and_stationary_for_the_sum_over_all_rows(
     slope = TASK.train.counts @ local_gradients(TASK, models)
     assert np.abs(slope).max() < 1e-9
     inhabited = TASK.train.counts > 0
-    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
 
 
 @pytest.mark.parametrize("regularisation", ["1/m", 0.0])

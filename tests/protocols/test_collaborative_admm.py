@@ -245,7 +245,7 @@ def test_agents_without_neighbours_keep_their_local_models():
 def test_models_go_out_without_noise_so_epsilon_is_infinite_but_for_agents_without_data():
     world = world_of(parameters(), task=small_task(), stop=Stop(time=5.0))
     world.run()
-    assert world.ledger.epsilon("tight", 1e-3).tolist() == [0.0] + [np.inf] * 5
+    assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
 
 
 def test_gradient_steps_on_a_loss_with_kinks_are_refused():

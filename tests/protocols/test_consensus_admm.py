@@ -195,7 +195,7 @@ def test_dual_steps_that_differ_between_agents_lead_to_another_minimiser():
 def test_a_model_of_the_agents_rows_has_no_finite_epsilon_and_one_of_no_rows_costs_nothing():
     graph = Graph.from_edges(6, np.arange(6), (np.arange(6) + 1) % 6, np.ones(6))
     world = world_of(small_task(), graph, parameters(), rounds=2)
-    epsilons = world.ledger.epsilon("tight", 1e-5)
+    epsilons = world.ledger.epsilon("verified", 1e-5)
     assert epsilons[0] == 0.0
     assert np.isinf(epsilons[1:]).all()
 

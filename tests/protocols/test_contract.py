@@ -336,7 +336,7 @@ def test_what_nobody_can_hear_is_neither_sent_nor_charged():
     world = run_small(PassiveBroadcast, SketchParameters(kind="sketch"), agents=1, empty=False)
     assert world.activations > 0
     assert world.traffic.messages == 0
-    assert world.ledger.epsilon("tight", 1e-5).tolist() == [0.0]
+    assert world.ledger.epsilon("verified", 1e-5).tolist() == [0.0]
 
 
 SOME_ROUNDS = ("messages of a round may be lost, or agents absent",)

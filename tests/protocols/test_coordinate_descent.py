@@ -114,7 +114,7 @@ def test_a_private_agent_stops_after_its_planned_updates_and_has_spent_its_budge
     world.run()
     assert [agent.updates for agent in world.agents] == [3] * 6
     np.testing.assert_allclose(world.ledger.epsilon("claimed", 1e-3), 1.0, rtol=1e-9)
-    assert (world.ledger.epsilon("tight", 1e-3) <= 1.0 + 1e-9).all()
+    assert (world.ledger.epsilon("verified", 1e-3) <= 1.0 + 1e-9).all()
 
 
 def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
@@ -155,7 +155,7 @@ def test_claimed_sensitivity_keeps_the_proved_one_beside_it():
     claims = {"mechanism": "laplace", "budget": BUDGET, "updates": 3, "sensitivity": "claimed"}
     world = world_of(small_task(empty=False), parameters(privacy=claims), time=50.0)
     world.run()
-    claimed, verified = world.ledger.epsilon("claimed", 1e-3), world.ledger.epsilon("tight", 1e-3)
+    claimed, verified = world.ledger.epsilon("claimed", 1e-3), world.ledger.epsilon("verified", 1e-3)
     np.testing.assert_allclose(claimed, 1.0, rtol=1e-9)
     assert (verified > 2.5).all()
     unbounded = world_of(_unbounded(), parameters(smoothness="data", privacy=claims))
@@ -207,14 +207,14 @@ def test_confidences_from_numbers_of_rows_are_listed_and_given_ones_are_not():
         world = world_of(task, spec, time=20.0)
         world.run()
         assert ("numbers of rows (confidences)" in world.assumed_public) == listed
-        assert np.isinf(world.ledger.epsilon("tight", 1e-3)).all() == listed
+        assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all() == listed
 
 
 def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
     spec = parameters(privacy=private(strict=True), smoothness="data")
     world = world_of(small_task(empty=False), spec, time=20.0)
     world.run()
-    assert np.isinf(world.ledger.epsilon("tight", 1e-3)).all()
+    assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all()
     assert np.isfinite(world.ledger.epsilon("claimed", 1e-3)).all()
 
 
@@ -276,5 +276,5 @@ def test_an_agent_without_data_averages_its_neighbours_and_reveals_nothing():
     world = world_of(small_task(), spec, time=20.0)
     world.run()
     assert world.setting.task.train.counts[0] == 0
-    assert world.ledger.epsilon("tight", 1e-3)[0] == 0
+    assert world.ledger.epsilon("verified", 1e-3)[0] == 0
     assert local_gradient(np.ones(3), world.views[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]

@@ -16,10 +16,10 @@ from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
 from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
-from hushnet.protocols.privacy.accounting import Charge, tight
+from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
-from hushnet.protocols.subgradient_noise import calibrated, verified
+from hushnet.protocols.subgradient_noise import calibrated, verified_epsilon
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.contract import check_contract
@@ -217,15 +217,15 @@ def test_the_paper_claims_1_where_1800_is_what_can_be_proved():
     sigma = claim.claimed_multiplier * 2 / 20_000
     assert sigma == pytest.approx(0.0910456, abs=1e-7)
     assert rounds * claim.claimed_epsilon == pytest.approx(1.0)
-    assert verified(sigma / 2, rounds, 1 / 20_000, 0.01) == pytest.approx(1800, rel=0.02)
+    assert verified_epsilon(sigma / 2, rounds, 1 / 20_000, 0.01) == pytest.approx(1800, rel=0.02)
 
 
 def test_the_verified_epsilon_of_replacing_a_record_bounds_that_of_the_pair_it_contains():
     """Where all other records' subgradients agree, replacing one is the pair of add-or-remove-one: that costs 1 at
     sigma = .743; what holds for all records costs 10 % more."""
-    pair = tight({Charge("gaussian", 0.743 / 2, 1 / 20_000, 1.0, 1.0, 0.0): 60_000}, 0.01)
+    pair = verified({Charge("gaussian", 0.743 / 2, 1 / 20_000, 1.0, 1.0, 0.0): 60_000}, 0.01)
     assert pair == pytest.approx(1.0, abs=0.01)
-    bound = verified(0.743 / 2, 60_000, 1 / 20_000, 0.01)
+    bound = verified_epsilon(0.743 / 2, 60_000, 1 / 20_000, 0.01)
     assert 1.0 < bound < 1.12
 
 

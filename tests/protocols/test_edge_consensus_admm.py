@@ -183,7 +183,7 @@ def test_a_session_moves_two_vectors_and_costs_an_infinite_epsilon_but_for_agent
     world = world_of(stop=Stop(activations=50))
     world.run()
     assert (world.traffic.vectors, world.traffic.start_vectors) == (100, 0)
-    assert world.ledger.epsilon("tight", 1e-3).tolist() == [0.0] + [np.inf] * 5
+    assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
 
 
 def test_a_loss_with_a_kink_is_refused():

@@ -304,7 +304,7 @@ def test_without_noise_the_cost_is_infinite(extra):
     world = world_of(small_task(), small_graph(), parameters(**extra), time=3.0)
     world.run()
     inhabited = small_task().train.counts > 0
-    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("tight", 1e-5)), inhabited)
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
 
 
 def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of():
@@ -314,7 +314,7 @@ def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of
     assert world.started.tolist() == [False, False, True, False, True, False]
     np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), [0.0, 2.0, 2.0, 2.0, 2.0, 2.0])
     plain = run_small(ModelPropagation, parameters(closed_form=True), **fields)
-    assert np.isinf(plain.ledger.epsilon("tight", 1e-5)).tolist() == [False, True, True, True, True, True]
+    assert np.isinf(plain.ledger.epsilon("verified", 1e-5)).tolist() == [False, True, True, True, True, True]
 
 
 # Contract and mistakes

@@ -55,7 +55,7 @@ def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, ne
             np.testing.assert_allclose(blocks[block].values, expected.values, rtol=0, atol=1e-12)
     costs, charges = zip(
         *(
-            (world.ledger.epsilon("tight", 1e-5).tolist(), [world.ledger.releases(agent) for agent in range(6)])
+            (world.ledger.epsilon("verified", 1e-5).tolist(), [world.ledger.releases(agent) for agent in range(6)])
             for world in (reference, compiled)
         ),
         strict=True,

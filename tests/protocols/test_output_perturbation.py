@@ -145,7 +145,7 @@ def test_the_warm_start_is_charged_whatever_the_neighbours_know(start):
     world.run()
     inhabited = small_task().train.counts > 0
     np.testing.assert_allclose(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 0.5, 0.0))
-    np.testing.assert_allclose(world.ledger.epsilon("tight", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-6)
+    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-6)
 
 
 def test_who_joins_late_pays_for_the_start_when_it_is_made_and_once():
@@ -185,7 +185,7 @@ def test_a_gaussian_start_takes_its_delta_from_the_budget():
     world = world_of(descent(start=start, privacy=fields), time=60.0)
     world.run()
     assert [agent.updates for agent in world.agents] == [3] * 6
-    assert np.all(world.ledger.epsilon("tight", 1e-3) <= 1.5 * (1 + 1e-6))
+    assert np.all(world.ledger.epsilon("verified", 1e-3) <= 1.5 * (1 + 1e-6))
 
 
 def test_the_same_seed_gives_the_same_noise_and_another_one_other_noise():

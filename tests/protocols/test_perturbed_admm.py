@@ -15,7 +15,7 @@ from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Problem
 from hushnet.protocols.consensus_admm import ConsensusAdmm
 from hushnet.protocols.perturbed_admm import PerturbedAdmm, PerturbedAdmmParameters
-from hushnet.protocols.privacy.accounting import Charge, tight
+from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.network import NetworkParameters
@@ -96,7 +96,7 @@ def test_claims_add_up_to_p_of_t(adult_sizes, growth, noise_growth, rounds, expe
     claims = world.ledger.epsilon("claimed", 1e-5)
     assert claims.max() == pytest.approx(expected, abs=1e-9)
     assert claims.argmax() == 2
-    verified = world.ledger.epsilon("tight", 1e-5)
+    verified = world.ledger.epsilon("verified", 1e-5)
     assert (verified < claims).all()
 
 
@@ -104,8 +104,8 @@ def test_a_verified_release_is_a_pure_one_of_its_noise_and_its_determinant(adult
     """alpha C/(eta V B) + log(1 + C c1/(B (rho/N + 2 eta V))), composed as randomised response."""
     world = world_of(adult_sizes, parameters(loss_weight=1750.0), rounds=3)
     epsilon = 3 * 1750 / (0.5 * 2 * 9044) + np.log1p(1750 / 4 / 9044 / (1 / 5 + 2 * 0.5 * 2))
-    expected = tight({Charge("gamma", 1 / epsilon, 1.0, 1.0, 1.0, 0.0): 3}, 1e-5)
-    assert world.ledger.epsilon("tight", 1e-5)[2] == pytest.approx(expected, rel=1e-9)
+    expected = verified({Charge("gamma", 1 / epsilon, 1.0, 1.0, 1.0, 0.0): 3}, 1e-5)
+    assert world.ledger.epsilon("verified", 1e-5)[2] == pytest.approx(expected, rel=1e-9)
 
 
 def log_density(model, shard, weight, ridge, linear, penalty, degree, alpha) -> float:
@@ -215,7 +215,7 @@ def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size
     task = task_of([20, 35, 60, 60, 90], 2)
     world = world_of(task, parameters(loss_weight=2.0, penalty_growth=growth, noise=noise), rounds=8)
     assert [world.ledger.releases(agent) for agent in range(5)] == [4] * 5
-    verified = world.ledger.epsilon("tight", 1e-3)
+    verified = world.ledger.epsilon("verified", 1e-3)
     assert (verified <= 2.0).all()
     assert verified == pytest.approx(2.0, rel=1e-3)
     assert world.protocol.privacy.reported_delta == 1e-3
@@ -246,7 +246,7 @@ def test_the_amount_of_noise_is_given_once(noise, says):
 def test_who_has_no_rows_or_nobody_to_tell_pays_nothing():
     graph = Graph.from_edges(4, np.array([0, 1]), np.array([1, 2]), np.ones(2))
     world = world_of(task_of([0, 3, 3, 3], 2), parameters(), rounds=3, graph=graph)
-    paid = world.ledger.epsilon("tight", 1e-5)
+    paid = world.ledger.epsilon("verified", 1e-5)
     assert paid[[0, 3]].tolist() == [0.0, 0.0]
     assert (paid[[1, 2]] > 0).all()
     assert (models_of(world)[3] != 0).all()
@@ -255,14 +255,14 @@ def test_who_has_no_rows_or_nobody_to_tell_pays_nothing():
 @pytest.mark.parametrize("changes", [{"bounds": {}}, {"loss": LOSSES["squared"]}])
 def test_nothing_is_verified_without_a_public_bound_on_rows_and_slopes(changes):
     world = world_of(task_of([3] * 5, 2, **changes), parameters(loss_weight=0.5), rounds=1)
-    assert np.isinf(world.ledger.epsilon("tight", 1e-5)).all()
+    assert np.isinf(world.ledger.epsilon("verified", 1e-5)).all()
     assert np.isfinite(world.ledger.epsilon("claimed", 1e-5)).all()
 
 
 def test_the_tolerance_of_local_solutions_is_named_and_counts_when_strict():
     strict = world_of(task_of([3] * 5, 2), parameters(loss_weight=2.0, noise={"strict": True}), rounds=1)
     assert "exact local minimisers (solved to a gradient of 2e-10)" in strict.assumed_public
-    assert np.isinf(strict.ledger.epsilon("tight", 1e-5)).all()
+    assert np.isinf(strict.ledger.epsilon("verified", 1e-5)).all()
 
 
 def test_it_keeps_the_contract():

@@ -34,7 +34,7 @@ def make_trace(protocol, seed, loss, epsilon):
             ("objective", "value"): 10 - gained,
             ("objective", "gap"): (1 + 0.1 * seed) * np.exp(-SPEED[protocol] * time),
             ("accuracy", "mean"): 0.7 + gained,
-            ("epsilon_tight", "worst"): epsilon * k / 10 if k else 0.0,
+            ("epsilon_verified", "worst"): epsilon * k / 10 if k else 0.0,
             ("traffic", "lost"): float(k),
         }
         rows += [[*head, *names, value] for names, value in measured.items()]
@@ -54,7 +54,7 @@ def make_run(protocol="cd", seed=0, *, grid=None, status="complete", label=None,
             "degree": 4,
             "updates": np.arange(30) + seed,
             "accuracy": 0.6 + 0.004 * np.arange(30) + 0.1 * SPEED[protocol] + 0.01 * seed,
-            "epsilon_tight": epsilon,
+            "epsilon_verified": epsilon,
         }
     )
     manifest = {

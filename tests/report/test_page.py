@@ -212,7 +212,7 @@ def test_what_agents_end_with_is_told_by_quantiles_and_infinities_by_number(tmp_
     agents = pd.concat([make_run("cd", seed).agents for seed in range(3)])
     quantiles = np.quantile(agents["accuracy"], charts.QUANTILES)
     np.testing.assert_allclose(found[1]["accuracy"], [*quantiles, agents["accuracy"].mean(), 90, 0], rtol=1e-5)
-    assert found[1]["epsilon_tight"] == [None] * 8 + [0, 90]
+    assert found[1]["epsilon_verified"] == [None] * 8 + [0, 90]
 
 
 def test_the_numbers_of_curves_are_bounded_whatever_the_number_of_series(tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_a_thinned_curve_has_its_ends_and_points_of_the_whole(tmp_path):
 def test_epsilon_is_an_axis_and_an_infinite_one_has_no_curve(tmp_path):
     runs = [make_run("cd-private"), make_run("cd")]
     collection = load_all(make_experiment(tmp_path, runs))
-    recording = Recording(collection, [*PAIRS, ("epsilon_tight", "worst")])
+    recording = Recording(collection, [*PAIRS, ("epsilon_verified", "worst")])
     private = recording.curves(runs_of(collection, "cd-private"), "epsilon", 100)
     np.testing.assert_allclose(private.x, 3.72 * np.arange(11))
     np.testing.assert_array_equal(private.mean[:, 3], private.x)

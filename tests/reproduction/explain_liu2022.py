@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hushnet.protocols.subgradient_noise import verified
+from hushnet.protocols.subgradient_noise import verified_epsilon
 
 
 def facts(q: int, epochs: int = 3, epsilon: float = 1.0, delta: float = 0.01) -> dict[str, float]:
@@ -24,7 +24,7 @@ def facts(q: int, epochs: int = 3, epsilon: float = 1.0, delta: float = 0.01) ->
         "drawn": drawn,
         "detected": drawn * noticed,  # by a threshold that false alarms cross with probability below .01
         "allowed": math.exp(epsilon) * 0.01 + delta,
-        "verified": verified(sigma / 2, rounds, 1 / q, delta),
+        "verified": verified_epsilon(sigma / 2, rounds, 1 / q, delta),
     }
 
 

@@ -14,7 +14,7 @@ STATISTICS = {
     "rmse": ("mean", "worst_decile"),
     "mse": ("mean", "worst_decile"),
     "epsilon_claimed": ("worst", "median"),
-    "epsilon_tight": ("worst", "median"),
+    "epsilon_verified": ("worst", "median"),
     "updates": ("mean",),
     "traffic": ("sent",),
 }

@@ -112,4 +112,4 @@ def test_penalty_perturbation_beats_dual_perturbation_in_loss_range_and_privacy(
     assert np.ptp(values("pp", "training_loss")) < np.ptp(values("dvp", "training_loss"))
     np.testing.assert_allclose(values("pp", "epsilon_claimed"), 27.4334004620, rtol=1e-10)
     np.testing.assert_allclose(values("dvp", "epsilon_claimed"), 64.8219814241, rtol=1e-10)
-    assert (values("pp", "epsilon_tight") < values("pp", "epsilon_claimed")).all()
+    assert (values("pp", "epsilon_verified") < values("pp", "epsilon_claimed")).all()

@@ -51,7 +51,7 @@ def make_run(protocol="cd", seed=0, *, grid=None, privacy=None, status="complete
             "updates": 10,
             "accuracy": 0.6 + 0.004 * sizes + 0.1 * SPEED[protocol] + 0.01 * seed,
             "epsilon_claimed": privacy["claimed"] if privacy else np.nan,
-            "epsilon_tight": privacy["verified"] if privacy else np.nan,
+            "epsilon_verified": privacy["verified"] if privacy else np.nan,
         }
     )
     ledger = pd.DataFrame({"agent": ["0", "1"], "mechanism": ["laplace", "laplace"], "count": [3, 4]})

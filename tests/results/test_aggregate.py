@@ -14,8 +14,8 @@ RECORDED = [
     ("accuracy", "mean"),
     ("accuracy", "worst_decile"),
     ("epsilon_claimed", "worst"),
-    ("epsilon_tight", "worst"),
-    ("epsilon_tight", "q90"),
+    ("epsilon_verified", "worst"),
+    ("epsilon_verified", "q90"),
 ]
 
 
@@ -40,9 +40,9 @@ def collection_of(recorded, *, agents=4):
         (("gap", "value"), ("objective", "gap")),
         (("accuracy", None), ("accuracy", "mean")),
         (("accuracy", "worst_decile"), ("accuracy", "worst_decile")),
-        (("epsilon", None), ("epsilon_tight", "worst")),
-        (("epsilon", "mean"), ("epsilon_tight", "worst")),
-        (("epsilon", "q90"), ("epsilon_tight", "q90")),
+        (("epsilon", None), ("epsilon_verified", "worst")),
+        (("epsilon", "mean"), ("epsilon_verified", "worst")),
+        (("epsilon", "q90"), ("epsilon_verified", "q90")),
         (("epsilon_claimed", None), ("epsilon_claimed", "worst")),
         (("bytes", None), ("bytes", "")),
     ],

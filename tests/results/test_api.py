@@ -68,7 +68,7 @@ def test_a_scenario_from_python_is_kept_beside_its_results(tmp_path):
     ("metrics", "complaint"),
     [
         ({"accuracy": lambda snapshot: 1.0}, "metrics: 'accuracy' is a metric of hushnet's own"),
-        ({"epsilon_tight": lambda snapshot: 1.0}, "metrics: 'epsilon_tight' is a metric of hushnet's own"),
+        ({"epsilon_verified": lambda snapshot: 1.0}, "metrics: 'epsilon_verified' is a metric of hushnet's own"),
         ({"size": 3}, "metrics: 'size' must be a function of a snapshot, got 3"),
     ],
 )

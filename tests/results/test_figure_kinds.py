@@ -52,7 +52,7 @@ def private(protocol, seed, epsilon, *, unit="record", observer="all neighbours"
     run = make_run("cd", seed, grid={"epsilon": 1.0 if epsilon is None else epsilon}, privacy=privacy, label=protocol)
     run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = protocol
     if epsilon is None:
-        run.agents["epsilon_tight"] = run.agents["epsilon_claimed"] = math.inf
+        run.agents["epsilon_verified"] = run.agents["epsilon_claimed"] = math.inf
     return run
 
 
@@ -67,7 +67,7 @@ def network(experiment, tmp_path):
         runs = [make_run(protocol, seed) for protocol in ("local", "cd") for seed in range(2)]
         for run in runs:
             run.agents["age"] = np.where(agents == 3, np.nan, agents)
-            run.agents["epsilon_tight"] = np.where(agents == 4, np.inf, agents)
+            run.agents["epsilon_verified"] = np.where(agents == 4, np.inf, agents)
             run.manifest["topology"] = {"graph": name}
             run.manifest["scenario"]["record"] = {"messages": {"agents": 3, "between": [0.0, 4.0]}}
             columns = ["what", "agent", "other", "kind", "start", "end", "fate", "bytes"]
@@ -312,7 +312,7 @@ def frontier(experiment, **labels):
 
 def test_a_frontier_has_a_mark_per_protocol_and_place(experiment):
     collection = frontier(experiment)
-    points = plots(collection, {"y": "accuracy", "x": "epsilon_tight"})[0].points
+    points = plots(collection, {"y": "accuracy", "x": "epsilon_verified"})[0].points
     assert list(points.loc[points["protocol"] == "a", "x"]) == [0.5, 1.0, 4.0]
     assert list(points.loc[points["protocol"] == "open", "x"]) == [math.inf]
     claimed = plots(collection, {"y": "accuracy", "x": "epsilon_claimed"})[0].points
@@ -322,18 +322,18 @@ def test_a_frontier_has_a_mark_per_protocol_and_place(experiment):
 
 def test_protocols_with_different_promises_stand_in_panels_of_their_own(experiment):
     collection = frontier(experiment)
-    found = plots(collection, {"y": "accuracy", "x": "epsilon_tight"})
+    found = plots(collection, {"y": "accuracy", "x": "epsilon_verified"})
     assert [plot.panel for plot in found] == [
         "record protected (replace-one) against all neighbours",
         "feature column protected (replace-one) against the centre",
     ]
     assert [sorted(set(plot.points["protocol"])) for plot in found] == [["a", "b", "open"], ["f", "open"]]
-    assert len(plots(collection, {"y": "accuracy", "x": "epsilon_tight", "panels": ["adjacency"]})) == 1
+    assert len(plots(collection, {"y": "accuracy", "x": "epsilon_verified", "panels": ["adjacency"]})) == 1
     assert len(plots(collection, {"y": "accuracy", "x": "vectors", "kind": "frontier"})) == 1
 
 
 def test_infinite_epsilons_stand_beyond_a_broken_end_of_the_axis(experiment):
-    figure = figure_of(frontier(experiment), {"y": "accuracy", "x": "epsilon_tight", "log": "x", "panels": []})
+    figure = figure_of(frontier(experiment), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "panels": []})
     axes = figure.axes[0]
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels[-1] == "\N{INFINITY}"
@@ -349,7 +349,7 @@ def test_a_protocol_that_the_sweep_does_not_concern_is_one_mark(experiment):
     grids = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 0.5}, {"epsilon": 1.0}]
     runs, labels = [*names, names[2]], {"a": "a", "open": "open"}
     Store(root).write_index(scenario="synthetic", runs=runs, figures=[], labels=labels, grids=grids)
-    points = only(load_all(root), {"y": "accuracy", "x": "epsilon_tight"})
+    points = only(load_all(root), {"y": "accuracy", "x": "epsilon_verified"})
     assert points["protocol"].value_counts().to_dict() == {"a": 2, "open": 1}
 
 
@@ -441,7 +441,7 @@ def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
 def test_agents_without_a_finite_value_are_told_apart(network):
     collection = network()
     assert "not known" in texts(figure_of(collection, {"y": "age", "x": "time", "kind": "portrait"}))
-    assert "\N{INFINITY}" in texts(figure_of(collection, {"y": "epsilon_tight", "x": "time", "kind": "portrait"}))
+    assert "\N{INFINITY}" in texts(figure_of(collection, {"y": "epsilon_verified", "x": "time", "kind": "portrait"}))
 
 
 def test_a_timeline_holds_the_log_in_the_unit_of_the_scenario(network):
@@ -486,7 +486,7 @@ def every_kind(experiment, network, tmp_path, label, kind):
             "title": label,
         }
     if kind == "frontier":
-        return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_tight", "log": "x", "title": LONG}
+        return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "title": LONG}
     spec = {
         "heat": {**HEAT, "baseline": "local"},
         "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},

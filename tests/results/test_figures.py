@@ -236,7 +236,7 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
 def test_epsilon_and_gap_stand_for_what_the_recorder_calls_them(experiment):
     runs = [make_run("cd_eps", seed, privacy=FALSE) for seed in range(2)]
     for run in runs:
-        extra = run.trace[run.trace["metric"] == "updates"].assign(metric="epsilon_tight", statistic="worst")
+        extra = run.trace[run.trace["metric"] == "updates"].assign(metric="epsilon_verified", statistic="worst")
         run.trace = pd.concat([run.trace, extra], ignore_index=True)
     root = experiment(runs)
     assert drawn(root, {**OVER_TIME, "y": "epsilon"})[0].axes[0].get_ylabel() == "ε verified, worst agent"

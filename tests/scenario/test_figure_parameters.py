@@ -10,7 +10,7 @@ from pydantic import ValidationError
 SWEPT, PROTOCOLS, METRICS = (
     ["network.loss", "depth"],
     ["local", "cd"],
-    ["objective", "accuracy", "epsilon_tight", "mine"],
+    ["objective", "accuracy", "epsilon_verified", "mine"],
 )
 
 
@@ -30,8 +30,8 @@ def checked(*figures, messages=False):
         ({"y": "time_to_target"}, "bars", "protocol"),
         ({"y": "accuracy", "x": "depth"}, "sweep", "depth"),
         ({"y": "accuracy", "x": "depth", "rows": "network.loss"}, "heat", "depth"),
-        ({"y": "accuracy", "x": "epsilon_tight"}, "frontier", "epsilon_tight"),
-        ({"y": "accuracy", "kind": "frontier"}, "frontier", "epsilon_tight"),
+        ({"y": "accuracy", "x": "epsilon_verified"}, "frontier", "epsilon_verified"),
+        ({"y": "accuracy", "kind": "frontier"}, "frontier", "epsilon_verified"),
         ({"y": "accuracy", "kind": "frontier", "x": "time_to_target"}, "frontier", "time_to_target"),
         ({"y": "accuracy", "kind": "scatter", "baseline": "local"}, "scatter", "samples"),
         ({"y": "age", "kind": "portrait"}, "portrait", "time"),

@@ -161,7 +161,12 @@ def test_a_later_error_is_located_by_its_field(tmp_path):
 
 
 def test_statistics_follow_the_metric():
-    figures = [{"y": "objective"}, {"y": "accuracy"}, {"y": "epsilon_tight"}, {"y": "accuracy", "statistic": "median"}]
+    figures = [
+        {"y": "objective"},
+        {"y": "accuracy"},
+        {"y": "epsilon_verified"},
+        {"y": "accuracy", "statistic": "median"},
+    ]
     data = written(record={"every": 1, "metrics": ["objective", "accuracy", "epsilon"]}, figures=figures)
     assert [figure.statistic for figure in load(data).scenario.figures] == ["value", "mean", "worst", "median"]
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .clipping import Norm, clipped_terms
 from .tables import Shard
-
-Norm = Literal["l1", "l2"]
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,8 @@ def clipped_gradient(
 ) -> NDArray[np.float64]:
     """`local_gradient` with every example's gradient phi'(s, y) x scaled down to a norm of at most `bound`.
 
-    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, whatever the data; the
+    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, whatever the data: rows and
+    labels may be as large as float64 has them, and an example whose slope is not finite counts as zero. The
     regulariser's part is not clipped, for it does not depend on them.
 
     Parameters
@@ -225,10 +225,11 @@ def clipped_gradient(
     count = len(shard.labels)
     if count == 0:
         return np.zeros_like(model)
-    slopes = loss.slope(shard.features @ model, shard.labels)
-    lengths = np.abs(slopes) * np.linalg.norm(shard.features, ord=1 if norm == "l1" else 2, axis=1)
-    slopes = slopes * (bound / np.maximum(lengths, bound))
-    return slopes @ shard.features / count + (2.0 * regularisation) * model
+    features = shard.features
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = loss.slope(features @ model, shard.labels)
+        coefficients, rows = clipped_terms(slopes, features, norm, bound)
+        return coefficients @ rows / count + (2.0 * regularisation) * model
 
 
 def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisation: float) -> float:
@@ -263,22 +264,3 @@ def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float
         lambda >= 0.
     """
     return loss.curvature * radius**2 + 2.0 * regularisation
-
-
-def clip_rows(features: NDArray[np.float64], radius: float, norm: Norm = "l2") -> NDArray[np.float64]:
-    """Scale rows whose norm is above the radius down to it; other rows are kept bit for bit.
-
-    Parameters
-    ----------
-    features : (m, p) float64
-    radius : float
-        R > 0.
-    norm : {"l1", "l2"}
-        Norm of a row that is bounded.
-
-    Returns
-    -------
-    (m, p) float64
-    """
-    lengths = np.linalg.norm(features, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
-    return features * (radius / np.maximum(lengths, radius))

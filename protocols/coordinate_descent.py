@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.blocks import State
+from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError, InputError
-from ..agents.losses import clip_rows, public_smoothness, spectral_smoothness
+from ..agents.losses import public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.blocks import State
+from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError
 from ..agents.graph import Graph
-from ..agents.losses import clip_rows
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard

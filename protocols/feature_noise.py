@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError
 from .noise import active
 from .privacy.budget import PrintedNoise, Privacy
@@ -135,11 +136,11 @@ class ClippedScores:
         )
 
     def clipped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) scores, scaled down to the norm ``clip`` if they are longer."""
+        """(N,) scores, scaled down to the norm ``clip`` if they are longer; zeros if one of them is not finite."""
         if self.privacy is None:
             return scores
         assert self.privacy.clip is not None
-        return scores * (self.privacy.clip / max(float(np.linalg.norm(scores)), self.privacy.clip))
+        return clip_rows(scores[None, :], self.privacy.clip)[0]
 
 
 def check_isotropic(privacy: Privacy | None) -> None:

@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
-from ..agents.losses import clip_rows
 from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
 from .base import Layout, Out, Protocol, ProtocolParameters, View
@@ -130,7 +130,7 @@ class LocalDP(Protocol):
         assert privacy is not None
         if privacy.clip is not None:
             return clip_rows(features, privacy.clip, norm=privacy.norm)
-        largest = float(np.linalg.norm(features, ord=1 if privacy.norm == "l1" else 2, axis=1).max())
+        largest = float(norms(features, privacy.norm).max())
         if largest > self.bound * (1 + 1e-12):
             raise InputError(
                 f"agent {self.problem.task.ids[agent]!r} has a row of {privacy.norm} norm {largest:.6g}, above "

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.clipping import norms
 from ..agents.errors import InputError
 from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
@@ -70,7 +71,7 @@ class GradientNoise:
         if privacy is None or privacy.sensitivity != "data_check" or not len(shard):
             return
         assert privacy.radius is not None
-        largest = float(np.linalg.norm(shard.features, ord=1 if privacy.norm == "l1" else 2, axis=1).max())
+        largest = float(norms(shard.features, privacy.norm).max())
         if largest > privacy.radius * (1 + 1e-12):
             raise InputError(
                 f"agent {agent!r} has a row of {privacy.norm} norm {largest:.6g}, above the declared radius "

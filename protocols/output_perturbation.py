@@ -17,8 +17,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
-from ..agents.losses import clip_rows
 from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
@@ -125,7 +125,7 @@ class OutputNoise:
     def _check_rows(self, shard: Shard, agent: int) -> None:
         if self.privacy.radius is None:
             return
-        largest = float(np.linalg.norm(shard.features, axis=1).max())
+        largest = float(norms(shard.features).max())
         if largest > self.privacy.radius * (1 + 1e-12):
             raise InputError(
                 f"agent {self.task.ids[agent]!r} has a row of l2 norm {largest:.6g}, above the declared radius "

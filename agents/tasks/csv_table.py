@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..clipping import norms
 from ..errors import InputError
 from ..losses import LOSSES
 from ..parameters import Parameters
@@ -175,10 +176,12 @@ class CsvTable(Parameters):
         constant = np.ones((len(features), 1 if self.intercept else 0))
         if self.scaling == "unit_row":
             features = np.concatenate([features, constant], axis=1)
-            lengths = np.linalg.norm(features, axis=1, keepdims=True)
+            lengths = norms(features)[:, None]
             features = features / np.where(lengths > 0, lengths, 1.0)
             return features, {"l1": float(np.sqrt(features.shape[1])), "l2": 1.0}, self._public()
         if self.scaling == "standard":
+            # In units of their largest values neither sums nor squares overflow; powers of 2 change no digit.
+            features = np.ldexp(features, -np.frexp(np.abs(features).max(axis=0, initial=0.0))[1])
             features = features - features[train].mean(axis=0)
             deviations = np.sqrt(np.mean(features[train] ** 2, axis=0))
             features = features / np.where(deviations > 0, deviations, 1.0)

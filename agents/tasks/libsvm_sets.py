@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ..clipping import norms
 from ..errors import InputError
 from ..parameters import Parameters
 from .base import Task
@@ -75,8 +76,8 @@ class LibsvmSet(Parameters):
         """Refuse rows beyond the bounds, which sensitivities are proved from."""
         for begin in range(0, len(features), BLOCK):
             block = features[begin : begin + BLOCK]
-            for norm, order in (("l1", 1), ("l2", 2)):
-                lengths = np.linalg.norm(block, ord=order, axis=1)
+            for norm in ("l1", "l2"):
+                lengths = norms(block, norm)
                 longest, bound = int(lengths.argmax()), self.bounds[norm]
                 if lengths[longest] > bound * (1 + PRINTED):
                     raise InputError(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hushnet.agents.clipping import clip_rows
 from hushnet.agents.losses import (
     LOSSES,
-    clip_rows,
     clipped_gradient,
     local_gradient,
     local_loss,

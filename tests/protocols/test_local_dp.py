@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
-from hushnet.agents.losses import clip_rows
 from hushnet.agents.objectives import local_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task

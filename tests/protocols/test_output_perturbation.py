@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Window
+from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
-from hushnet.agents.losses import LOSSES, clip_rows
+from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives import local_models
 from hushnet.agents.propagation_objective import Propagation
 from hushnet.agents.tables import Table

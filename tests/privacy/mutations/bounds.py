@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hushnet.agents.losses import clip_rows, clipped_gradient, local_gradient
+from hushnet.agents.clipping import clip_rows
+from hushnet.agents.losses import clipped_gradient, local_gradient
 from hushnet.agents.tables import Shard
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.dual_averaging import DualAveraging

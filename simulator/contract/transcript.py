@@ -152,15 +152,20 @@ class Recording:
         log_jacobian: LogJacobian,
     ) -> NDArray[np.float64]:
         """See `hushnet.protocols.privacy.mechanisms.Watcher.solved`."""
-        exact = implied(solution)
-        apart = distance(release, exact - noise)
+        apart = distance(release, implied(solution) - noise)
         if not apart <= SOLVED * release.scale:
             raise ContractViolation(
                 f"{self.agent(release.agent)} at time {release.time:.6g}: the minimiser of its perturbed objective "
                 f"belongs to other noise than was drawn, {apart:.3g} away at a scale of {release.scale:.3g}; "
                 "solve it more exactly"
             )
-        return self.drew(Draw(release, exact, solution.copy(), 0.0 if log_jacobian is None else log_jacobian(solution)))
+        place = self.solution(release, solution)
+        jacobian = 0.0 if log_jacobian is None else log_jacobian(place)
+        return self.drew(Draw(release, implied(place), place.copy(), jacobian))
+
+    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+        """The minimiser that a perturbed objective is to have: the one that it has, unless a run is led."""
+        return solution
 
     def drew(self, draw: Draw) -> NDArray[np.float64]:
         """Keep a draw; what the protocol goes on with."""
@@ -235,6 +240,11 @@ class Forcing(Recording):
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
         self.all_exposed, self.exposed = exposed, set[int]()
+
+    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
+        rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
+        return noted[rank].noisy if rank < len(noted) and noted[rank].noisy.shape == solution.shape else solution
 
     def drew(self, draw: Draw) -> NDArray[np.float64]:
         """Compare a draw with the one noted, and give out that one's value."""

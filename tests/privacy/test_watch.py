@@ -86,3 +86,15 @@ def test_a_solution_that_belongs_to_other_noise_is_found():
     stream = WatchedStream(np.random.default_rng(1), Recording())
     with pytest.raises(ContractViolation, match="other noise than was drawn"):
         release.perturb_objective(lambda noise: noise + 0.1, lambda solution: solution, size=3, rng=stream)
+
+
+def test_what_a_record_moves_in_a_perturbed_objective_is_found_at_the_minimiser_that_was_noted():
+    class ClaimsATenth(PerturbedAdmm):
+        def _proved(self, agent, number, rows, degree):
+            noise, determinant = super()._proved(agent, number, rows, degree)
+            return noise / 10, determinant
+
+    setting, recording = small_setting(empty=False), Recording()
+    made(ClaimsATenth, PRIVATE["objective perturbation"][1], setting, recording)
+    with pytest.raises(ContractViolation, match="more than the sensitivity"):
+        made(ClaimsATenth, PRIVATE["objective perturbation"][1], with_other_records(setting), Forcing(recording))

@@ -163,11 +163,11 @@ class Experiment:
             self._sources[key] = source_hash(things)
         return self._sources[key]
 
-    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | None = None) -> World:
-        """The world of a run, ready to go."""
+    def setting(self, run: Run) -> Setting:
+        """What the world of a run has in common with those of other protocols."""
         scenario = run.point.scenario
         parameters, (task, graph) = scenario.protocols[run.protocol], self.data(run)
-        setting = Setting(
+        return Setting(
             task=task,
             graph=graph,
             clock=scenario.clock,
@@ -178,9 +178,14 @@ class Experiment:
             base=self.loaded.base,
             assumed_public=(*scenario.topology.assumed_public(task), *_tuned(parameters)),
         )
+
+    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | None = None) -> World:
+        """The world of a run, ready to go."""
+        scenario = run.point.scenario
+        parameters = scenario.protocols[run.protocol]
         return build_world(
             scenario.engine,
-            setting,
+            self.setting(run),
             self.loaded.code.protocol(parameters.kind),
             parameters,
             every=scenario.record.every,

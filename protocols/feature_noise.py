@@ -153,7 +153,7 @@ def check_isotropic(privacy: Privacy | None) -> None:
     """
     if privacy is None or not active(privacy):
         return
-    if privacy.mechanism != "gaussian":
+    if not privacy.noise.gaussian:
         raise FieldError("scores are perturbed by Gaussian noise", "privacy", "mechanism")
     if privacy.sensitivity != "clip":
         raise FieldError("nothing but clipping bounds the scores; use clip", "privacy", "sensitivity")

@@ -88,7 +88,7 @@ class LocalDP(Protocol):
         if len(view.data) == 0:
             return
         release, features = self._release(view), view.data.features
-        if release.mechanism != "none":
+        if release.noisy:
             features = self._within_bound(features, view.agent)
         out.reserve(release)
         perturbed = Shard(release.perturb(features, rng=view.stream("noise")), view.data.labels)
@@ -109,7 +109,8 @@ class LocalDP(Protocol):
         privacy = self.parameters.privacy
         if privacy is None or not active(privacy):
             return Release.plain(view.agent, view.now, "the rows without noise")
-        cost = plan(privacy, np.ones(1))
+        dimension = self.problem.task.dimension
+        cost = plan(privacy, np.ones(1), dimension=dimension)
         return Release(
             agent=view.agent,
             time=view.now,
@@ -122,6 +123,7 @@ class LocalDP(Protocol):
             claimed_epsilon=float(cost.epsilons[0]),
             claimed_delta=float(cost.deltas[0]),
             recipients=len(view.neighbours),
+            dimension=dimension,
         )
 
     def _within_bound(self, features: NDArray[np.float64], agent: int) -> NDArray[np.float64]:

@@ -54,7 +54,8 @@ class GradientNoise:
         self.bounds = row_bounds(task, radius)
         self.plans: list[Plan] = []
         if self.privacy is not None:
-            self.plans = [plan(self.privacy, row) for row in np.atleast_2d(np.ones(1) if weights is None else weights)]
+            rows = np.atleast_2d(np.ones(1) if weights is None else weights)
+            self.plans = [plan(self.privacy, row, dimension=task.dimension) for row in rows]
         self._check()
 
     def _check(self) -> None:
@@ -116,6 +117,7 @@ class GradientNoise:
             claimed_delta=float(own.deltas[update]),
             recipients=len(view.neighbours),
             reason="" if math.isfinite(proved) else UNBOUNDED,
+            dimension=self.task.dimension,
         )
 
     def gradient(self, model: NDArray[np.float64], view: View) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ class OutputNoise:
         if self.task.train.counts[agent] == 0:
             return Release.public(agent, now, "the agent has no data", recipients=recipients)
         sensitivity, proved = self.sensitivities(agent)
-        cost = plan(self.privacy, np.ones(1))
+        cost = plan(self.privacy, np.ones(1), dimension=self.task.dimension)
         return Release(
             agent=agent,
             time=now,
@@ -102,6 +102,7 @@ class OutputNoise:
             claimed_delta=float(cost.deltas[0]),
             recipients=recipients,
             reason="" if math.isfinite(proved) else UNBOUNDED,
+            dimension=self.task.dimension,
         )
 
     def model(self, problem: Problem, agent: int, shard: Shard) -> NDArray[np.float64]:

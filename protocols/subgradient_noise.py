@@ -156,7 +156,7 @@ def check_theorem1(privacy: Privacy | None) -> None:
     """
     if privacy is None or not active(privacy):
         return
-    if privacy.mechanism != "gaussian":
+    if not privacy.noise.gaussian:
         raise FieldError("the subgradient is perturbed by Gaussian noise", "privacy", "mechanism")
     if privacy.allocation != "uniform":
         raise FieldError("every round has the same noise; use uniform", "privacy", "allocation")

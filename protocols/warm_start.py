@@ -25,7 +25,7 @@ from .output_perturbation import OutputNoise
 from .privacy.accounting import Charge, evaluate
 from .privacy.budget import Budget, Privacy
 from .privacy.composition import root
-from .privacy.mechanisms import Release
+from .privacy.mechanisms import NoiseName, Release, noise_of, noises
 from .privacy.plans import plan
 
 
@@ -35,7 +35,7 @@ class PrivatePropagation(Parameters):
     kind: Literal["private_propagation"]
     epsilon: float = Field(gt=0)
     """What the release of an agent's local model costs."""
-    mechanism: Literal["gamma", "laplace", "gaussian"] = "gamma"
+    mechanism: NoiseName = "gamma"
     """Kind of noise: spherical with a gamma-distributed norm, Laplace, or Gaussian."""
     delta: float = Field(default=0.0, ge=0, lt=1)
     """The delta that Gaussian noise needs beside epsilon."""
@@ -44,8 +44,11 @@ class PrivatePropagation(Parameters):
 
     @model_validator(mode="after")
     def _delta_fits(self) -> PrivatePropagation:
-        if (self.delta > 0) != (self.mechanism == "gaussian"):
-            raise FieldError("Gaussian noise needs a delta above 0, and no other kind of noise has one", "delta")
+        if (self.delta > 0) == noise_of(self.mechanism).pure:
+            impure = ", ".join(name for name in noises() if not noise_of(name).pure)
+            raise FieldError(
+                f"{impure.capitalize()} noise needs a delta above 0, and no other kind of noise has one", "delta"
+            )
         return self
 
 
@@ -79,7 +82,7 @@ class WarmStart:
         bound = {"sensitivity": "clip", "clip": radius}
         if asked.lipschitz is not None:
             bound = {"sensitivity": "claimed", "lipschitz": asked.lipschitz}
-        by = "gaussian" if asked.mechanism == "gaussian" else "basic"
+        by = "gaussian" if noise_of(asked.mechanism).gaussian else "basic"
         budget = {"epsilon": asked.epsilon, "delta": asked.delta, "by": by}
         privacy = Privacy.model_validate({"mechanism": asked.mechanism, "budget": budget, "updates": 1, **bound})
         self.noise = OutputNoise(privacy, problem.task)
@@ -148,7 +151,7 @@ class WarmStart:
     def _check_amount(self, privacy: Privacy) -> None:
         if privacy.target is not None and self.asked.lipschitz is not None:
             raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
-        if privacy.claimed_by == "gaussian" and self.asked.mechanism != "gaussian":
+        if privacy.claimed_by == "gaussian" and not self.noise.privacy.noise.gaussian:
             what, instead = "a budget by: gaussian", "by: kairouz"
             if privacy.budget is None:
                 what, instead = "the claim of a Gaussian multiplier", "a budget or a target"
@@ -160,10 +163,11 @@ class WarmStart:
 
     def _room(self, whole: Budget, reduced: Callable[[float], Privacy], row: NDArray[np.float64]) -> float:
         """The epsilon of later releases at which they and the start spend the whole budget."""
-        start = plan(self.noise.privacy, np.ones(1))
+        dimension = self.problem.task.dimension
+        start = plan(self.noise.privacy, np.ones(1), dimension=dimension)
 
         def spent(epsilon: float) -> float:
-            later = plan(reduced(epsilon), row)
+            later = plan(reduced(epsilon), row, dimension=dimension)
             charges = Counter(
                 Charge(mechanism, sigma, 1.0, sigma, eps, delta)
                 for mechanism, each in ((self.asked.mechanism, start), (reduced(epsilon).mechanism, later))

@@ -4,34 +4,32 @@
 ``verified`` is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
 
 ``multiplier`` is always noise scale over sensitivity, for the adjacency that the sensitivity was computed for. A
-sampled release (``sampling < 1``) is the pair (1 - q) Q + q P against Q, in both orders: Poisson sampling under
-add-or-remove-one. Under replace-one it is bounded, whether records are drawn without replacement or by Poisson
-sampling, by the curve of that pair in its worse order at every epsilon, negative ones included (Zhu, Dong, Wang 2022,
-Theorem 11): one order alone has not been proved to bound adaptive compositions. Of a gamma release only its epsilon
-1 / multiplier is used, and it is composed as randomised response of that epsilon, from which every release of that
-epsilon can be simulated (Kairouz, Oh, Viswanath 2015).
+release is dominated by the pair of distributions whose `Loss` its mechanism gives, and dominating pairs compose, also
+where later releases depend on earlier ones (Zhu, Dong, Wang 2022, Theorem 10).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from .composition import gaussian, gaussian_epsilon, kairouz, remaining_delta
-from .loss_distribution import SMALLEST_DELTA, Parts, composed_epsilon
+from .composition import gaussian, kairouz, remaining_delta
+from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
+from .mechanisms import Mechanism, mechanism_of
+from .mechanisms.registry import shipped
 
 Composition = Literal["basic", "kairouz", "gaussian", "verified"]
 
 
-class Charge(NamedTuple):
-    """What a release costs, without saying who made it or when; releases with equal charges are counted together."""
+ADJACENCIES = ("add-or-remove-one", "replace-one")
+"""When two data sets are neighbours."""
 
+
+class _Fields(NamedTuple):
     mechanism: str
-    """``public``, ``none``, ``laplace``, ``gaussian`` or ``gamma``."""
+    """Name of a registered mechanism."""
     multiplier: float
     """Noise scale over the sensitivity that can be proved, in [0, inf]."""
     sampling: float
@@ -44,6 +42,37 @@ class Charge(NamedTuple):
     """The paper's delta of this one release, in [0, 1)."""
     adjacency: str = "add-or-remove-one"
     """What a sampled release is accounted for: ``add-or-remove-one`` or ``replace-one``; no matter without sampling."""
+    dimension: int = 0
+    """Number of coordinates that the noise was added to, where the mechanism's loss depends on it; else 0."""
+
+
+class Charge(_Fields):
+    """What a release costs, without saying who made it or when; releases with equal charges are counted together.
+
+    Raises
+    ------
+    ValueError
+        If there is no such mechanism or adjacency.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *fields: Any, **named: Any) -> Charge:
+        """Make a charge of a mechanism that there is."""
+        charge = super().__new__(cls, *fields, **named)
+        mechanism_of(charge.mechanism)
+        if charge.adjacency not in ADJACENCIES:
+            raise ValueError(f"there is no adjacency {charge.adjacency!r}; admissible: {', '.join(ADJACENCIES)}.")
+        return charge
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Charge:
+        return cls(*iterable)
+
+    @property
+    def kind(self) -> Mechanism:
+        """Its mechanism."""
+        return mechanism_of(self.mechanism)
 
 
 Histogram = Mapping[Charge, int]
@@ -72,9 +101,7 @@ def kairouz_bound(histogram: Histogram, delta: float) -> float:
 def gaussian_bound(histogram: Histogram, delta: float) -> float:
     """Verified epsilon by the exact Gaussian curve, sampling ignored; inf if a release is not Gaussian."""
     parts = _parts(histogram)
-    if parts is None or any(mechanism != "gaussian" for (mechanism, _, _), _ in parts):
-        return math.inf
-    return gaussian([part[1] for part, _ in parts], delta, [count for _, count in parts]) if parts else 0.0
+    return math.inf if parts is None else _gaussian_curve(parts, delta)
 
 
 def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> float:
@@ -98,7 +125,7 @@ def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> fl
     """
     parts = _parts(histogram, claimed=claimed)
     replaced = any(charge.sampling < 1 and charge.adjacency == "replace-one" for charge in histogram)
-    return math.inf if parts is None else _verified(parts, delta, replaced)
+    return math.inf if parts is None else max(0.0, _verified(parts, delta, replaced))
 
 
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
@@ -114,7 +141,7 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     by : {"basic", "kairouz", "gaussian", "verified"}
         Composition used: the first two take the claimed epsilons, the others the claimed multipliers.
     """
-    charges = {charge: count for charge, count in histogram.items() if count and charge.mechanism != "public"}
+    charges = {charge: count for charge, count in histogram.items() if count and not charge.kind.free}
     if by == "verified":
         return verified(charges, delta, claimed=True)
     if by == "gaussian":
@@ -128,68 +155,58 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
 
 
 def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:
-    """What costs something, counted by (mechanism, multiplier, sampling); None if a release is unprotected."""
-    counts: dict[tuple[str, float, float], int] = {}
+    """What costs something, counted; None if a release is unprotected."""
+    counts: dict[Part, int] = {}
     for charge, count in histogram.items():
         multiplier = charge.claimed_multiplier if claimed else charge.multiplier
-        if not count or charge.mechanism == "public":
+        if not count or charge.kind.free:
             continue
-        if charge.mechanism == "none" or multiplier == 0:
+        if not charge.kind.noisy or multiplier == 0 or not (claimed or shipped(charge.kind)):
             return None
         if not math.isinf(multiplier):
-            part = (charge.mechanism, multiplier, charge.sampling)
+            part = Part(charge.mechanism, multiplier, charge.sampling, charge.dimension)
             counts[part] = counts.get(part, 0) + count
     return tuple(sorted(counts.items()))
 
 
 def _best_composed(parts: Parts, delta: float) -> float:
-    impure = any(mechanism == "gaussian" for (mechanism, _, _), _ in parts)
+    impure = any(not part.noise.pure for part, _ in parts)
     slack = -math.expm1(math.log1p(-delta) / 2) if impure else delta
     return min(_composed(parts, delta, 0.0), _composed(parts, delta, slack))
 
 
 def _composed(parts: Parts, delta: float, slack: float) -> float:
-    """Three-way minimum at ``slack``; Gaussian releases share what that leaves of ``delta``."""
-    gaussians = sum(count for (mechanism, _, _), count in parts if mechanism == "gaussian")
-    share = -math.expm1((math.log1p(-delta) - math.log1p(-slack)) / gaussians) if gaussians else 0.0
-    eps = [_amplified(mechanism, multiplier, sampling, share) for (mechanism, multiplier, sampling), _ in parts]
+    """Three-way minimum at ``slack``; releases that need a delta share what that leaves of ``delta``."""
+    impure = sum(count for part, count in parts if not part.noise.pure)
+    share = -math.expm1((math.log1p(-delta) - math.log1p(-slack)) / impure) if impure else 0.0
+    losses = [(part.noise.pure, part.loss()) for part, _ in parts]
+    eps = [loss.pure if pure else loss.epsilon(share) for pure, loss in losses]
     return kairouz(eps, slack, [count for _, count in parts]) if parts else 0.0
 
 
-def _amplified(mechanism: str, multiplier: float, sampling: float, delta: float) -> float:
-    """Epsilon of one release, at ``delta`` if it is Gaussian."""
-    if mechanism != "gaussian":
-        eps = 1 / multiplier
-    else:
-        eps = gaussian_epsilon(1 / multiplier, delta / sampling) if delta < sampling else 0.0
-    if sampling == 1:
-        return eps
-    return float(np.logaddexp(math.log1p(-sampling), math.log(sampling) + eps))
+def _gaussian_curve(parts: Parts, delta: float) -> float:
+    """The exact curve of Gaussian releases, sampling ignored; inf if one is not Gaussian."""
+    multipliers = [part.noise.gaussian_multiplier(part.multiplier) for part, _ in parts]
+    if not all(multipliers):
+        return math.inf
+    return gaussian(multipliers, delta, [count for _, count in parts]) if parts else 0.0
 
 
 @lru_cache(maxsize=4096)
 def _verified(parts: Parts, delta: float, replaced: bool) -> float:
     if not parts:
         return 0.0
-    ((mechanism, multiplier, sampling), count), *rest = parts
-    if all(part[0] == "gaussian" and part[2] == 1 for part, _ in parts):
-        return gaussian([part[1] for part, _ in parts], delta, [times for _, times in parts])
-    if mechanism == "laplace" and sampling == 1 and count == 1 and not rest:
-        return max(0.0, 1 / multiplier + 2 * math.log1p(-delta))
-    if mechanism == "gamma" and sampling == 1 and count == 1 and not rest:
-        return _randomised_response(1 / multiplier, delta)
-    bound = _best_composed(parts, delta)
-    if all(part[0] == "gaussian" for part, _ in parts):
-        bound = min(bound, gaussian([part[1] for part, _ in parts], delta, [times for _, times in parts]))
+    exact = _gaussian_curve(parts, delta)
+    unsampled = all(part.sampling == 1 for part, _ in parts)
+    if unsampled and exact < math.inf:
+        return exact
+    (part, count), *rest = parts
+    if unsampled and count == 1 and not rest:
+        return part.loss().epsilon(delta)
+    bound = min(_best_composed(parts, delta), exact)
     if delta < SMALLEST_DELTA:
         return bound
     return min(bound, composed_epsilon(parts, delta, replaced=replaced))
-
-
-def _randomised_response(epsilon: float, delta: float) -> float:
-    """Root of (e^epsilon - e^x) / (e^epsilon + 1) = delta, or 0 where it is negative."""
-    left = 1 - delta * (1 + math.exp(-epsilon))
-    return max(0.0, epsilon + math.log(left)) if left > 0 else 0.0
 
 
 def evaluate(which: str, histogram: Histogram, delta: float, by: Composition) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .accounting import Composition
-from .mechanisms import NORM_OF, Mechanism, Norm
+from .mechanisms import Noise, NoiseName, Norm, noise_of
 
 Allocation = Literal["uniform", "proposition2", "late"]
 
@@ -52,9 +52,9 @@ class Target(Terms, frozen=True):
 class Privacy(Terms, frozen=True):
     """Noise on what an agent releases: its mechanism, its amount and the sensitivity that it is scaled for."""
 
-    mechanism: Literal["laplace", "gaussian", "gamma"]
+    mechanism: NoiseName
     """Kind of noise: laplace for sensitivities in the L1 norm; gaussian, or gamma (spherical, of a pure epsilon), for
-    the L2 norm."""
+    the L2 norm; or one that a plug-in registers."""
     budget: Budget | None = None
     """Claimed budget that the noise is calibrated to; exactly one of budget, target and multiplier is given."""
     target: Target | None = None
@@ -108,16 +108,21 @@ class Privacy(Terms, frozen=True):
     def _composition_fits_mechanism(self) -> Privacy:
         if self.budget is None:
             return self
-        if self.budget.by == "gaussian" and self.mechanism != "gaussian":
+        if self.budget.by == "gaussian" and not self.noise.gaussian:
             raise RuleError("budget by: gaussian is admissible only with mechanism: gaussian", "budget", "by")
-        if self.budget.delta == 0 and self.mechanism == "gaussian":
-            raise RuleError("Gaussian noise needs a budget with delta > 0", "budget", "delta")
+        if self.budget.delta == 0 and not self.noise.pure:
+            raise RuleError(f"{self.mechanism.capitalize()} noise needs a budget with delta > 0", "budget", "delta")
         return self
 
     @property
+    def noise(self) -> Noise:
+        """The mechanism itself."""
+        return noise_of(self.mechanism)
+
+    @property
     def norm(self) -> Norm:
-        """Norm in which sensitivities, ``clip`` and ``radius`` are measured: l1 for laplace, l2 for the others."""
-        return NORM_OF[self.mechanism]
+        """Norm in which sensitivities, ``clip`` and ``radius`` are measured: the mechanism's."""
+        return self.noise.norm
 
     @property
     def noiseless(self) -> bool:
@@ -139,7 +144,7 @@ class Privacy(Terms, frozen=True):
             return self.budget.by
         if self.target is not None:
             return "verified"
-        return "gaussian" if self.mechanism == "gaussian" else "kairouz"
+        return "gaussian" if self.noise.gaussian else "kairouz"
 
 
 class PrintedNoise(Terms, ABC, frozen=True):
@@ -152,7 +157,7 @@ class PrintedNoise(Terms, ABC, frozen=True):
     strict: bool = False
     """Whether inputs computed from private data but treated as public make every verified epsilon infinite."""
 
-    mechanism: ClassVar[Mechanism]
+    mechanism: ClassVar[str]
     claimed_by: ClassVar[Composition]
     sensitivity: ClassVar[str] = "claimed"
     budget: ClassVar[None] = None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .accounting import Charge, Composition, evaluate
 from .budget import Budget
-from .mechanisms import Release
+from .mechanisms import Release, mechanism_of
 from .meter import Meter
 
 Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
@@ -96,7 +96,7 @@ class Ledger:
             False if the release would exceed its agent's budget: it must not be made. A reservation stands until the
             release is committed or cancelled; public, reserved and committed releases ask for nothing.
         """
-        if release.mechanism == "public" or release in self._pending or release in self._committed:
+        if release.free or release in self._pending or release in self._committed:
             return True
         agent = release.agent
         if self._totals[agent] + self._reserved[agent] >= self._updates:
@@ -128,7 +128,7 @@ class Ledger:
             Whether it was charged. What is sent is charged even if it was never reserved.
         """
         owed = max(1, release.draws) - self._committed.get(release, 0)
-        if release.mechanism == "public" or owed <= 0:
+        if release.free or owed <= 0:
             return False
         agent = release.agent
         if vector is not None:
@@ -262,7 +262,8 @@ def charge_of(release: Release) -> Charge:
         release.claimed_multiplier,
         release.claimed_epsilon,
         release.claimed_delta,
-        *([release.adjacency] if release.sampling < 1 else []),
+        **({"adjacency": release.adjacency} if release.sampling < 1 else {}),
+        **({"dimension": release.dimension} if mechanism_of(release.mechanism).per_dimension else {}),
     )
 
 

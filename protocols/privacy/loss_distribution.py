@@ -1,4 +1,4 @@
-"""Numerical composition of Laplace, gamma and sampled releases with dp-accounting's privacy loss distributions.
+"""Numerical composition of releases with dp-accounting's privacy loss distributions.
 
 All rounding is pessimistic: connect-the-dots discretisation (Doroshenko et al. 2022), tails moved to infinite loss, and
 multipliers rounded down to a geometric grid where more than 128 different ones occur. The grids are nested, so one more
@@ -11,17 +11,38 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .mechanisms import GAUSSIAN, Loss, Noise, noise_of
+from .mechanisms.loss import Sampled
+
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Part = tuple[tuple[str, float, float], int]
-"""Counted releases: ((mechanism, multiplier, sampling), count)."""
-Parts = tuple[Part, ...]
+
+class Part(NamedTuple):
+    """Releases that reveal the same."""
+
+    mechanism: str
+    multiplier: float
+    sampling: float = 1.0
+    dimension: int = 0
+
+    @property
+    def noise(self) -> Noise:
+        """Their mechanism."""
+        return noise_of(self.mechanism)
+
+    def loss(self, *, replaced: bool = False) -> Loss:
+        """What one of them reveals; ``replaced`` accounts for sampling under replace-one."""
+        whole = self.noise.loss(self.multiplier, self.dimension)
+        return whole if self.sampling == 1 else Sampled(whole, self.sampling, replaced)
+
+
+Parts = tuple[tuple[Part, int], ...]
 """Counted releases, sorted."""
 
 SMALLEST_DELTA = 1e-10
@@ -34,8 +55,6 @@ MOST_POINTS = 2**20
 """Points of the composed distribution: 8 MB each, about a second in all."""
 MOST_SAMPLED_POINTS = 1e5
 """Points of one sampled release, whose distribution is built slowly (8 microseconds a point)."""
-LARGEST_LOSS = 700.0
-"""Beyond it exp overflows; larger losses of a replaced record count as infinite."""
 
 
 def composed_epsilon(parts: Parts, delta: float, *, replaced: bool = False) -> float:
@@ -44,7 +63,7 @@ def composed_epsilon(parts: Parts, delta: float, *, replaced: bool = False) -> f
     Each part is composed with itself by one FFT, then the two smallest distributions are merged until one is left.
     ``replaced`` accounts for sampled releases under replace-one instead of add-or-remove-one.
     """
-    parts = on_grid(_merge_gaussians(parts))
+    parts = on_grid(_merged(parts))
     interval = discretisation(parts)
     try:
         heap = [_sized(_distribution(part, interval, replaced), serial) for serial, part in enumerate(parts)]
@@ -68,32 +87,19 @@ def on_grid(parts: Parts) -> Parts:
 def discretisation(parts: Parts) -> float:
     """Width of the loss grid: a small part of the typical loss, coarser where the distribution would not fit."""
     counts = np.array([count for _, count in parts], dtype=float)
-    spread, largest = (np.array(column) for column in zip(*(_extent(part) for part, _ in parts), strict=True))
-    slow = [width for ((_, _, sampling), _), width in zip(parts, largest, strict=True) if sampling < 1]
+    spread, largest = (
+        np.array(column) for column in zip(*(part.loss().extent()[:2] for part, _ in parts), strict=True)
+    )
+    slow = [width for (part, _), width in zip(parts, largest, strict=True) if part.sampling < 1]
     typical = math.sqrt(float(counts @ spread**2 / counts.sum()))
     interval = max(
         min(0.05, typical / (50 if slow else 200)),
         float(_width(counts, spread, largest).sum()) / MOST_POINTS,
         max(slow, default=0.0) / MOST_SAMPLED_POINTS,
     )
-    if len(parts) == 1 and parts[0][0][0] != "gaussian" and interval < largest[0]:
+    if len(parts) == 1 and parts[0][0].noise.pure and interval < largest[0]:
         interval = float(largest[0]) / math.ceil(largest[0] / interval)  # the atom of the loss falls on the grid
     return interval
-
-
-def _extent(part: tuple[str, float, float]) -> tuple[float, float]:
-    """Standard deviation (roughly) and largest value of one release's privacy loss."""
-    mechanism, multiplier, sampling = part
-    shift = 1 / multiplier
-    if mechanism != "gaussian":
-        spread, largest, exponent = min(shift, 2.0), shift, shift
-    else:
-        spread, largest, exponent = shift, shift * shift / 2 + 10 * shift, shift * shift
-    if sampling == 1:
-        return spread, largest
-    if exponent < 50:
-        spread = min(spread, sampling * math.sqrt(math.expm1(exponent)))
-    return spread, float(np.logaddexp(math.log1p(-sampling), math.log(sampling) + largest))
 
 
 def _width(
@@ -105,77 +111,32 @@ def _width(
     return np.minimum(2 * counts * largest, variance * order / (2 * largest) + 140 * largest / order)
 
 
-def _distribution(part: Part, interval: float, replaced: bool) -> PrivacyLossDistribution:
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    (mechanism, multiplier, sampling), count = part
-    if mechanism == "gamma":
-        single = _randomised_response(_extent(part[0])[1], interval)
-        return single.self_compose(count) if count > 1 else single
-    build = library.from_laplace_mechanism if mechanism == "laplace" else library.from_gaussian_mechanism
-    single = build(multiplier, value_discretization_interval=interval, sampling_prob=sampling)
-    single = _worse_order(single, interval) if replaced and sampling < 1 else single
+def _distribution(item: tuple[Part, int], interval: float, replaced: bool) -> PrivacyLossDistribution:
+    part, count = item
+    single = part.loss(replaced=replaced).distribution(interval)
     return single.self_compose(count) if count > 1 else single
-
-
-def _worse_order(single: PrivacyLossDistribution, interval: float) -> PrivacyLossDistribution:
-    """The loss whose curve is, at every epsilon, that of the sampled pair in its worse order (P sampled into Q).
-
-    For epsilon >= 0 that order is removing a record; for epsilon < 0 the curve follows from the same order, as the
-    swapped pair has delta(epsilon) = 1 - e^epsilon + e^epsilon delta'(-epsilon).
-    """
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    removed = single._pmf_remove.to_dense_pmf()
-    count = max(min(removed._lower_loss + len(removed._probs), math.floor(LARGEST_LOSS / interval)), 1)
-    positive = np.arange(count + 1) * interval
-    above = np.asarray(removed.get_delta_for_epsilon(positive.tolist()), dtype=np.float64)
-    below = -np.expm1(-positive[:0:-1]) + np.exp(-positive[:0:-1]) * above[:0:-1]
-    return library.PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots(
-            interval, np.arange(-count, count + 1), np.concatenate([below, above])
-        )
-    )
-
-
-def _randomised_response(epsilon: float, interval: float) -> PrivacyLossDistribution:
-    """The privacy loss of randomised response: epsilon with probability 1 / (1 + e^-epsilon), else -epsilon.
-
-    Connecting the dots means that both values are split between their neighbours on the grid, so that neither the
-    probability nor that under the other input changes.
-    """
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    masses: dict[int, float] = {}
-    for loss in (epsilon, -epsilon):
-        below = math.floor(loss / interval)
-        up = math.expm1(below * interval - loss) / math.expm1(-interval)
-        mass = 1 / (1 + math.exp(-epsilon)) * math.exp(min(loss, 0.0))
-        masses[below] = masses.get(below, 0.0) + max(0.0, 1 - up) * mass
-        masses[below + 1] = masses.get(below + 1, 0.0) + up * mass
-    return library.PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, interval)
 
 
 def _sized(distribution: PrivacyLossDistribution, serial: int) -> tuple[int, int, PrivacyLossDistribution]:
     return distribution._pmf_remove.size, serial, distribution
 
 
-def _merge_gaussians(parts: Parts) -> Parts:
+def _merged(parts: Parts) -> Parts:
     """Replace all unsampled Gaussian releases by the one Gaussian that they are equivalent to."""
-    plain = [(part, count) for part, count in parts if part[0] == "gaussian" and part[2] == 1]
+    same = [(part, part.noise.gaussian_multiplier(part.multiplier)) for part, _ in parts]
+    plain = {part: sigma for part, sigma in same if sigma is not None and part.sampling == 1}
     if not plain:
         return parts
-    mu = math.sqrt(math.fsum(count / part[1] ** 2 for part, count in plain))
-    return (*(item for item in parts if item not in plain), (("gaussian", 1 / mu, 1.0), 1))
+    mu = math.sqrt(math.fsum(count / plain[part] ** 2 for part, count in parts if part in plain))
+    return (*(item for item in parts if item[0] not in plain), (Part(GAUSSIAN.name, 1 / mu), 1))
 
 
-def _rounded(parts: Iterable[Part], step: float) -> Parts:
-    counts: dict[tuple[str, float, float], int] = {}
-    for (mechanism, multiplier, sampling), count in parts:
-        cell = math.floor(math.log(multiplier) / step)
-        if math.exp(cell * step) > multiplier:
+def _rounded(parts: Iterable[tuple[Part, int]], step: float) -> Parts:
+    counts: dict[Part, int] = {}
+    for part, count in parts:
+        cell = math.floor(math.log(part.multiplier) / step)
+        if math.exp(cell * step) > part.multiplier:
             cell -= 1
-        key = (mechanism, math.exp(cell * step), sampling)
+        key = part._replace(multiplier=math.exp(cell * step))
         counts[key] = counts.get(key, 0) + count
     return tuple(sorted(counts.items()))

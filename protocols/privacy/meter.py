@@ -20,12 +20,12 @@ class Meter:
     budget : Budget
     """
 
-    __slots__ = ("budget", "drift", "impure", "limit", "logs", "precision", "square", "total")
+    __slots__ = ("budget", "drift", "limit", "logs", "others", "precision", "square", "total")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.total = self.drift = self.square = self.logs = self.precision = 0.0
-        self.impure = 0
+        self.others = 0
         curve = budget.delta > 0 and budget.by in ("gaussian", "verified")
         self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
 
@@ -44,15 +44,16 @@ class Meter:
         self.drift += times * eps * math.tanh(eps / 2)
         self.square += times * eps * eps
         self.logs += times * math.log1p(-charge.claimed_delta)
-        if charge.mechanism == "gaussian":
-            self.precision += times * max(charge.claimed_multiplier, 1e-150) ** -2
+        multiplier = charge.kind.gaussian_multiplier(charge.claimed_multiplier)
+        if multiplier is None:
+            self.others += times
         else:
-            self.impure += times
+            self.precision += times * max(multiplier, 1e-150) ** -2
 
     def fits(self) -> bool:
         """Whether what was added is within the budget."""
         budget = self.budget
-        if self.limit and not self.impure:
+        if self.limit and not self.others:
             return self.precision <= self.limit
         if budget.by == "gaussian":
             return False

@@ -9,6 +9,7 @@ iteration t by C^(T-1-t), not C^t, so that the best allocation spends on *late* 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
-from .composition import gaussian_epsilon, gaussian_mu, kairouz, root
+from .composition import gaussian_mu, kairouz, root
 
 
 def allocation_weights(
@@ -70,7 +71,7 @@ class Plan:
     """(T,) noise scale over sensitivity."""
 
 
-def plan(privacy: Privacy, weights: ArrayLike) -> Plan:
+def plan(privacy: Privacy, weights: ArrayLike, *, dimension: int = 0) -> Plan:
     """Turn an amount of privacy into the noise of each release.
 
     Parameters
@@ -80,31 +81,35 @@ def plan(privacy: Privacy, weights: ArrayLike) -> Plan:
         reached to 1e-3 from below, ``multiplier`` is used as it is.
     weights : (T,) array
         Share of each release, positive and summing to 1; see `allocation_weights`.
+    dimension : int
+        As of the releases (`hushnet.protocols.privacy.Release`): what a target or a budget by ``verified`` composes.
 
     Returns
     -------
     Plan
-        Laplace and gamma: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0. Gaussian under basic or
-        kairouz: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the releases share the whole (basic) or
-        half (kairouz) of delta equally. Gaussian otherwise: multipliers proportional to 1 / weight on the exact curve;
-        the claim of a release is its exact epsilon at its share of half of delta.
+        Laplace, gamma and other pure noise: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0.
+        Gaussian under basic or kairouz: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the releases share
+        the whole (basic) or half (kairouz) of delta equally. Gaussian otherwise: multipliers proportional to 1 / weight
+        on the exact curve; the claim of a release is its exact epsilon at its share of half of delta. Other noise that
+        needs a delta: as Gaussian noise under basic or kairouz, with its own multiplier at (eps_k, delta_k).
     """
     shares = np.ascontiguousarray(weights, dtype=float)
-    return _plan(privacy, shares.tobytes())
+    return _plan(privacy, shares.tobytes(), dimension if privacy.noise.per_dimension else 0)
 
 
 @lru_cache(maxsize=65536)
-def _plan(privacy: Privacy, raw: bytes) -> Plan:
+def _plan(privacy: Privacy, raw: bytes, dimension: int) -> Plan:
     weights = np.frombuffer(raw, dtype=float)
     if privacy.multiplier is not None:
         return _given(privacy, np.full(weights.shape, privacy.multiplier))
-    if privacy.mechanism != "gaussian":
-        eps = _pure_total(privacy, weights) * weights
-        return _frozen(eps, np.zeros_like(eps), 1 / eps)
+    if privacy.noise.pure:
+        return _split(privacy, _pure_total(privacy, weights, dimension) * weights, np.zeros_like(weights))
+    epsilon, delta = _amount(privacy)
     budget = privacy.budget
     if budget is not None and budget.by in ("basic", "kairouz"):
-        return _remark4(budget, weights)
-    epsilon, delta = _amount(privacy)
+        return _remark4(privacy, budget, weights)
+    if not privacy.noise.gaussian:
+        return _searched(privacy, weights, dimension)
     mu = gaussian_mu(epsilon, delta) * (1 - 1e-12)  # so that rounding never lifts epsilon above the amount
     return _given(privacy, math.sqrt(float(weights @ weights)) / (mu * weights))
 
@@ -124,26 +129,53 @@ def _frozen(*arrays: NDArray[np.float64]) -> Plan:
 
 def _given(privacy: Privacy, multipliers: NDArray[np.float64]) -> Plan:
     """Plan with given multipliers; claims are exact for each release."""
-    if privacy.mechanism != "gaussian" or privacy.noiseless:
-        eps = np.divide(1.0, multipliers, out=np.full_like(multipliers, math.inf), where=multipliers > 0)
-        return _frozen(eps, np.zeros_like(eps), multipliers)
+    if privacy.noiseless:
+        return _frozen(np.full_like(multipliers, math.inf), np.zeros_like(multipliers), multipliers)
     delta = privacy.reported_delta if privacy.multiplier is not None else _amount(privacy)[1]
-    deltas = np.full_like(multipliers, -math.expm1(math.log1p(-delta) / (2 * len(multipliers))))
-    eps = np.array([gaussian_epsilon(1 / sigma, share) for sigma, share in zip(multipliers, deltas, strict=True)])
-    return _frozen(eps, deltas, multipliers)
+    share = 0.0 if privacy.noise.pure else -math.expm1(math.log1p(-delta) / (2 * len(multipliers)))
+    eps = np.array([privacy.noise.loss(multiplier).epsilon(share) for multiplier in multipliers.tolist()])
+    return _frozen(eps, np.full_like(multipliers, share), multipliers)
 
 
-def _remark4(budget: Budget, weights: NDArray[np.float64]) -> Plan:
+def _split(privacy: Privacy, eps: NDArray[np.float64], deltas: NDArray[np.float64]) -> Plan:
+    """Plan with given claims; the multipliers are those at which papers make them."""
+    pairs = zip(eps.tolist(), deltas.tolist(), strict=True)
+    return _frozen(eps, deltas, np.array([privacy.noise.printed_multiplier(*pair) for pair in pairs]))
+
+
+def _remark4(privacy: Privacy, budget: Budget, weights: NDArray[np.float64]) -> Plan:
     """Bellet et al. (2018), Remark 4, with the sensitivity of the mean gradient."""
     pieces = 1 if budget.by == "basic" else 2
     deltas = np.full_like(weights, -math.expm1(math.log1p(-budget.delta) / (pieces * len(weights))))
     slack = 0.0 if budget.by == "basic" else -math.expm1(math.log1p(-budget.delta) / 2)
     eps = _kairouz_total(budget.epsilon, slack, weights) * weights
-    return _frozen(eps, deltas, np.sqrt(2 * np.log(2 / deltas)) / eps)
+    return _split(privacy, eps, deltas)
 
 
-def _pure_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
-    """Sum of the epsilons of Laplace or gamma releases that spend the amount."""
+def _searched(privacy: Privacy, weights: NDArray[np.float64], dimension: int) -> Plan:
+    """Plan with multipliers proportional to 1 / weight that spend the amount as it is verified."""
+    epsilon, delta = _amount(privacy)
+
+    def composed(level: float) -> float:
+        return _composed(privacy, _given(privacy, 1 / (level * weights)), delta, dimension)
+
+    level = 1.0
+    while composed(level) > epsilon:
+        level /= 2
+    return _given(privacy, 1 / (_largest_below(composed, epsilon, level) * weights))
+
+
+def _composed(privacy: Privacy, spread: Plan, delta: float, dimension: int) -> float:
+    """Verified epsilon of a whole plan."""
+    counts: Counter[Charge] = Counter()
+    columns = (spread.multipliers.tolist(), spread.epsilons.tolist(), spread.deltas.tolist())
+    for multiplier, eps, share in zip(*columns, strict=True):
+        counts[Charge(privacy.mechanism, multiplier, 1.0, multiplier, eps, share, dimension=dimension)] += 1
+    return verified(counts, delta)
+
+
+def _pure_total(privacy: Privacy, weights: NDArray[np.float64], dimension: int) -> float:
+    """Sum of the epsilons of pure releases that spend the amount."""
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
     total = _kairouz_total(epsilon, 0.0 if budget is not None and budget.by == "basic" else delta, weights)
@@ -151,11 +183,8 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64]) -> float:
         return total
 
     def composed(candidate: float) -> float:
-        counts: dict[Charge, int] = {}
-        for eps in candidate * weights:
-            charge = Charge(privacy.mechanism, float(1 / eps), 1.0, float(1 / eps), float(eps), 0.0)
-            counts[charge] = counts.get(charge, 0) + 1
-        return verified(counts, delta)
+        spread = _split(privacy, candidate * weights, np.zeros_like(weights))
+        return _composed(privacy, spread, delta, dimension)
 
     return _largest_below(composed, epsilon, total)
 

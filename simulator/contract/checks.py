@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
 from ...protocols.base import Protocol, ProtocolParameters, Sent
-from ...protocols.privacy.mechanisms import Release
+from ...protocols.privacy.mechanisms import Release, noises
 from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
 from ..choice import rounds_of
 from ..engine import declined, fast_world
@@ -115,7 +115,7 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
 def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent]) -> None:
     """What an agent sends as public must be the same with other data of its own."""
     for one, other in zip(usual, changed, strict=False):
-        if one.release.mechanism == "public" and not np.array_equal(one.vector, other.vector):
+        if one.release.free and not np.array_equal(one.vector, other.vector):
             raise ContractViolation(
                 f"{name} of agent {agent} sends {one.kind!r} as public ({one.release.reason}), "
                 "but it depends on the agent's data"
@@ -199,7 +199,7 @@ def check_zero_noise(protocol: type[Protocol], parameters: ProtocolParameters) -
     fields = {name: getattr(parameters, name) for name in sorted(parameters.model_fields_set - {"privacy"})}
     plain = type(parameters).model_validate(fields)
     reference = run_small(protocol, plain)
-    for mechanism in ("laplace", "gaussian"):
+    for mechanism in noises():
         zero = {"mechanism": mechanism, "multiplier": 0.0, "sensitivity": "claimed"}
         silent = run_small(protocol, type(parameters).model_validate({**fields, "privacy": zero}))
         if not _same_state(reference.state, silent.state):

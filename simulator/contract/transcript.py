@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.base import Out, Sent, View
-from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
+from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream, mechanism_of
 from ..watchers import Phase
 from .violation import ContractViolation
 
@@ -331,8 +331,8 @@ class Forcing(Recording):
         if before.vector.tobytes() == now.vector.tobytes():
             return
         release = now.release
-        what = f"as public ({release.reason})" if release.mechanism == "public" else f"under {release.mechanism} noise"
-        beyond = "" if release.mechanism == "public" else " beyond what was released"
+        what = f"as public ({release.reason})" if release.free else f"under {release.mechanism} noise"
+        beyond = "" if release.free else " beyond what was released"
         self.fail(
             f"{where} sends {now.kind!r} {what}, but it depends on the agent's data{beyond}: "
             f"{difference(before.vector, now.vector)}"
@@ -361,17 +361,13 @@ class Forcing(Recording):
 
 def protects_nothing(release: Release) -> bool:
     """Whether a release has an infinite epsilon: plain content, or noise for an unbounded sensitivity."""
-    return release.mechanism != "public" and release.multiplier == 0
+    return not release.free and release.multiplier == 0
 
 
 def distance(release: Release, vector: NDArray[np.float64]) -> float:
-    """Length of a difference in the norm of a release; one that noise is drawn for row by row adds up over rows."""
+    """Length of a difference, as the mechanism of a release measures it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if release.norm == "l1":
-            return float(np.abs(vector).sum())
-        if release.mechanism == "gamma":
-            return float(np.linalg.norm(vector, axis=-1).sum())
-        return float(np.linalg.norm(vector))
+        return mechanism_of(release.mechanism).length(vector, release.dimension)
 
 
 def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:

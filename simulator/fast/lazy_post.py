@@ -254,7 +254,7 @@ class LazyPost(Post):
         self.make_room(1, 0)
         row = int(lazy.new_row(self.mail, sent.vector, sent_at, tick, self.network.size(len(sent.vector))))
         self._told[key] = sent, row
-        if self.mail.rules[5] == 0.0 and sent.release.mechanism != "public":
+        if self.mail.rules[5] == 0.0 and not sent.release.free:
             # A compiled step compares what it sends with what was charged last.
             if self.mail.latest[sender] >= 0:
                 lazy.let_go(self.mail, self.mail.latest[sender])

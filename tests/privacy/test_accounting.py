@@ -219,7 +219,7 @@ def test_verified_grows_as_noise_shrinks() -> None:
 
 
 def test_the_grid_of_scales_only_ever_adds_to_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = tuple((("laplace", 20 * 1.001**step, 1.0), 1) for step in range(140))
+    parts = tuple((loss_distribution.Part("laplace", 20 * 1.001**step), 1) for step in range(140))
     on_grid = loss_distribution.composed_epsilon(parts, 1e-5)
     rounded = loss_distribution.on_grid(parts)
     assert len(rounded) < len(parts)
@@ -234,7 +234,9 @@ def test_the_grid_of_scales_only_ever_adds_to_epsilon(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("step", [loss_distribution.FINE_STEP, loss_distribution.COARSE_STEP])
 def test_rounding_to_the_grid_lowers_multipliers_by_at_most_one_percent(step: float) -> None:
     for multiplier in [*np.geomspace(1e-3, 1e3, 997), *(math.exp(cell * step) for cell in range(-50, 50))]:
-        (((_, rounded, _), _),) = loss_distribution._rounded([(("laplace", float(multiplier), 1.0), 1)], step)
+        (((_, rounded, *_), _),) = loss_distribution._rounded(
+            [(loss_distribution.Part("laplace", float(multiplier)), 1)], step
+        )
         assert multiplier / 1.0101 < rounded <= multiplier
 
 

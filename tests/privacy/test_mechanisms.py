@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import pickle
+import re
+from pathlib import Path
 from typing import Any
 
+import hushnet.protocols
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.mechanisms import Mechanism, Release, draw_noise
+from hushnet.protocols.privacy import Charge, Privacy
+from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of, noises
+from pydantic import ValidationError
 from scipy import stats
 
 
-def noisy(mechanism: Mechanism, scale: float, *, sensitivity: float = 2.0, verified: float = 2.0) -> Release:
+def noisy(mechanism: str, scale: float, *, sensitivity: float = 2.0, verified: float = 2.0) -> Release:
     norm = "l1" if mechanism == "laplace" else "l2"
     return Release(0, 1.5, mechanism, norm, sensitivity, "clip", verified, scale, 1.0, 0.0, 3)
 
@@ -74,7 +80,7 @@ def test_the_same_stream_gives_the_same_noise() -> None:
     [("laplace", 2 * 0.7**2, 0.7, 24 * 0.7**4), ("gaussian", 0.7**2, 0.7 * math.sqrt(2 / math.pi), 3 * 0.7**4)],
 )
 def test_noise_has_the_moments_of_its_distribution(
-    mechanism: Mechanism, variance: float, absolute: float, fourth: float
+    mechanism: str, variance: float, absolute: float, fourth: float
 ) -> None:
     # Seed 2018, 200,000 draws; three two-sided tests at 6 standard errors: false alarm below 1e-8 each.
     count = 200_000
@@ -132,3 +138,65 @@ def test_a_release_out_of_range_is_refused(changes: dict[str, Any]) -> None:
     }
     with pytest.raises(ValueError, match="release"):
         Release(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "cauchy", "", "l2", None])
+def test_an_unknown_mechanism_is_refused_in_one_sentence_that_names_those_there_are(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"there is no mechanism .* admissible: .*gaussian.*") as caught:
+        Release(0, 0.0, name, None, 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
+    assert "\n" not in str(caught.value)
+    for build in (
+        lambda: Charge(name, 10.0, 1.0, 10.0, 0.1, 0.0),
+        lambda: Charge("gaussian", 10.0, 1.0, 10.0, 0.1, 0.0)._replace(mechanism=name),
+        lambda: draw_noise(name, 3, 1.0, rng=np.random.default_rng(1)),
+    ):
+        with pytest.raises(ValueError, match="there is no mechanism"):
+            build()
+
+
+@pytest.mark.parametrize("name", noises())
+def test_noise_without_a_norm_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"a {name} release has norm l[12], not None"):
+        Release(0, 0.0, name, None, 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
+
+
+def test_a_misspelt_mechanism_is_told_which_was_meant() -> None:
+    with pytest.raises(ValueError, match="did you mean 'gaussian'"):
+        mechanism_of("Gaussian")
+    with pytest.raises(ValidationError, match=r"did you mean 'laplace'.* admissible: gamma, gaussian, laplace"):
+        Privacy(mechanism="laplac", multiplier=1.0, clip=1.0)
+
+
+@pytest.mark.parametrize("name", ["public", "none"])
+def test_a_scenario_cannot_ask_for_noise_that_is_none(name: str) -> None:
+    with pytest.raises(ValidationError, match="is not admissible"):
+        Privacy(mechanism=name, multiplier=1.0, clip=1.0)
+
+
+def test_a_charge_has_an_adjacency_that_there_is() -> None:
+    with pytest.raises(ValueError, match="no adjacency 'swap'; admissible: add-or-remove-one, replace-one"):
+        Charge("gaussian", 10.0, 0.5, 10.0, 0.1, 0.0, "swap")
+
+
+def test_charges_are_hashed_sorted_and_pickled_by_their_values() -> None:
+    charges = [Charge(name, 2.0, 1.0, 2.0, 0.5, 0.0, dimension=p) for name in noises() for p in (0, 3)]
+    assert pickle.loads(pickle.dumps(charges)) == charges == sorted(charges)
+    assert {charges[0]: 1}[Charge(*charges[0])] == 1
+
+
+def test_a_vector_of_another_dimension_than_declared_is_refused() -> None:
+    release = Release(0, 0.0, "gamma", "l2", 1.0, "clip", 1.0, 1.0, 1.0, 0.0, 1, dimension=3)
+    assert release.perturb(np.zeros((5, 3)), rng=np.random.default_rng(1)).shape == (5, 3)
+    with pytest.raises(ValueError, match="dimension 3"):
+        release.perturb(np.zeros(2), rng=np.random.default_rng(1))
+
+
+def test_no_module_compares_the_name_of_a_mechanism() -> None:
+    # A name that is compared somewhere is a place that guesses about mechanisms that it does not know.
+    root = Path(hushnet.protocols.__file__).parents[1]
+    compared = re.compile(r"""mechanism[\w.()\[\]]*\s*(?:[!=]=|(?:not\s+)?in\b)\s*[\["'({]""")
+    files = [path for room in ("protocols", "simulator", "agents") for path in (root / room).rglob("*.py")]
+    assert len(files) > 50
+    assert [str(path) for path in files if compared.search(path.read_text())] == []
+    assert compared.search('if release.mechanism == "public":')
+    assert compared.search('charge.mechanism not in ("public", "none")')

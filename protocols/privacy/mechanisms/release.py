@@ -1,10 +1,7 @@
 """What a message reveals about its sender's data: the release, and the noise that it was given.
 
-Additive noise follows Dwork, McSherry, Nissim, Smith (2006) for Laplace, Dwork and Roth (2014), Appendix A, for
-Gaussian noise, and Chaudhuri, Monteleoni, Sarwate (2011) for gamma noise: a vector of density proportional to
-exp(-norm / scale), the K-norm mechanism of the l2 ball (Hardt, Talwar 2010). The noise is *seeded simulation noise*:
-floating-point samples of a reproducible generator. It is not a sampler for deployment, where discrete noise from a
-cryptographic source is needed (Mironov 2012).
+The noise is *seeded simulation noise*: floating-point samples of a reproducible generator. It is not a sampler for
+deployment, where discrete noise from a cryptographic source is needed (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -17,11 +14,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Mechanism = Literal["public", "none", "laplace", "gaussian", "gamma"]
-Norm = Literal["l1", "l2"]
-SensitivitySource = Literal["claimed", "clip", "data_check"]
+from .base import Norm
+from .registry import mechanism_of
 
-NORM_OF: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2", "gamma": "l2"}
+SensitivitySource = Literal["claimed", "clip", "data_check"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -37,10 +33,11 @@ class Release:
         The agent whose data are released, ``>= 0``.
     time : float
         Simulation time.
-    mechanism : {"public", "none", "laplace", "gaussian", "gamma"}
-        ``public`` carries no private content; ``none`` carries private content without noise.
+    mechanism : str
+        Name of a registered mechanism. ``public`` carries no private content; ``none`` carries private content without
+        noise.
     norm : {"l1", "l2"} or None
-        Norm of the sensitivity: ``l1`` for Laplace, ``l2`` for Gaussian and gamma noise, None without noise.
+        Norm of the sensitivity, which is the mechanism's: None without noise.
     sensitivity : float
         What the noise was scaled for, ``>= 0``: the largest distance, in that norm, between the values that two
         adjacent data sets give.
@@ -50,7 +47,7 @@ class Release:
         The bound that can be proved, ``>= 0``; ``math.inf`` where nothing can.
     scale : float
         Standard deviation of Gaussian noise, b of Laplace noise with density exp(-abs(x)/b)/(2b), or b of gamma noise
-        with density proportional to exp(-norm(x)/b), ``>= 0``.
+        with density proportional to exp(-norm(x)/b), ``>= 0``; of other noise as its mechanism says.
     claimed_epsilon, claimed_delta : float
         What the paper's own analysis says that this release costs; epsilon may be ``math.inf``, delta is in [0, 1).
     recipients : int
@@ -63,6 +60,10 @@ class Release:
         When two data sets are neighbours: ``replace-one``, ``add-or-remove-one``.
     reason : str
         Why a message is public or unprotected, in words.
+    dimension : int
+        Number p of coordinates of every vector that noise is added to, ``>= 0``, of which one record changes at most
+        one; 0 where noise enters in another way, so that what changes with the data may depend on what is released.
+        Gamma noise reveals less in more dimensions.
 
     Attributes
     ----------
@@ -72,12 +73,12 @@ class Release:
     Raises
     ------
     ValueError
-        If a number is out of range or the norm does not belong to the mechanism.
+        If there is no such mechanism, a number is out of range or the norm does not belong to the mechanism.
     """
 
     agent: int
     time: float
-    mechanism: Mechanism
+    mechanism: str
     norm: Norm | None
     sensitivity: float
     sensitivity_source: SensitivitySource | None
@@ -90,15 +91,19 @@ class Release:
     unit: str = "record"
     adjacency: str = "replace-one"
     reason: str = ""
+    dimension: int = 0
     draws: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.norm != NORM_OF.get(self.mechanism):
-            raise ValueError(f"a {self.mechanism} release has norm {NORM_OF.get(self.mechanism)}, not {self.norm}.")
+        norm = mechanism_of(self.mechanism).norm
+        if self.norm != norm:
+            raise ValueError(f"a {self.mechanism} release has norm {norm}, not {self.norm}.")
         if not (self.sensitivity >= 0 and self.verified_sensitivity >= 0 and 0 <= self.scale < math.inf):
             raise ValueError("the sensitivities of a release are >= 0 and its noise scale is finite and >= 0.")
         if not (0 < self.sampling <= 1 and self.claimed_epsilon >= 0 and 0 <= self.claimed_delta < 1):
             raise ValueError("a release has sampling in (0, 1], claimed epsilon >= 0 and claimed delta in [0, 1).")
+        if self.dimension < 0:
+            raise ValueError(f"the dimension of a release is >= 0, not {self.dimension}.")
 
     @classmethod
     def public(cls, agent: int, time: float, reason: str, *, recipients: int = 0) -> Release:
@@ -118,7 +123,13 @@ class Release:
     @property
     def claimed_multiplier(self) -> float:
         """Noise scale over the sensitivity that it was scaled for, in [0, inf]."""
-        return noise_multiplier(self.scale, math.inf if self.mechanism == "none" else self.sensitivity)
+        kind = mechanism_of(self.mechanism)
+        return noise_multiplier(self.scale, self.sensitivity if kind.free or kind.noisy else math.inf)
+
+    @property
+    def free(self) -> bool:
+        """Whether it has no private content and costs nothing."""
+        return mechanism_of(self.mechanism).free
 
     def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
@@ -137,7 +148,14 @@ class Release:
         -------
         (p,) array
             A new array; or ``vector`` itself, with nothing drawn from ``rng``, if there is no noise.
+
+        Raises
+        ------
+        ValueError
+            If the vector has another dimension than the release declares.
         """
+        if self.dimension and vector.shape[-1:] != (self.dimension,):
+            raise ValueError(f"a release of dimension {self.dimension} was given a vector of shape {vector.shape}.")
         if not self.noisy:
             return vector
         object.__setattr__(self, "draws", self.draws + 1)
@@ -171,7 +189,14 @@ class Release:
         -------
         (p,) array
             The minimiser.
+
+        Raises
+        ------
+        ValueError
+            If the release declares a dimension: this noise is not added to what is released.
         """
+        if self.dimension:
+            raise ValueError("a release with noise in an objective has dimension 0: the noise is not added to it.")
         if not self.noisy:
             return solve(np.zeros(size))
         object.__setattr__(self, "draws", self.draws + 1)
@@ -184,7 +209,7 @@ class Release:
     @property
     def noisy(self) -> bool:
         """Whether there is noise to draw for it."""
-        return self.scale > 0 and self.mechanism not in ("public", "none")
+        return self.scale > 0 and mechanism_of(self.mechanism).noisy
 
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -234,28 +259,20 @@ def noise_multiplier(scale: float, sensitivity: float) -> float:
 
 
 def draw_noise(
-    mechanism: Mechanism, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator
+    mechanism: str, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Draw noise; seeded simulation noise, not a sampler for deployment.
 
     Parameters
     ----------
-    mechanism : {"public", "none", "laplace", "gaussian", "gamma"}
-        The first two, and scale 0, give zeros and draw nothing. Laplace and Gaussian coordinates are independent;
-        gamma noise is a vector along the last axis, whose norm is Gamma(p, scale) and whose direction is uniform.
+    mechanism : str
+        Name of a registered mechanism; those without noise, and scale 0, give zeros and draw nothing.
     size : int or tuple of int
-        Shape of the result.
+        Shape of the result; vectors are along the last axis.
     scale : float
-        Standard deviation (Gaussian) or b (Laplace, standard deviation b sqrt(2); gamma, mean norm p b), ``>= 0``.
+        As in `Release`, ``>= 0``.
     rng : numpy.random.Generator
         The stream to draw from.
     """
-    if scale == 0 or mechanism in ("public", "none"):
-        return np.zeros(size)
-    if mechanism == "laplace":
-        return rng.laplace(0.0, scale, size)
-    if mechanism == "gamma":
-        towards = rng.normal(size=size)
-        lengths = rng.gamma(towards.shape[-1], scale, (*towards.shape[:-1], 1))
-        return towards * (lengths / np.linalg.norm(towards, axis=-1, keepdims=True))
-    return rng.normal(0.0, scale, size)
+    kind = mechanism_of(mechanism)
+    return np.zeros(size) if scale == 0 else kind.draw(size, scale, rng=rng)

@@ -1,0 +1,42 @@
+"""Mechanisms: how noise is drawn, and what that reveals; one file each, and one registration.
+
+`Release` is one act of publishing under a mechanism. A new mechanism is a `Noise` in a file of its own that calls
+`register`.
+"""
+
+from __future__ import annotations
+
+from .base import Mechanism, Noise, Norm
+from .gamma import GAMMA
+from .gaussian import GAUSSIAN
+from .laplace import LAPLACE
+from .loss import Extent, Loss
+from .registry import NoiseName, mechanism_of, noise_of, noises, register
+from .release import Implied, LogJacobian, Release, SensitivitySource, Solve, WatchedStream, Watcher, draw_noise
+from .silent import PLAIN, PUBLIC
+
+__all__ = [
+    "GAMMA",
+    "GAUSSIAN",
+    "LAPLACE",
+    "PLAIN",
+    "PUBLIC",
+    "Extent",
+    "Implied",
+    "LogJacobian",
+    "Loss",
+    "Mechanism",
+    "Noise",
+    "NoiseName",
+    "Norm",
+    "Release",
+    "SensitivitySource",
+    "Solve",
+    "WatchedStream",
+    "Watcher",
+    "draw_noise",
+    "mechanism_of",
+    "noise_of",
+    "noises",
+    "register",
+]

@@ -186,8 +186,9 @@ def _composed(parts: Parts, delta: float, slack: float) -> float:
 
 def _gaussian_curve(parts: Parts, delta: float) -> float:
     """The exact curve of Gaussian releases, sampling ignored; inf if one is not Gaussian."""
-    multipliers = [part.noise.gaussian_multiplier(part.multiplier) for part, _ in parts]
-    if not all(multipliers):
+    equal = [part.noise.gaussian_multiplier(part.multiplier) for part, _ in parts]
+    multipliers = [multiplier for multiplier in equal if multiplier is not None]
+    if len(multipliers) < len(parts):
         return math.inf
     return gaussian(multipliers, delta, [count for _, count in parts]) if parts else 0.0
 

@@ -146,7 +146,8 @@ def test_the_warm_start_is_charged_whatever_the_neighbours_know(start):
     world.run()
     inhabited = small_task().train.counts > 0
     np.testing.assert_allclose(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 0.5, 0.0))
-    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-6)
+    # Below the pure epsilon .5 by what delta buys of gamma noise in the task's dimension: 4e-5.
+    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 0.5, 0.0), atol=1e-4)
 
 
 def test_who_joins_late_pays_for_the_start_when_it_is_made_and_once():

@@ -87,7 +87,7 @@ class Loss(ABC):
         largest, step = min(amplified(self.extent().largest, sampling), LARGEST_LOSS), self.step(interval)
         points = step * np.arange(max(math.ceil(largest / (interval * step)), 1) + 1)
         points = np.concatenate([-points[:0:-1], points])
-        losses = points * interval
+        losses = np.asarray(points * interval, dtype=np.float64)
         removed = self._curve(losses, sampling)
         if sampling == 1:
             return library.PrivacyLossDistribution(dotted(points, removed, interval))

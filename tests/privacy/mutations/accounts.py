@@ -17,7 +17,7 @@ from hushnet.protocols.subgradient_noise import SubgradientNoise
 from hushnet.protocols.warm_start import WarmStart
 
 from .declarations import mistake
-from .seams import streams
+from .seams import memory, streams
 
 
 def _commit(plant, refuses):
@@ -53,12 +53,11 @@ def last_release_not_counted(plant):
 @mistake("count", case="descent-gaussian", guard="contract")
 def first_release_not_counted(plant):
     """An agent's first release is not charged."""
-    met = set()
 
     def refuses(ledger, release):
-        first = (id(ledger), release.agent) not in met
-        met.add((id(ledger), release.agent))
-        return first
+        made = memory(ledger)
+        made[release.agent] = made.get(release.agent, 0) + 1
+        return made[release.agent] == 1
 
     _commit(plant, refuses)
 
@@ -66,11 +65,11 @@ def first_release_not_counted(plant):
 @mistake("count", case="averaging-full", guard="contract")
 def every_other_release_counted(plant):
     """Only every other release of an agent is charged."""
-    made = {}
 
     def refuses(ledger, release):
-        made[id(ledger), release.agent] = made.get((id(ledger), release.agent), 0) + 1
-        return made[id(ledger), release.agent] % 2 == 0
+        made = memory(ledger)
+        made[release.agent] = made.get(release.agent, 0) + 1
+        return made[release.agent] % 2 == 0
 
     _commit(plant, refuses)
 
@@ -112,13 +111,10 @@ def one_release_for_all_updates(plant):
     """An agent's first release serves all its updates, whose noise is drawn beside it and never counted."""
 
     def change(release):
-        kept = {}
-
         def other(self, view):
-            key = (id(self), view.agent)
-            kept.setdefault(key, release(self, view))
-            object.__setattr__(kept[key], "draws", 0)
-            return kept[key]
+            kept = memory(self).setdefault(view.agent, release(self, view))
+            object.__setattr__(kept, "draws", 0)
+            return kept
 
         return other
 
@@ -126,13 +122,12 @@ def one_release_for_all_updates(plant):
 
 
 @mistake("count", case="averaging-full", guard="contract")
-def counted_by_instants(plant):
-    """Releases of all agents in one round count once, for the first of them."""
-    met = {}
+def counted_by_time_units(plant):
+    """Releases of all agents within one time unit count once, for the first of them."""
 
     def refuses(ledger, release):
-        round_of = (id(ledger), ledger.releases(release.agent))
-        return met.setdefault(round_of, release.agent) != release.agent and ledger.releases(release.agent) > 0
+        first = memory(ledger).setdefault(int(release.time), release.agent)
+        return first != release.agent
 
     _commit(plant, refuses)
 
@@ -325,13 +320,11 @@ def cancelled_after_sending(plant):
 @mistake("charge", case="sharing-stale", guard="contract")
 def scores_soon_after_others_free(plant):
     """Scores that follow the last ones within about 4 time units are free, as if they were repeats."""
-    last = {}
 
     def refuses(ledger, release):
-        key = (id(ledger), release.agent)
-        known = last.get(key)
-        last[key] = round(release.time / 4)
-        return known == last[key]
+        last = memory(ledger)
+        known, last[release.agent] = last.get(release.agent), round(release.time / 4)
+        return known == last[release.agent]
 
     _commit(plant, refuses)
 

@@ -16,11 +16,11 @@ from hushnet.protocols.local_dp import LocalDP
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.privacy.loss_distribution import composed_epsilon
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .declarations import mistake
+from .seams import replace_one
 
 # Clipping
 
@@ -336,8 +336,6 @@ def mixed_before_the_noise(plant):
     """Dual averaging keeps its own exact dual and mixes that with its neighbours' noisy ones."""
 
     def change(wake):
-        exact = {}
-
         def other(self, view, out):
             noises = []
 
@@ -353,7 +351,6 @@ def mixed_before_the_noise(plant):
             finally:
                 Release.perturb = perturb
             if noises:
-                exact[view.agent] = noises[-1]
                 view.state["sent"] -= noises[-1]
 
         return other
@@ -394,7 +391,7 @@ def pair_of_the_other_adjacency(plant):
     def change(composed):
         return lambda parts, delta, *, replaced=False: composed(parts, delta)
 
-    plant.everywhere(composed_epsilon, change)
+    replace_one(plant, change)
 
 
 @mistake("order", case="averaging", guard="tests")

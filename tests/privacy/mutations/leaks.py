@@ -14,6 +14,7 @@ from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .accounts import _copy
 from .declarations import mistake
+from .seams import memory
 
 
 def _positive(view):
@@ -253,13 +254,12 @@ def answered_only_when_scores_move(plant):
     """A party answers a target only if its exact scores have moved."""
 
     def change(wake):
-        last = {}
-
         def other(self, view, out):
+            last = memory(self)
             if view.role == "party":
                 exact = float((view.data.features @ view.state["model"]).sum())
-                moved = abs(exact - last.get((id(self), view.agent), np.inf))
-                last[id(self), view.agent] = exact
+                moved = abs(exact - last.get(view.agent, np.inf))
+                last[view.agent] = exact
                 if moved < 0.5:
                     return
             wake(self, view, out)

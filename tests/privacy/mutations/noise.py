@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 
 from .declarations import mistake
-from .seams import drawing, is_noise, streams
+from .seams import Last, drawing, is_noise, memory, noising, streams
 
 # Scale and law
 
@@ -154,37 +152,13 @@ def noise_in_single_precision(plant):
 @mistake("scale", case="descent-gaussian", guard="audit")
 def noise_fades_with_time(plant):
     """From time 3 on, a release's noise is drawn with a third of its scale."""
-
-    def change(perturb):
-        def other(self, vector, *, rng):
-            drawn = self.scale
-            object.__setattr__(self, "scale", drawn if self.time < 3.0 else drawn / 3)
-            try:
-                return perturb(self, vector, rng=rng)
-            finally:
-                object.__setattr__(self, "scale", drawn)
-
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, lambda release, noise, draw: noise if release.time < 3.0 else draw(release.scale / 3))
 
 
 @mistake("scale", case="averaging-full", guard="audit")
 def noise_of_one_agent_missing(plant):
     """Agent 3 alone draws with a tenth of its scale."""
-
-    def change(perturb):
-        def other(self, vector, *, rng):
-            drawn = self.scale
-            object.__setattr__(self, "scale", drawn / 10 if self.agent == 3 else drawn)
-            try:
-                return perturb(self, vector, rng=rng)
-            finally:
-                object.__setattr__(self, "scale", drawn)
-
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, lambda release, noise, draw: noise / 10 if release.agent == 3 else noise)
 
 
 @mistake("scale", case="descent-gaussian", guard="audit")
@@ -230,29 +204,18 @@ def noise_before_time_0_shared(plant):
 def noise_of_neighbours_cancels(plant):
     """Agent 2k + 1 has the noise of agent 2k with the opposite sign."""
     streams(plant, lambda seed, what, ids: (seed, what, (ids[0], ids[1] // 2, *ids[2:]) if what == "noise" else ids))
-
-    def change(perturb):
-        def other(self, vector, *, rng):
-            return -perturb(self, -vector, rng=rng) if self.agent % 2 else perturb(self, vector, rng=rng)
-
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, lambda release, noise, draw: -noise if release.agent % 2 else noise)
 
 
 @mistake("sharing", case="descent-gaussian", guard="audit")
 def noise_of_two_agents_correlated(plant):
     """Every agent's noise has a part that all agents share, at the right variance in all."""
 
-    def change(perturb):
-        def other(self, vector, *, rng):
-            common = np.random.default_rng(int(self.time * 4)).normal(0.0, self.scale, vector.shape)
-            noisy = perturb(self, vector, rng=rng)
-            return vector + 0.6 * (noisy - vector) + 0.8 * common
+    def change(release, noise, draw):
+        common = np.random.default_rng(int(release.time * 4)).normal(0.0, release.scale, noise.shape)
+        return 0.6 * noise + 0.8 * common
 
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, change)
 
 
 @mistake("sharing", case="sharing", guard="audit")
@@ -285,40 +248,30 @@ def noise_comes_back_after_three_ticks(plant):
 @mistake("repetition", case="averaging-full", guard="audit")
 def noise_drawn_once_for_new_content(plant):
     """An agent keeps the first noise that it drew, scaled, for all that it releases later."""
+    kept = Last()
 
-    def change(perturb):
-        kept = {}
+    def change(release, noise, draw):
+        first = kept.put(release, noise / release.scale)
+        if first is not None:
+            kept.put(release, first)
+        return release.scale * (noise / release.scale if first is None else first)
 
-        def other(self, vector, *, rng):
-            if self.scale == 0 or self.agent not in kept:
-                noisy = perturb(self, vector, rng=rng)
-                kept[self.agent] = (noisy - vector) / (self.scale or 1.0)
-                return noisy
-            object.__setattr__(self, "draws", self.draws + 1)
-            return vector + self.scale * kept[self.agent]
-
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, change)
 
 
 @mistake("repetition", case="descent-gaussian", guard="audit")
 def noise_correlated_over_time(plant):
     """An agent's noise is 0.9 of its last one and a little of a new one, at the right variance."""
+    last = Last()
 
-    def change(perturb):
-        last = {}
+    def change(release, noise, draw):
+        fresh = noise / release.scale
+        before = last.put(release, fresh)
+        now = fresh if before is None else 0.9 * before + np.sqrt(1 - 0.81) * fresh
+        last.put(release, now)
+        return release.scale * now
 
-        def other(self, vector, *, rng):
-            fresh = (perturb(self, vector, rng=rng) - vector) / (self.scale or 1.0)
-            before = last.get(self.agent)
-            now = fresh if before is None else 0.9 * before + np.sqrt(1 - 0.81) * fresh
-            last[self.agent] = now
-            return vector + self.scale * now
-
-        return other
-
-    plant.around(Release, "perturb", change)
+    noising(plant, change)
 
 
 @mistake("repetition", case="sharing-stale", guard="contract")
@@ -326,9 +279,8 @@ def fresh_noise_on_repeats(plant):
     """A party that has nothing new to answer tells its last scores with fresh noise, as public."""
 
     def change(wake):
-        exact = {}
-
         def other(self, view, out):
+            exact = memory(self)
             sent = view.state["sent"] if view.role == "party" else None
             before = None if sent is None else sent[-1]
             wake(self, view, out)
@@ -371,15 +323,9 @@ def start_released_again_under_its_old_release(plant):
 
     def change(wake):
         def other(self, view, out):
-            release = self.releases[view.agent]
-            if release.mechanism not in ("public", "none"):
-                drawn = release.draws
-                view.state["solitary"][:] = self.noise.model(
-                    type("Now", (), {"stream": lambda _, purpose, agent: view.stream("noise")})(),
-                    view.agent,
-                    view.data,
-                )
-                object.__setattr__(release, "draws", drawn)
+            if self.releases[view.agent].scale > 0:
+                now = type("Now", (), {"stream": lambda _, purpose, agent: view.stream("noise")})()
+                view.state["solitary"][:] = self.noise.model(now, view.agent, view.data)
             wake(self, view, out)
 
         return other
@@ -390,27 +336,10 @@ def start_released_again_under_its_old_release(plant):
 @mistake("repetition", case="descent", guard="audit")
 def noise_of_the_release_before(plant):
     """A release gets the noise that was drawn for the one before, the first one none."""
+    last = Last()
 
-    def change(wake):
-        last = {}
+    def change(release, noise, draw):
+        before = last.put(release, noise)
+        return np.zeros_like(noise) if before is None else before
 
-        def other(self, view, out):
-            release = self.noise.release(view)
-            if release.scale == 0:
-                return wake(self, view, out)
-
-            def late(one, vector, *, rng):
-                noise = perturb(one, np.zeros_like(vector), rng=rng)
-                before, last[view.agent] = last.get(view.agent, np.zeros_like(vector)), noise
-                return vector + before
-
-            perturb = Release.perturb
-            Release.perturb = late
-            try:
-                return wake(self, view, out)
-            finally:
-                Release.perturb = perturb
-
-        return other
-
-    plant.around(CoordinateDescent, "wake", change)
+    noising(plant, change)

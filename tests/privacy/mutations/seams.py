@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from hushnet.protocols.privacy import mechanisms
+from hushnet.protocols.privacy import loss_distribution, mechanisms
 from hushnet.simulator.randomness import Draws
 
 Change = Callable[[Callable[..., Any]], Callable[..., Any]]
 """From what a function was to what it becomes."""
+Draw = Callable[[float], np.ndarray]
 
 
 class Plant:
@@ -73,20 +74,74 @@ def planted(plant_it: Callable[[Plant], None]) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Clear what the package's functions have cached."""
-    for module in _modules():
+    """Clear what protocols and their accounting have cached; what is compiled stays."""
+    for module in _modules("hushnet.protocols."):
         for held in list(vars(module).values()):
             if callable(getattr(held, "cache_clear", None)):
                 held.cache_clear()
 
 
-def _modules() -> list[Any]:
-    return [module for name, module in list(sys.modules.items()) if name.startswith("hushnet.") and module is not None]
+def _modules(under: str = "hushnet.") -> list[Any]:
+    return [module for name, module in list(sys.modules.items()) if name.startswith(under) and module is not None]
 
 
 def drawing(plant: Plant, change: Change) -> None:
     """Change how noise is drawn: ``draw(mechanism, size, scale, *, rng)``."""
     plant.everywhere(mechanisms.draw_noise, change)
+
+
+def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw], np.ndarray]) -> None:
+    """Change the noise of releases: ``change(release, noise, draw)``, where ``draw(scale)`` draws such noise anew.
+
+    This is inside of what a watched stream sees: noise that was drawn like this and then added.
+    """
+    under_way: list[mechanisms.Release] = []
+
+    def noted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def other(self: mechanisms.Release, *given: Any, **named: Any) -> Any:
+            under_way.append(self)
+            try:
+                return method(self, *given, **named)
+            finally:
+                under_way.pop()
+
+        return other
+
+    def drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
+        def other(kind: str, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+            def again(another: float) -> np.ndarray:
+                return draw(kind, size, another, rng=rng)
+
+            return change(under_way[-1], again(scale), again) if under_way else again(scale)
+
+        return other
+
+    for name in ("perturb", "perturb_objective"):
+        plant.around(mechanisms.Release, name, noted)
+    drawing(plant, drawn)
+
+
+def memory(owner: Any) -> dict[Any, Any]:
+    """What a mistake remembers along with an object of a run, such as its ledger or its protocol."""
+    return vars(owner).setdefault("_planted", {})
+
+
+class Last:
+    """What a mistake remembers of an agent's last release in the same run, in which time goes on."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[float, Any]] = {}
+
+    def put(self, release: mechanisms.Release, value: Any) -> Any:
+        """Remember a value; gives what was remembered before, None at the first release of a run."""
+        time, before = self._of.get(release.agent, (np.inf, None))
+        self._of[release.agent] = release.time, value
+        return before if time < release.time else None
+
+
+def replace_one(plant: Plant, change: Change) -> None:
+    """Change how sampled releases are composed: ``composed(parts, delta, *, replaced)``."""
+    plant.everywhere(loss_distribution.composed_epsilon, change)
 
 
 def streams(plant: Plant, rename: Callable[[int, str, tuple[int, ...]], tuple[int, str, tuple[int, ...]]]) -> None:

@@ -1,0 +1,65 @@
+"""What is there to catch mistakes: the tests nearest to them, the contract, and the audit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hushnet.simulator.contract import ContractViolation, check_contract
+
+from .cases import CASES
+from .declarations import Guard, Mutation
+from .seams import planted
+
+ROOT = Path(__file__).parents[3]
+VARIABLE = "HUSHNET_PLANTED_MISTAKE"
+"""Names the mistake that `tests.privacy.mutations.plugin` plants in a run of pytest."""
+
+NEAREST = {
+    "descent": "tests/protocols/test_coordinate_descent.py",
+    "averaging": "tests/protocols/test_dual_averaging.py",
+    "push": "tests/protocols/test_push_sum_dual_averaging.py",
+    "propagation": "tests/protocols/test_model_propagation.py",
+    "penalty": "tests/protocols/test_perturbed_admm.py",
+    "consensus": "tests/protocols/test_consensus_admm.py",
+    "rows": "tests/protocols/test_local_dp.py",
+    "sharing": "tests/protocols/test_feature_sharing.py",
+    "sharing-stale": "tests/protocols/test_stale_feature_sharing.py",
+}
+"""The test file of a case's protocol, by the case or the first word of its name."""
+LEDGER = ["tests/privacy/test_ledger.py", "tests/privacy/test_accounting.py", "tests/privacy/test_mechanisms.py"]
+
+
+def by_contract(mutation: Mutation) -> str | None:
+    """The sentence of the contract's violation; None if there is none."""
+    case = CASES[mutation.case]
+    with planted(mutation.plant):
+        try:
+            check_contract(case.protocol, case.parameters)
+        except ContractViolation as violation:
+            return str(violation)
+    return None
+
+
+def by_tests(mutation: Mutation) -> str | None:
+    """The first of the nearest tests that fails; None if none does."""
+    protocol = NEAREST.get(mutation.case) or NEAREST[mutation.case.split("-")[0]]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "tests.privacy.mutations.plugin"]
+    run = subprocess.run(
+        [*command, *LEDGER, protocol],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: mutation.name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode not in (0, 1):
+        raise RuntimeError(f"pytest ended with code {run.returncode}: {run.stdout[-500:]}{run.stderr[-500:]}")
+    failed = [line.removeprefix("FAILED ") for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0] if run.returncode else None
+
+
+CATCHERS: dict[Guard, Callable[[Mutation], str | None]] = {"contract": by_contract, "tests": by_tests}

@@ -1,0 +1,89 @@
+"""Plants one mistake after the other, asks the guards, and prints which of them caught it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .declarations import GUARDS, KINDS, LIST, Guard, Mutation
+from .guards import CATCHERS
+
+RATE = 0.95
+"""The share of all mistakes that has to be caught."""
+
+
+@dataclass
+class Outcome:
+    """What the guards said about a mistake: a sentence, or None where they saw nothing."""
+
+    mutation: Mutation
+    said: dict[Guard, str | None] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def caught(self) -> list[Guard]:
+        return [guard for guard, sentence in self.said.items() if sentence is not None]
+
+    @property
+    def missed(self) -> bool:
+        """Whether the guard that has to catch it was asked and saw nothing."""
+        return self.said.get(self.mutation.guard, "") is None
+
+    def lines(self) -> str:
+        """Rows of the table."""
+        mark = "MISSED BY " + self.mutation.guard if self.missed else ", ".join(self.caught) or "SURVIVED"
+        head = f"{self.mutation.name:50} {self.mutation.kind:20} {mark:24} {self.seconds:6.1f} s"
+        return "\n".join([head, *(f"    {guard}: {text}" for guard, text in self.said.items() if text)])
+
+
+def ask(mutation: Mutation, guards: Sequence[Guard]) -> Outcome:
+    """Plant a mistake for each guard in turn."""
+    outcome, began = Outcome(mutation), time.perf_counter()
+    for guard in guards:
+        outcome.said[guard] = CATCHERS[guard](mutation)
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a row for each mistake, and who survived; 1 if too many did, or a guard missed what it has to catch."""
+    parser = argparse.ArgumentParser(prog="python -m tests.privacy.mutations", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mistakes; all by default")
+    parser.add_argument("--guard", action="append", choices=GUARDS, help="ask these only; repeat it for more than one")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="mistakes of this kind only")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.names if name not in LIST]
+    if unknown:
+        parser.error(f"no such mistake: {', '.join(unknown)}; there are {', '.join(LIST)}")
+    chosen = [one for one in LIST.values() if one.name in (given.names or LIST) and one.kind in (given.kind or KINDS)]
+    outcomes = []
+    for mutation in chosen:
+        usual = [guard for guard in CATCHERS if guard != "tests" or mutation.guard == "tests"]
+        outcomes.append(ask(mutation, given.guard or usual))
+        print(outcomes[-1].lines(), flush=True)
+    return summary(outcomes)
+
+
+def summary(outcomes: Sequence[Outcome]) -> int:
+    """Counts by kind, survivors, and the exit code."""
+    caught = [outcome for outcome in outcomes if outcome.caught]
+    print()
+    for kind in KINDS:
+        of_kind = [outcome for outcome in outcomes if outcome.mutation.kind == kind]
+        if of_kind:
+            print(f"{kind:20} {sum(bool(one.caught) for one in of_kind):3} of {len(of_kind):3} caught")
+    print(f"{'all':20} {len(caught):3} of {len(outcomes):3} caught")
+    survivors = [outcome for outcome in outcomes if not outcome.caught]
+    missed = [outcome for outcome in outcomes if outcome.missed]
+    for outcome in survivors:
+        print(f"survived: {outcome.mutation.name}: {outcome.mutation.what}")
+    for outcome in missed:
+        print(f"missed by {outcome.mutation.guard}: {outcome.mutation.name}: {outcome.mutation.what}")
+    return 1 if missed or len(caught) < RATE * len(outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

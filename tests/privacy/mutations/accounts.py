@@ -357,7 +357,7 @@ def share_of_all_agents_rows(plant):
     """The probability that a row takes part is charged as if rows were drawn from all agents'."""
 
     def change(share):
-        return lambda self, count: share(self, count) * count / int(self.task.train.counts.sum())
+        return lambda self, count: share(self, count) * count / max(1, int(self.task.train.counts.sum()))
 
     plant.around(SubgradientNoise, "share", change)
 
@@ -397,13 +397,11 @@ def _rows_drawn(plant, choose):
     def change(subgradient):
         def other(self, model, view):
             count = len(view.data)
-            if self.sampling == "full" or count == 0:
+            if self.sampling == "full" or count == 0 or self.privacy is None:
                 return subgradient(self, model, view)
             chosen = choose(self, view, view.stream("sampling"))
             rows = Shard(view.data.features[chosen], view.data.labels[chosen])
             size = min(self.batch, count)
-            if self.privacy is None or self.privacy.clip is None or not len(rows):
-                return np.zeros_like(model)
             return len(rows) / size * clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
 
         return other
@@ -452,7 +450,9 @@ def mean_over_those_drawn(plant):
     def change(subgradient):
         def other(self, model, view):
             count = len(view.data)
-            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, self.batch / max(count, 1)))
+            if self.privacy is None or not count:
+                return subgradient(self, model, view)
+            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, self.batch / count))
             rows = Shard(view.data.features[chosen], view.data.labels[chosen])
             return clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
 

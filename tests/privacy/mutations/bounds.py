@@ -175,7 +175,7 @@ def divided_by_all_rows_instead_of_the_batch(plant):
     plant.around(
         SubgradientNoise,
         "release",
-        _release_scaled(lambda self, view: min(self.batch, len(view.data)) / len(view.data)),
+        _release_scaled(lambda self, view: min(self.batch, len(view.data)) / max(1, len(view.data))),
     )
 
 
@@ -255,7 +255,7 @@ def warm_start_as_if_all_rows_were_one_agents(plant):
         plant,
         OutputNoise,
         "sensitivities",
-        lambda self, agent: int(self.task.train.counts[agent]) / int(self.task.train.counts.sum()),
+        lambda self, agent: int(self.task.train.counts[agent]) / max(1, int(self.task.train.counts.sum())),
     )
 
 

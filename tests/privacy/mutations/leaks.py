@@ -48,10 +48,10 @@ def step_size_from_the_spectrum(plant):
 
 @mistake("dependence on data", case="descent", guard="contract")
 def start_from_the_rows(plant):
-    """An agent starts at the mean of its rows, and says that its start is public."""
+    """An agent starts at the sum of its rows, and says that its start is public."""
 
     def then(self, view, out):
-        view.state["model"][:] = view.data.features.mean(axis=0)
+        view.state["model"][:] = view.data.features.sum(axis=0)
         out.sent.clear()
         out.send("model", view.state["model"], out.public("it is only a start"))
 
@@ -242,7 +242,7 @@ def constants_from_labels(plant):
         def other(self):
             prepare(self)
             labels = self.problem.task.train.labels
-            self.confidence = self.confidence * (1.0 + 0.1 * float((labels > 0).mean()))
+            self.confidence = self.confidence * (1.0 + 0.1 * np.count_nonzero(labels > 0))
 
         return other
 

@@ -21,6 +21,7 @@ class Outcome:
 
     mutation: Mutation
     said: dict[Guard, str | None] = field(default_factory=dict)
+    broken: dict[Guard, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -36,14 +37,18 @@ class Outcome:
         """Rows of the table."""
         mark = "MISSED BY " + self.mutation.guard if self.missed else ", ".join(self.caught) or "SURVIVED"
         head = f"{self.mutation.name:50} {self.mutation.kind:20} {mark:24} {self.seconds:6.1f} s"
-        return "\n".join([head, *(f"    {guard}: {text}" for guard, text in self.said.items() if text)])
+        said = [f"    {guard}: {text}" for guard, text in self.said.items() if text]
+        return "\n".join([head, *said, *(f"    {guard} BROKE: {text}" for guard, text in self.broken.items())])
 
 
 def ask(mutation: Mutation, guards: Sequence[Guard]) -> Outcome:
     """Plant a mistake for each guard in turn."""
     outcome, began = Outcome(mutation), time.perf_counter()
     for guard in guards:
-        outcome.said[guard] = CATCHERS[guard](mutation)
+        try:
+            outcome.said[guard] = CATCHERS[guard](mutation)
+        except Exception as error:  # a guard that falls over has caught nothing, and is named
+            outcome.said[guard], outcome.broken[guard] = None, f"{type(error).__name__}: {error}"
     outcome.seconds = time.perf_counter() - began
     return outcome
 

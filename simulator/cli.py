@@ -291,6 +291,8 @@ def _loaded(
     from .language.loading import load, locate
 
     loaded = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
+    for hint in loaded.hints:
+        typer.echo(f"warning: {hint}", err=True)
     try:
         yield loaded
     except InputError as error:

@@ -12,7 +12,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -225,6 +225,8 @@ class Ledger:
         (n,) array
             In [0, inf].
         """
+        if which not in get_args(Which):
+            raise ValueError(f"epsilon is one of {', '.join(get_args(Which))}, not {which}.")
         if which != "claimed" and self._refuses:
             return np.full(self.agents, math.inf)
         seen, values = self._epsilons.get((which, delta), ([0] * self.agents, np.zeros(self.agents)))

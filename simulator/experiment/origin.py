@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
+from ..language.spellings import respelled
 from ..language.yaml_source import read_file
 from ..scenario import METRICS
 from ..storage.files import checksum, json_text, put_folder, writing, yaml_text
@@ -71,7 +72,7 @@ def _written(name: str, data: Any) -> str:
     """The scenario's text, if that is what was run, else as YAML with what was changed."""
     path = Path(name)
     try:
-        if path.is_file() and read_file(path).data == data:
+        if path.is_file() and respelled(read_file(path).data) == data:
             return path.read_text(encoding="utf-8")
     except InputError:
         pass  # a file of this name is none of ours

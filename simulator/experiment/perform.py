@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -44,6 +45,8 @@ def run(
     Parameters and errors are those of `hushnet.simulator.run`, which wraps what this returns.
     """
     loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds, quick=quick)
+    for hint in loaded.hints:
+        warnings.warn(hint, FutureWarning, stacklevel=3)  # at the caller of `hushnet.simulator.run`
     experiment = Experiment(loaded, out, data_dir, metrics or {})
     with hire(jobs, scheduler) as workers:
         failures = perform(experiment, workers=workers)

@@ -1,15 +1,16 @@
-"""What happens to a scenario between reading and validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
+"""What happens to a scenario before validation: old words, ``--set``, ``quick``, ``like``, sweeps and tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
 from ...protocols.catalog import suggestion
+from .spellings import respelled
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show
 
@@ -21,6 +22,17 @@ USUAL_CLOCK = "poisson"
 ENTRY = "must be a mapping with a kind, or with like"
 
 MAX_POINTS = 10_000
+
+
+def modernised(source: Source) -> tuple[Source, list[str]]:
+    """A scenario in today's words, and a hint for every old one: where it is, and what it is called now."""
+    hints: list[str] = []
+
+    def hint(keys: Keys, old: str, new: str) -> None:
+        hints.append(sentence(source, keys, f"is called {new!r} now and read as that; write {new}", value=old))
+
+    data = respelled(source.data, hint)
+    return replace(source, data=data) if hints else source, hints
 
 
 def override(source: Source, assignments: Sequence[str]) -> Source:

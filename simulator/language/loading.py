@@ -79,6 +79,8 @@ class LoadedScenario:
         What is to be tried before the points are run, see `hushnet.simulator.tuning`.
     tuning : mapping, optional
         What was tried and chosen for these points; see `hushnet.simulator.tuning`.
+    hints : tuple of str
+        A sentence for every old spelling that was read as what it means today.
     """
 
     scenario: Scenario
@@ -87,6 +89,7 @@ class LoadedScenario:
     code: Code
     trials: tuple[GridPoint, ...] = ()
     tuning: Mapping[str, Any] | None = None
+    hints: tuple[str, ...] = ()
 
     @property
     def base(self) -> Path:
@@ -133,7 +136,9 @@ def load(
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
     code = Code(base, trust_code, dict(extra or {}))
-    loaded = _loaded(_assigned(drafts.quickened(written) if quick else written, overrides, seeds), code)
+    written, hints = drafts.modernised(written)
+    assigned, more = drafts.modernised(_assigned(drafts.quickened(written) if quick else written, overrides, seeds))
+    loaded = replace(_loaded(assigned, code), hints=(*hints, *more))
     if loaded.scenario.quick and not quick:
         _loaded(drafts.quickened(written), code)  # so that its mistakes show before somebody asks for it
     return loaded

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ...agents.errors import InputError
 from .files import PARQUET, checksum, file_checksum, json_text, put_folder, read_arrow, read_json
-from .run_folder import TRACE_SCHEMA
+from .run_folder import TRACE_SCHEMA, modern
 
 NAMES = ("trace", "agents")
 ROWS = 50_000
@@ -74,7 +74,7 @@ def tables(name: str, entries: Sequence[Entry]) -> Iterator[pa.Table]:
     schema = _schema(name, entries)
     for row, entry in enumerate(entries):
         path = entry.folder / f"{name}.parquet"
-        table = read_arrow(path, entry.checksums.get(path.name))
+        table = modern(read_arrow(path, entry.checksums.get(path.name)))
         absent = [column for column in TRACE_SCHEMA.names if column not in table.column_names]
         if name == "trace" and absent:
             raise InputError(f"{path}: is no trace, it lacks the columns {', '.join(absent)}")
@@ -118,7 +118,8 @@ def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[st
     if _whole(folder, entries):
         path = folder / f"{name}.parquet"
         for column in pq.read_schema(path).names:
-            yield column, pq.read_table(path, columns=[column], use_threads=False).column(0)
+            table = modern(pq.read_table(path, columns=[column], use_threads=False))
+            yield table.column_names[0], table.column(0)
     else:
         table = pa.concat_tables(tables(name, entries))
         yield from zip(table.column_names, table.columns, strict=True)
@@ -144,7 +145,7 @@ def _schema(name: str, entries: Sequence[Entry]) -> pa.Schema:
 
 def _schema_of(path: Path) -> pa.Schema:
     try:
-        return pq.read_schema(path)
+        return modern(pq.read_schema(path).empty_table()).schema
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: is damaged or missing; run the scenario again") from error
 

@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...agents.errors import InputError
-from .files import checksum, json_text, parquet, put_folder, read_json, read_table
+from ..language.spellings import METRICS, may_be_old, respelled
+from .files import checksum, json_text, parquet, put_folder, read_arrow, read_json
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -103,7 +105,7 @@ def state(folder: Path) -> State:
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The manifest as it was given, and the checksums of the tables' files by name.
+    """The manifest as it was given, in today's words, and the checksums of the tables' files by name.
 
     Raises
     ------
@@ -115,17 +117,16 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     checksums = manifest.pop("checksums", {})
     if not isinstance(checksums, dict) or not {"protocol", "seed"} <= set(manifest):
         raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    if checksums.pop("manifest", None) is not None:
-        text = path.read_text(encoding="utf-8")
-        if _signed(text) != text:
-            raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
+    text = path.read_text(encoding="utf-8")
+    if checksums.pop("manifest", None) is not None and _signed(text) != text:
+        raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
     if isinstance(manifest.get("privacy"), dict):
         manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
-    return manifest, checksums
+    return respelled(manifest) if may_be_old(text) else manifest, checksums
 
 
 def read_run(folder: Path) -> RunResult:
-    """Read a run back.
+    """Read a run back, in today's words.
 
     Raises
     ------
@@ -134,8 +135,20 @@ def read_run(folder: Path) -> RunResult:
     """
     manifest, checksums = read_manifest(folder)
     names = dict.fromkeys([*TABLES, *(name.removesuffix(".parquet") for name in checksums)])
-    tables = {name: read_table(folder / f"{name}.parquet", checksums.get(f"{name}.parquet")) for name in names}
+    files = {name: f"{name}.parquet" for name in names}
+    tables = {name: modern(read_arrow(folder / file, checksums.get(file))).to_pandas() for name, file in files.items()}
     return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
+
+
+def modern(table: pa.Table) -> pa.Table:
+    """A table with today's names of metrics, see `hushnet.simulator.language.spellings`."""
+    table = table.rename_columns([METRICS.get(name, name) for name in table.column_names])
+    if "metric" not in table.column_names:
+        return table
+    column = table["metric"]
+    for old, new in METRICS.items():
+        column = pc.if_else(pc.equal(column, old), new, column)  # pyright: ignore[reportAttributeAccessIssue]
+    return table.set_column(table.column_names.index("metric"), "metric", column)
 
 
 def _signed(text: str) -> str:

@@ -29,6 +29,7 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
+from ..language.spellings import respelled
 from . import dataset, run_folder
 from .dataset import Entry
 from .files import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
@@ -228,9 +229,9 @@ class Store:
             put_file(text.encode(), self.root / "index.json")
 
     def index(self) -> dict[str, Any]:
-        """What `write_index` wrote; empty if it was never called."""
+        """What `write_index` wrote, in today's words; empty if it was never called."""
         path = self.root / "index.json"
-        return read_json(path) if path.exists() else {}
+        return respelled(read_json(path)) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.

@@ -143,6 +143,10 @@ class Protocol(ABC):
     """The role whose data the noise is there to protect; everybody's by default."""
     observer: ClassVar[str] = "all neighbours"
     """Who reads what a protected agent sends: whom its epsilon holds against."""
+    model_released: ClassVar[bool] = True
+    """Whether `models` follows from what was released, so that epsilon covers it; otherwise agents keep theirs."""
+    shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
+    """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
 
     def __init__(self, parameters: Any, problem: Problem) -> None:
         self.parameters = parameters
@@ -194,7 +198,7 @@ class Protocol(ABC):
         Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
         `finish` needs of this instant belongs in a block, because other sessions may change the agent in between.
         """
-        raise TypeError(f"{type(self).__name__} has no pairwise exchange")
+        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method offer")
 
     def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
         """The callee's update from the caller's request; send exactly one ``reply`` to it.
@@ -202,11 +206,11 @@ class Protocol(ABC):
         Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
         called.
         """
-        raise TypeError(f"{type(self).__name__} has no pairwise exchange")
+        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method accept")
 
     def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
         """The caller's update from the callee's reply, which may come after other sessions of the caller."""
-        raise TypeError(f"{type(self).__name__} has no pairwise exchange")
+        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method finish")
 
     def models(self, state: State) -> NDArray[np.float64] | None:
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""

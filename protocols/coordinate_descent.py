@@ -113,6 +113,7 @@ class CoordinateDescent(Protocol):
         privacy = self.parameters.privacy
         self.public = (self.parameters.smoothness or ("public" if active(privacy) else "data")) == "public"
         self.bounds = row_bounds(task, self.parameters.radius)
+        self.spectra: list[float] | None = None
         if not task.loss.smooth:
             raise InputError(
                 f"coordinate descent needs a smooth loss for its step sizes, and {task.loss.name!r} is not smooth",
@@ -123,6 +124,9 @@ class CoordinateDescent(Protocol):
                 f"smoothness: public needs a bound on the rows, and the task {task.name!r} has none; set radius",
                 field=("smoothness",),
             )
+        if not self.public:  # a constant that is listed as assumed to be public
+            own = (self.local_data(agent, task.shard(agent)) for agent in range(task.agents))
+            self.spectra = [self._smoothness(agent, shard) for agent, shard in enumerate(own)]
         self.limit = self.parameters.updates
         weights = None
         if privacy is not None and privacy.updates is not None:
@@ -187,7 +191,8 @@ class CoordinateDescent(Protocol):
         self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
         pull = self.parameters.mu * self.confidence[view.agent]
         view.state["pull"][0] = pull
-        view.state["alpha"][0] = 1 / (1 + pull * self._smoothness(view.agent, view.data))
+        smoothness = self._smoothness(view.agent, view.data) if self.spectra is None else self.spectra[view.agent]
+        view.state["alpha"][0] = 1 / (1 + pull * smoothness)
         release = out.public("the start does not depend on data")
         if self.parameters.start == "constant":
             view.state["model"][:] = self.parameters.start_value

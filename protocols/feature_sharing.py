@@ -98,6 +98,7 @@ class FeatureSharing(Protocol):
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY
     observer = "the centre"
+    model_released = False
 
     def prepare(self) -> None:
         """Columns, who takes part, and the rounds of an epoch."""

@@ -54,6 +54,7 @@ class LocalDP(Protocol):
 
     Parameters = LocalDPParameters
     parameters: LocalDPParameters
+    shared_parts = ("labels",)
 
     def prepare(self) -> None:
         """The bound on a row's norm that the noise relies on."""

@@ -83,6 +83,7 @@ class StaleFeatureSharing(Protocol):
     parameters: StaleFeatureSharingParameters
     protects = PARTY
     observer = "the centre"
+    model_released = False
 
     def prepare(self) -> None:
         """Columns and noise."""

@@ -16,6 +16,9 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .privacy.mechanisms import Release
 
+POST_PROCESSING = "it follows from what was released and heard"
+"""Why a message without noise of its own is public."""
+
 
 @dataclass(frozen=True)
 class MessageKind:
@@ -259,12 +262,20 @@ class Out:
         The ledger's answer to whether a release fits the agent's budget.
     commit : callable
         Charges a release.
+    released : callable, optional
+        How many releases an agent was charged for; none by default.
     """
 
     def __init__(
-        self, view: View, layout: Layout, reserve: Callable[[Release], bool], commit: Callable[[Release], bool]
+        self,
+        view: View,
+        layout: Layout,
+        reserve: Callable[[Release], bool],
+        commit: Callable[[Release], bool],
+        released: Callable[[int], int] | None = None,
     ) -> None:
         self._view, self._layout, self._reserve, self._commit = view, layout, reserve, commit
+        self._released = released
         self.sent: list[Sent] = []
         self.disclosed: list[Release] = []
         self.silent = False
@@ -330,3 +341,23 @@ class Out:
     def plain(self, reason: str = "") -> Release:
         """A release of private content without noise, which makes epsilon infinite."""
         return Release.plain(self._view.agent, self._view.now, reason)
+
+    def post_processing(self) -> Release:
+        """A release of what follows from the agent's own releases and from what it heard, which costs nothing more.
+
+        Own data may enter only by what was charged before, as noisy values or by `disclose`: the replay of the contract
+        (`hushnet.simulator.contract.check_replay`) shows whether that is so.
+
+        Raises
+        ------
+        ValueError
+            If the agent has released nothing and heard nothing yet.
+        """
+        view = self._view
+        released = bool(self._released and self._released(view.agent)) or any(one.release.draws for one in self.sent)
+        if not (released or view.messages or any(view.heard(kind).any() for kind in self._layout.messages)):
+            raise ValueError(
+                f"agent {view.agent} at time {view.now:.6g} has neither released nor heard anything that it could "
+                "process; release something first, by out.send or out.disclose"
+            )
+        return self.public(POST_PROCESSING)

@@ -214,15 +214,18 @@ class Bench:
             mine[f"edge {name}"] = np.concatenate([block[e] for e in range(own.start, own.stop)])
         return mine
 
-    def everything_else(self, agent: int) -> list[NDArray[np.float64]]:
-        """Copies of everything that an agent may not write."""
-        own = self.graph.edges_of(agent)
-        arrays = [block[i].copy() for block in self.state.agent.values() for i in range(AGENTS) if i != agent]
-        for block in self.state.edge.values():
-            arrays += [block[e].copy() for e in range(len(block)) if not own.start <= e < own.stop]
-        arrays += [block.values.copy() for block in self.inbox.values.values()]
-        arrays += [array.copy() for shard in self.data for array in (shard.features, shard.labels)]
-        return arrays
+    def everything_else(self, agent: int) -> dict[str, NDArray[np.float64]]:
+        """Copies of everything that an agent may not write, by what it is."""
+        own, found = self.graph.edges_of(agent), {}
+        for name, block in self.state.agent.items():
+            found |= {f"{name} of agent {i}": block[i].copy() for i in range(AGENTS) if i != agent}
+        for name, block in self.state.edge.items():
+            others = [e for e in range(len(block)) if not own.start <= e < own.stop]
+            found |= {f"{name} of an edge of agent {int(self.graph.tails[e])}": block[e].copy() for e in others}
+        found |= {f"the inbox of {kind!r}": block.values.copy() for kind, block in self.inbox.values.items()}
+        for i, shard in enumerate(self.data):
+            found |= {f"features of agent {i}": shard.features.copy(), f"labels of agent {i}": shard.labels.copy()}
+        return found
 
 
 def small_setting(
@@ -244,6 +247,24 @@ def small_setting(
         stop=Stop(time=time),
         draws=Draws(seed),
     )
+
+
+def split_setting(**fields: Any) -> Setting:
+    """A `small_setting` with these fields, in which two parties around a centre hold the columns of the same rows."""
+    whole = small_task(empty=False)
+    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
+    rows = np.array([0, len(whole.train.labels), len(whole.train.labels), len(whole.train.labels)])
+    tests = np.array([0, len(whole.test.labels), len(whole.test.labels), len(whole.test.labels)])
+    task = replace(
+        whole,
+        ids=[0, 1, 2],
+        train=replace(whole.train, offsets=rows),
+        test=replace(whole.test, offsets=tests),
+        regularisation=np.zeros(3),
+        columns=columns,
+    )
+    star = Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2))
+    return replace(small_setting(**fields), task=task, graph=star)
 
 
 def run_small(
@@ -280,21 +301,7 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
     """
     if not split:
         return run_small(protocol, protocol_parameters(protocol, fields), empty=False, time=time)
-    whole = small_task(empty=False)
-    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
-    rows = np.array([0, len(whole.train.labels), len(whole.train.labels), len(whole.train.labels)])
-    tests = np.array([0, len(whole.test.labels), len(whole.test.labels), len(whole.test.labels)])
-    task = replace(
-        whole,
-        ids=[0, 1, 2],
-        train=replace(whole.train, offsets=rows),
-        test=replace(whole.test, offsets=tests),
-        regularisation=np.zeros(3),
-        columns=columns,
-    )
-    star = Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2))
-    setting = replace(small_setting(time=time), task=task, graph=star)
-    world = World(setting, protocol, protocol_parameters(protocol, fields))
+    world = World(split_setting(time=time), protocol, protocol_parameters(protocol, fields))
     world.run()
     return world
 

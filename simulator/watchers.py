@@ -13,7 +13,7 @@ import numpy as np
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
-from ..protocols.base import Out, View
+from ..protocols.base import Out, Protocol, View
 
 if TYPE_CHECKING:
     from .world import World
@@ -48,6 +48,10 @@ class Watch(Structural):
     Delays, losses and absences are draws that no step changes, so two runs whose steps look the same here are the same
     to everybody on the wire.
     """
+
+    def prepared(self, protocol: Protocol) -> None:
+        """The protocol has prepared its constants; nobody has looked at any data since."""
+        ...
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """The stream that an agent is given in place of its own; it has to draw the same numbers."""

@@ -86,6 +86,8 @@ class World:
         in_rounds = rounds_of(self.traits, parameters) is not None
         problem = Problem(task, graph, self._oracle(in_rounds=in_rounds), self._stream_before)
         self.protocol = protocol_class(parameters, problem)
+        if watch is not None:
+            watch.prepared(self.protocol)
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy
@@ -256,7 +258,7 @@ class World:
         """An agent's view of this instant, and its way out."""
         view = self.views[agent.index]
         view.begin(self.now, agent.tick, agent.updates)
-        return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit)
+        return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit, self.ledger.releases)
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
         """Show a step that was just made to whoever watches, before anything of it leaves."""

@@ -2,6 +2,7 @@
 
 from ..bench import protocol_parameters
 from .checks import check_contract, check_engines
+from .small_worlds import check_replay
 from .violation import ContractViolation
 
-__all__ = ["ContractViolation", "check_contract", "check_engines", "protocol_parameters"]
+__all__ = ["ContractViolation", "check_contract", "check_engines", "check_replay", "protocol_parameters"]

@@ -25,6 +25,8 @@ from ..engine import declined, fast_world
 from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network import Bernoulli, GilbertElliott, NetworkParameters
 from ..world import World
+from .small_worlds import check_replay
+from .transcript import difference
 from .violation import ContractViolation
 
 Seen = Callable[[Bench, int], list[NDArray[np.float64]]]
@@ -45,9 +47,10 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
-        network, or the engines disagree.
+        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript.
     """
     checked = protocol_parameters(protocol, parameters)
+    check_methods(protocol, checked)
     check_starts(protocol, checked)
     check_locality(protocol, checked)
     check_public_messages(protocol, checked)
@@ -58,6 +61,7 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_networks(protocol, checked)
     check_alone(protocol, checked)
     check_engines(protocol, checked)
+    check_replay(protocol, checked)
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -87,16 +91,47 @@ def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> 
             disturbed.step_all_but(agent)
             before = disturbed.everything_else(agent)
             sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, disturbed)]
-            if not _equal(before, disturbed.everything_else(agent)):
-                raise ContractViolation(f"{name} of agent {agent} writes what is not its own")
+            after = disturbed.everything_else(agent)
+            for what, array in before.items():
+                if not _same(array, after[what]):
+                    apart = difference(array.reshape(-1), after[what].reshape(-1))
+                    raise ContractViolation(f"{name} of agent {agent} writes what is not its own: {what}, {apart}")
             mine, theirs = usual.owned(agent), disturbed.owned(agent)
             for block in mine:
-                if not np.array_equal(mine[block], theirs[block]):
+                _check_number(f"{name} of agent {agent} sets {block} to", mine[block])
+                if not _same(mine[block], theirs[block]):
                     raise ContractViolation(
-                        f"{name} of agent {agent} sets {block} from something outside its own data, state and inbox"
+                        f"{name} of agent {agent} sets {block} from something outside its own data, state and inbox: "
+                        f"{difference(mine[block].reshape(-1), theirs[block].reshape(-1))}"
                     )
-            if not _equal([s.vector for s in sent[0]], [s.vector for s in sent[1]]):
-                raise ContractViolation(f"{name} of agent {agent} sends something that is not its own")
+            _check_own(f"{name} of agent {agent} sends", *sent)
+
+
+def _check_own(who: str, usual: list[Sent], disturbed: list[Sent]) -> None:
+    """What an agent sends must not change with what others have."""
+    kinds = [[one.kind for one in sent] for sent in (usual, disturbed)]
+    if kinds[0] != kinds[1]:
+        raise ContractViolation(f"{who} {kinds[0]} or {kinds[1]}, by something that is not its own")
+    for one, other in zip(usual, disturbed, strict=True):
+        _check_number(f"{who} {one.kind!r},", one.vector)
+        if not _same(one.vector, other.vector):
+            apart = difference(one.vector, other.vector)
+            raise ContractViolation(f"{who} {one.kind!r}, something that is not its own: {apart}")
+
+
+def _check_number(what: str, values: NDArray[np.float64]) -> None:
+    """Nothing that a step computes may be NaN."""
+    if np.isnan(values).any():
+        place = int(np.flatnonzero(np.isnan(values.reshape(-1)))[0])
+        raise ContractViolation(f"{what} what is not a number (NaN), coordinate {place}")
+
+
+def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """A protocol that exchanges pairwise has all three methods of an exchange."""
+    if protocol.traits_for(parameters).exchange == "pairwise":
+        for name in ("offer", "accept", "finish"):
+            if getattr(protocol, name) is getattr(Protocol, name):
+                raise ContractViolation(f"{protocol.__name__} exchanges pairwise, but has no method {name}")
 
 
 def check_public_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -118,7 +153,7 @@ def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent])
         if one.release.free and not np.array_equal(one.vector, other.vector):
             raise ContractViolation(
                 f"{name} of agent {agent} sends {one.kind!r} as public ({one.release.reason}), "
-                "but it depends on the agent's data"
+                f"but it depends on the agent's data: {difference(one.vector, other.vector)}"
             )
 
 
@@ -296,8 +331,12 @@ def _compare_engines(reference: World, fast: World, rounding: float) -> None:
                 raise ContractViolation(f"{name} differs between {where}")
 
 
+def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return np.array_equal(one, other, equal_nan=True)
+
+
 def _equal(one: list[NDArray[np.float64]], other: list[NDArray[np.float64]]) -> bool:
-    return len(one) == len(other) and all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _same_state(one: State, other: State) -> bool:

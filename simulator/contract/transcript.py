@@ -5,31 +5,28 @@ noisy value is replaced by the one that was noted, and whatever leaves an agent 
 differ is the exact value under each noise, by no more than its release was charged for. Where that holds, the
 transcript is as likely on D' as the noise says, step by step: that is the proof of an epsilon, by adaptive composition.
 
-Values under a release that protects nothing (multiplier 0, such as a plain one) may differ: their epsilon is infinite.
-They are replaced by those noted as well, and their agents count as exposed from there on.
+An agent that makes a release which protects nothing (multiplier 0, such as a plain one) is exposed: its epsilon is
+infinite, and there is nothing to show about its data, which neighbouring data sets should share. Where they do not, it
+says from there on what was noted.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocols.base import Out, Sent, View
-from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream, mechanism_of
+from ...protocols.base import Out, Protocol, Sent, View
+from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
 from ..watchers import Phase
+from .draws import SOLVED, Draw, Step, difference, distance, protects_nothing
 from .violation import ContractViolation
 
-ROUNDING = 1e-9
-"""What a realised change may be above its charge, in relation to it."""
-CANCELLATION = 1e-13
-"""The same, in relation to the exact values whose difference it is."""
-SOLVED = 1e-6
-"""What a minimiser's inaccuracy may add to the epsilon of a perturbed objective."""
+__all__ = ["Draw", "Forcing", "Recording", "Step", "difference", "distance", "protects_nothing"]
 
 TERMS = (
     "mechanism",
@@ -46,70 +43,6 @@ TERMS = (
     "adjacency",
 )
 """What a release says in public; all of it has to be the same on neighbouring data."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One draw of noise.
-
-    Parameters
-    ----------
-    release : Release
-    exact : (...,) float64
-        The value that noise was added to; for a perturbed objective, the noise that implies its minimiser.
-    noisy : (...,) float64
-        What everybody may know: the sum, or the minimiser.
-    log_jacobian : float, optional
-        Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
-    """
-
-    release: Release
-    exact: NDArray[np.float64]
-    noisy: NDArray[np.float64]
-    log_jacobian: float | None = None
-
-    def change(self, other: Draw) -> float:
-        """How far another data set moves what is protected, in the units of the release's sensitivity."""
-        moved = distance(self.release, other.exact - self.exact)
-        if self.log_jacobian is None or other.log_jacobian is None:
-            return moved
-        return moved + abs(other.log_jacobian - self.log_jacobian) * self.release.scale
-
-    def allowed(self, other: Draw) -> float:
-        """The largest `change` that the release was charged for, up to rounding."""
-        charged = self.release.verified_sensitivity * (1 + ROUNDING)
-        if self.log_jacobian is not None:
-            return charged + SOLVED * self.release.scale
-        return charged + CANCELLATION * (distance(self.release, self.exact) + distance(self.release, other.exact))
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What left an agent in one step.
-
-    Parameters
-    ----------
-    phase : {"start", "wake", "receive", "offer", "accept", "finish"}
-    agent, tick, updates : int
-    now : float
-    sent : tuple of Sent
-    disclosed : tuple of Release
-        Charged at once, see `Out.disclose`.
-    silent : bool
-        Whether the agent fell silent.
-    drawn : int
-        How often noise was drawn for the agent's releases until then.
-    """
-
-    phase: Phase
-    agent: int
-    tick: int
-    updates: int
-    now: float
-    sent: tuple[Sent, ...]
-    disclosed: tuple[Release, ...]
-    silent: bool
-    drawn: int
 
 
 class Recording:
@@ -133,7 +66,12 @@ class Recording:
         self.steps: list[Step] = []
         self.draws: dict[int, list[Draw]] = defaultdict(list)
         self._drawn_for: dict[Release, int] = defaultdict(int)
+        self._drawn_with: dict[tuple[Any, ...], int] = defaultdict(int)
+        self._sent_with: dict[tuple[Any, ...], set[Release]] = defaultdict(set)
         self._noisy_bytes: dict[int, set[bytes]] = defaultdict(set)
+
+    def prepared(self, protocol: Protocol) -> None:
+        """See `hushnet.simulator.watchers.Watch.prepared`."""
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """See `hushnet.simulator.watchers.Watch.stream`."""
@@ -171,6 +109,7 @@ class Recording:
         """Keep a draw; what the protocol goes on with."""
         self.draws[draw.release.agent].append(draw)
         self._drawn_for[draw.release] += 1
+        self._drawn_with[_law(draw.release)] += 1
         return draw.noisy.copy()
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
@@ -197,12 +136,22 @@ class Recording:
                     f"{self.where(step)} sends {sent.kind!r} with noise from another generator than view.stream(...), "
                     "so nobody can tell what was drawn"
                 )
-            if not release.draws and sent.vector.tobytes() not in known:
+            law = _law(release)
+            if release.draws or sent.vector.tobytes() not in known:
+                self._sent_with[law].add(release)
+            if len(self._sent_with[law]) > self._drawn_with[law]:
                 raise ContractViolation(
                     f"{self.where(step)} sends {sent.kind!r} as released with {release.mechanism} noise of scale "
                     f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=view.stream('noise'))"
                 )
             known.add(sent.vector.tobytes())
+
+    @property
+    def exposed(self) -> frozenset[int]:
+        """Agents that have made a release which protects nothing."""
+        drawn = (draw.release for draws in self.draws.values() for draw in draws)
+        left = (release for step in self.steps for release in _left(step))
+        return frozenset(release.agent for release in (*drawn, *left) if protects_nothing(release))
 
     def agent(self, index: int) -> str:
         """What sentences call an agent."""
@@ -221,8 +170,10 @@ class Forcing(Recording):
     ----------
     recording : Recording
         Of the run on the other data.
-    exposed : bool
-        Whether nothing is shown about anybody, because data are given away centrally and without noise.
+    late : callable, optional
+        Changes the data once the protocol has prepared its constants from the usual ones.
+    changed : iterable of int, optional
+        The agents whose data are others; all of them by default. Nothing at all may change for the rest.
 
     Attributes
     ----------
@@ -230,16 +181,26 @@ class Forcing(Recording):
         The first thing that may not be; raised at once, and kept for the case that somebody catches it.
     ratio : float
         The largest realised change in relation to the sensitivity that was charged for.
-    exposed : set of int
-        Agents that have sent or disclosed something that no noise protects.
     """
 
-    def __init__(self, recording: Recording, *, exposed: bool = False) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        changed: Iterable[int] | None = None,
+        late: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__(recording.names)
-        self.recording = recording
+        self.recording, self.late = recording, late
+        self.changed = None if changed is None else frozenset(changed)
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
-        self.all_exposed, self.exposed = exposed, set[int]()
+        self._open: set[int] = set()
+
+    def prepared(self, protocol: Protocol) -> None:
+        """See `hushnet.simulator.watchers.Watch.prepared`."""
+        if self.late is not None:
+            self.late()
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
@@ -263,6 +224,13 @@ class Forcing(Recording):
 
     def _check_change(self, where: str, before: Draw, now: Draw) -> None:
         release = before.release
+        if not self._may_change(release.agent):
+            if before.exact.tobytes() != now.exact.tobytes():
+                self.fail(
+                    f"{where} is added to a value that depends on other agents' data beyond what these have released: "
+                    f"{difference(before.exact.reshape(-1), now.exact.reshape(-1))}"
+                )
+            return
         if protects_nothing(release):
             return
         change, allowed = before.change(now), before.allowed(now)
@@ -287,15 +255,18 @@ class Forcing(Recording):
                 self.fail(
                     f"{self.where(step)} is made in place of {self.where(noted)[:-1]}: the order of steps differs"
                 )
-        if self.all_exposed or any(protects_nothing(one) for one in _releases(noted) + _releases(step)):
-            self.exposed.add(step.agent)
-        if step.agent in self.exposed:
-            self._compare_exposed(noted, step)
+        if self._may_change(step.agent) and any(protects_nothing(one) for one in (*_left(noted), *_left(step))):
+            self._open.add(step.agent)
+        if step.agent in self._open:
             out.sent[:], out.silent = noted.sent, noted.silent
         else:
             self._compare(noted, step)
-        self.check_noise(noted if step.agent in self.exposed else step)
+            self.check_noise(step)
         self.steps.append(step)
+
+    def _may_change(self, agent: int) -> bool:
+        """Whether an agent has other data than in the run that was noted."""
+        return self.changed is None or agent in self.changed
 
     def _compare(self, noted: Step, step: Step) -> None:
         """Whether the same leaves an agent on both data sets."""
@@ -319,22 +290,15 @@ class Forcing(Recording):
             self._same_terms(f"{where} {now.kind!r}", before.release, now.release)
             self._same_vector(where, before, now)
 
-    def _compare_exposed(self, noted: Step, step: Step) -> None:
-        """An exposed agent may do anything but call private what is not: what it says is public has to be."""
-        if [sent.kind for sent in noted.sent] != [sent.kind for sent in step.sent]:
-            return
-        for before, now in zip(noted.sent, step.sent, strict=True):
-            if not (protects_nothing(before.release) or protects_nothing(now.release)):
-                self._same_vector(self.where(step), before, now)
-
     def _same_vector(self, where: str, before: Sent, now: Sent) -> None:
         if before.vector.tobytes() == now.vector.tobytes():
             return
-        release = now.release
+        release, agent = now.release, now.release.agent
         what = f"as public ({release.reason})" if release.free else f"under {release.mechanism} noise"
+        whose = "the agent's data" if self._may_change(agent) else "other agents' data"
         beyond = "" if release.free else " beyond what was released"
         self.fail(
-            f"{where} sends {now.kind!r} {what}, but it depends on the agent's data{beyond}: "
+            f"{where} sends {now.kind!r} {what}, but it depends on {whose}{beyond}: "
             f"{difference(before.vector, now.vector)}"
         )
 
@@ -359,32 +323,11 @@ class Forcing(Recording):
         raise violation
 
 
-def protects_nothing(release: Release) -> bool:
-    """Whether a release has an infinite epsilon: plain content, or noise for an unbounded sensitivity."""
-    return not release.free and release.multiplier == 0
+def _left(step: Step) -> tuple[Release, ...]:
+    """Releases that leave an agent in a step."""
+    return (*(sent.release for sent in step.sent), *step.disclosed)
 
 
-def distance(release: Release, vector: NDArray[np.float64]) -> float:
-    """Length of a difference, as the mechanism of a release measures it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return mechanism_of(release.mechanism).length(vector, release.dimension)
-
-
-def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
-    """Where two vectors differ, and by how much, in words."""
-    if np.isnan(other).any():
-        return f"coordinate {int(np.flatnonzero(np.isnan(other))[0])} is not a number (NaN)"
-    if len(one) != len(other):
-        return f"{len(other)} numbers in place of {len(one)}"
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = np.abs(other - one)
-    where = int(np.argmax(apart))
-    count = int(np.count_nonzero(one != other))
-    return (
-        f"coordinate {where} is {other[where]:.6g} in place of {one[where]:.6g}, "
-        f"{apart[where]:.3g} apart ({count} of {len(one)} differ)"
-    )
-
-
-def _releases(step: Step) -> list[Release]:
-    return [*(sent.release for sent in step.sent), *step.disclosed]
+def _law(release: Release) -> tuple[Any, ...]:
+    """What decides how noise for a release is drawn, and what it costs; a value may be released under a twin of it."""
+    return release.agent, release.mechanism, release.scale, release.verified_sensitivity, release.sampling, release.unit

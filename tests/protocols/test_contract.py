@@ -7,13 +7,14 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.protocols.base import Traits
+from hushnet.protocols.base import Protocol, Traits
 from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract import ContractViolation, check_contract, check_engines, protocol_parameters
 
+from .noisy_gossip import NeverCharges, NoisyGossip, RemembersItsMean
 from .sketches import (
     FAMILIES,
     NeighbourBarrier,
@@ -179,16 +180,32 @@ class NoisyAtZero(CoordinateDescent):
             view.state["model"] += 1e-12
 
 
+class DividesByZero(PassiveBroadcast):
+    """Computes something that is no number."""
+
+    def wake(self, view, out):
+        view.state["model"][1] = np.nan
+        out.send("model", view.state["model"], out.plain())
+
+
+class ForgetsToFinish(PairwiseExchange):
+    """Leaves the caller's half of an exchange out."""
+
+    finish = Protocol.finish
+
+
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
         (StartsFromOthers, "start of agent 1 depends on the data of agent 0"),
         (RemembersOthers, "from something outside its own data"),
-        (PeeksAtNeighbours, "from something outside its own data"),
-        (WritesElsewhere, "writes what is not its own"),
+        (PeeksAtNeighbours, "sets model from something outside its own data, .*: coordinate .* apart"),
+        (WritesElsewhere, "writes what is not its own: features of agent 0, coordinate .* is 0 in place of"),
         (CallsDataPublic, "wake of agent 0 .* depends on the agent's data"),
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
+        (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
+        (ForgetsToFinish, "ForgetsToFinish exchanges pairwise, but has no method finish"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -388,3 +405,21 @@ class AnotherKernel(CoordinateDescent):
 def test_engines_that_disagree_are_caught(protocol, engine):
     with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the reference engine"):
         check_engines(protocol, protocol_parameters(protocol, {}))
+
+
+def test_what_follows_from_releases_is_sent_at_no_charge():
+    check_contract(NoisyGossip, {})
+    world = run_small(NoisyGossip, protocol_parameters(NoisyGossip, {}), empty=False)
+    assert [world.ledger.releases(agent) for agent in range(AGENTS)] == [1] * AGENTS
+    assert world.traffic.messages > AGENTS
+    assert np.isfinite(world.ledger.verified(1e-5)).all()
+
+
+def test_data_cannot_be_called_post_processing():
+    with pytest.raises(ContractViolation, match="it follows from what was released and heard"):
+        check_contract(RemembersItsMean, {})
+
+
+def test_post_processing_is_refused_before_anything_was_released_or_heard():
+    with pytest.raises(ValueError, match="neither released nor heard anything"):
+        run_small(NeverCharges, protocol_parameters(NeverCharges, {}), empty=False)

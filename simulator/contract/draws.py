@@ -1,0 +1,110 @@
+"""What leaves an agent in a step, the noise behind it, and how far two data sets move what is protected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocols.base import Sent
+from ...protocols.privacy.mechanisms import Release, mechanism_of
+from ..watchers import Phase
+
+ROUNDING = 1e-9
+"""What a realised change may be above its charge, in relation to it."""
+CANCELLATION = 1e-13
+"""The same, in relation to the exact values whose difference it is."""
+SOLVED = 1e-6
+"""What a minimiser's inaccuracy may add to the epsilon of a perturbed objective."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of noise.
+
+    Parameters
+    ----------
+    release : Release
+    exact : (...,) float64
+        The value that noise was added to; for a perturbed objective, the noise that implies its minimiser.
+    noisy : (...,) float64
+        What everybody may know: the sum, or the minimiser.
+    log_jacobian : float, optional
+        Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
+    """
+
+    release: Release
+    exact: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    log_jacobian: float | None = None
+
+    def change(self, other: Draw) -> float:
+        """How far another data set moves what is protected, in the units of the release's sensitivity."""
+        moved = distance(self.release, other.exact - self.exact)
+        if self.log_jacobian is None or other.log_jacobian is None:
+            return moved
+        return moved + abs(other.log_jacobian - self.log_jacobian) * self.release.scale
+
+    def allowed(self, other: Draw) -> float:
+        """The largest `change` that the release was charged for, up to rounding."""
+        charged = self.release.verified_sensitivity * (1 + ROUNDING)
+        if self.log_jacobian is not None:
+            return charged + SOLVED * self.release.scale
+        return charged + CANCELLATION * (distance(self.release, self.exact) + distance(self.release, other.exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What left an agent in one step.
+
+    Parameters
+    ----------
+    phase : {"start", "wake", "receive", "offer", "accept", "finish"}
+    agent, tick, updates : int
+    now : float
+    sent : tuple of Sent
+    disclosed : tuple of Release
+        Charged at once, see `Out.disclose`.
+    silent : bool
+        Whether the agent fell silent.
+    drawn : int
+        How often noise was drawn for the agent's releases until then.
+    """
+
+    phase: Phase
+    agent: int
+    tick: int
+    updates: int
+    now: float
+    sent: tuple[Sent, ...]
+    disclosed: tuple[Release, ...]
+    silent: bool
+    drawn: int
+
+
+def protects_nothing(release: Release) -> bool:
+    """Whether a release has an infinite epsilon: plain content, or noise for an unbounded sensitivity."""
+    return not release.free and release.multiplier == 0
+
+
+def distance(release: Release, vector: NDArray[np.float64]) -> float:
+    """Length of a difference, as the mechanism of a release measures it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return mechanism_of(release.mechanism).length(vector, release.dimension)
+
+
+def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
+    """Where two vectors differ, and by how much, in words."""
+    if np.isnan(other).any():
+        return f"coordinate {int(np.flatnonzero(np.isnan(other))[0])} is not a number (NaN)"
+    if len(one) != len(other):
+        return f"{len(other)} numbers in place of {len(one)}"
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.abs(other - one)
+    where = int(np.argmax(apart))
+    count = int(np.count_nonzero(one != other))
+    return (
+        f"coordinate {where} is {other[where]:.6g} in place of {one[where]:.6g}, "
+        f"{apart[where]:.3g} apart ({count} of {len(one)} differ)"
+    )

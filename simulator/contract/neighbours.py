@@ -1,0 +1,183 @@
+"""Neighbouring data sets that move what is released as far as can be: worst records, within the domain of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.tables import Table
+from ...agents.tasks.base import Task
+from ...protocols.base import Protocol
+from .transcript import Recording
+
+Array = NDArray[np.float64]
+
+EXTREMES = (1e6, 1e300)
+"""Sizes of records that clipping has to cope with."""
+ORDINARY = 10.0
+"""How far beyond the largest row a record may lie where nothing is said about the domain and nothing is clipped."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Which records are admissible.
+
+    Parameters
+    ----------
+    bounds : mapping of str to float
+        Bounds on the l1 and l2 norm of a row.
+    sizes : tuple of float
+        l2 norms to try; the bounds cut them.
+    labels : tuple of float
+        Labels to try.
+    shared : tuple of str
+        Parts that neighbouring records have in common.
+    """
+
+    bounds: Mapping[str, float]
+    sizes: tuple[float, ...]
+    labels: tuple[float, ...]
+    shared: tuple[str, ...] = ()
+
+
+def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
+    """What records a run's sensitivities are to hold for: any where all are clipped, else those within the bounds.
+
+    Parameters
+    ----------
+    task : Task
+    protocol : Protocol
+    recording : Recording
+        Of a run on the task.
+    """
+    noisy = [draw.release for draws in recording.draws.values() for draw in draws]
+    clipped = bool(noisy) and all(release.sensitivity_source == "clip" for release in noisy)
+    rows, labels = task.train.features, task.train.labels
+    largest = float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0
+    usual = ORDINARY * max(largest, 1.0)
+    bounds, sizes = dict(task.bounds), (usual,)
+    if clipped:
+        most = 1e30 if rows.dtype == np.float32 else math.inf
+        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES))
+    radius = getattr(protocol.privacy, "radius", None)
+    if radius is not None:
+        norm = getattr(protocol.privacy, "norm", "l2")
+        bounds |= {name: min(bounds.get(name, math.inf), radius) for name in {norm, "l2"}}
+    if np.isin(labels, (-1.0, 1.0)).all():
+        values: tuple[float, ...] = (1.0, -1.0)
+    else:
+        most = float(np.abs(labels).max(initial=1.0))
+        values = (most, -most, *((EXTREMES[0], -EXTREMES[-1]) if clipped else ()))
+    return Domain(bounds, sizes, values, protocol.shared_parts)
+
+
+def records(domain: Domain, width: int, model: Array | None) -> list[tuple[Array, float]]:
+    """Worst records of so many features: opposite gradients come one after the other.
+
+    Parameters
+    ----------
+    domain : Domain
+    width : int
+    model : (width,) float64, optional
+        An agent's model; along it scores are extreme, across it slopes are largest.
+    """
+    found = []
+    for size in domain.sizes:
+        for direction in _directions(width, model):
+            row = _within(domain, direction, size)
+            found += [(row, label) for label in domain.labels[:2]] + [(-row, domain.labels[-1])]
+    found.append((np.zeros(width), domain.labels[0]))
+    return found
+
+
+def _directions(width: int, model: Array | None) -> Iterator[Array]:
+    first = np.zeros(width)
+    first[:1] = 1.0
+    yield first
+    if model is not None and len(model) == width and np.isfinite(model).all() and np.linalg.norm(model) > 0:
+        yield model / np.abs(model).max()
+    yield np.ones(width)
+
+
+def _within(domain: Domain, direction: Array, size: float) -> Array:
+    """The longest admissible row of a direction, at most so long."""
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        return direction
+    most = size / length
+    for norm, bound in domain.bounds.items():
+        most = min(most, bound / float(np.linalg.norm(direction, ord=1 if norm == "l1" else 2)))
+    return direction * (most * (1 - 1e-12))
+
+
+def replaced(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, rank: int, whole: bool) -> Task:
+    """A task in which some agents have another record, or all of their data are others.
+
+    Parameters
+    ----------
+    task : Task
+    agents : iterable of int
+        Those without data keep none.
+    domain : Domain
+    models : (n, p) array or None
+        Along which the worst records lie.
+    rank : int
+        Which of the worst records, from the agent's own place on in their list; and which of the agent's rows.
+    whole : bool
+        Whether all of an agent's data are replaced.
+    """
+    features, labels = task.train.features.copy(), task.train.labels.copy()
+    for agent in agents:
+        rows, columns = _held(task, agent)
+        if not len(rows):
+            continue
+        width, own = len(columns), models[agent, columns] if models is not None else None
+        worst = records(domain, width, own)
+        chosen = rows if whole else rows[[(rank // len(worst)) % len(rows)]]
+        for place, row in enumerate(chosen):
+            record, label = worst[(rank + agent + place) % len(worst)]
+            if "features" not in domain.shared:
+                features[row, columns] = record
+            if "labels" not in domain.shared and (task.columns is None or agent == 0):
+                labels[row] = label
+    return replace(task, train=replace(task.train, features=features, labels=labels))
+
+
+def shortened(task: Task, agents: Iterable[int]) -> Task:
+    """A task in which some agents have lost their last record."""
+    kept, offsets = np.ones(len(task.train.labels), dtype=bool), task.train.offsets.copy()
+    for agent in agents:
+        if task.train.counts[agent]:
+            kept[task.train.offsets[agent + 1] - 1] = False
+            offsets[agent + 1 :] -= 1
+    return replace(task, train=Table(task.train.features[kept], task.train.labels[kept], offsets))
+
+
+def _held(task: Task, agent: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the table that are an agent's."""
+    if task.columns is not None:
+        return np.arange(len(task.train.labels)), np.asarray(task.columns[agent], dtype=np.int64)
+    first, last = task.train.offsets[agent : agent + 2].tolist()
+    return np.arange(first, last), np.arange(task.dimension)
+
+
+def some_agents(
+    able: Sequence[int], degrees: NDArray[np.int64], roles: Sequence[str], *, count: int, seed: int
+) -> list[int]:
+    """Agents to look at one by one: of every role, of the least and the most neighbours, and some at random."""
+    chosen: dict[int, None] = {}
+    for role in dict.fromkeys(roles[agent] for agent in able):
+        chosen[next(agent for agent in able if roles[agent] == role)] = None
+    if able:
+        chosen[min(able, key=lambda agent: (degrees[agent], agent))] = None
+        chosen[max(able, key=lambda agent: (degrees[agent], agent))] = None
+    for agent in np.random.default_rng(seed).permutation(np.asarray(able, dtype=np.int64)).tolist():
+        if len(chosen) >= count:
+            break
+        chosen[agent] = None
+    return list(chosen)

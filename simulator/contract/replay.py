@@ -1,0 +1,277 @@
+"""The proof of an epsilon by replay: a run, and the same run on neighbouring data along the same transcript.
+
+See `hushnet.simulator.contract.transcript` for what has to be equal and what may differ. Each agent's steps depend on
+others only by what these have sent, and that is forced to be the same; so one forced run can change one record of
+*every* agent at once, and finds a leak of any of them. Others change one agent alone: then nothing at all may change
+for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...agents.errors import HushnetError, InputError
+from ...agents.tables import Table
+from ...agents.tasks.base import Task
+from ..setting import Setting
+from ..watchers import Watch
+from ..world import World
+from .neighbours import Domain, domain_of, replaced, shortened, some_agents
+from .transcript import Forcing, Recording, difference, protects_nothing
+from .violation import ContractViolation
+
+Make = Callable[[Setting, Watch], World]
+"""Makes the world of a setting that is watched."""
+
+SINGLE = 5
+"""Agents whose data are changed alone, at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay has shown.
+
+    Parameters
+    ----------
+    runs : int
+        Runs that it took.
+    steps : int
+        Steps of all agents in the run that was noted.
+    agents : int
+        Agents whose data were changed alone; all others' were changed together.
+    ratio : float
+        The largest realised change in relation to the sensitivity that was charged for.
+    held : bool
+        Whether the constants that the protocol prepares had to be held fixed, because they come from the data.
+    """
+
+    runs: int
+    steps: int
+    agents: int
+    ratio: float
+    held: bool
+
+
+class Noted:
+    """A run that was noted, to be led along again on other data.
+
+    Parameters
+    ----------
+    make : callable
+    setting : Setting
+
+    Raises
+    ------
+    ContractViolation
+        If noise and charges do not match.
+    """
+
+    def __init__(self, make: Make, setting: Setting) -> None:
+        self.make, self.setting = make, setting
+        self.recording = Recording(setting.task.ids)
+        self.world = make(setting, self.recording)
+        self.ended = _run(self.world)
+        self.exposed = self.recording.exposed
+        check_charges(self.world, self.recording)
+
+    @property
+    def able(self) -> list[int]:
+        """Agents with data about which there is something to show."""
+        task = self.setting.task
+        holds = task.train.counts > 0 if task.columns is None else np.ones(task.agents, dtype=bool)
+        return [agent for agent in np.flatnonzero(holds).tolist() if agent not in self.exposed]
+
+    def force(self, task: Task, changed: Iterable[int]) -> tuple[float, bool]:
+        """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
+
+        Constants are prepared from the other data first. Only where that does not do, and the protocol says that it
+        treats some inputs as public, it prepares them from the usual data.
+
+        Raises
+        ------
+        ContractViolation
+            If what can be observed differs, or an exact value moves by more than was charged.
+        Inadmissible
+            If the protocol refuses the data.
+        """
+        changed = frozenset(changed)
+        try:
+            return self._force(task, changed, held=False), False
+        except ContractViolation:
+            if not self.world.protocol.assumed_public:
+                raise
+        return self._force(task, changed, held=True), True
+
+    def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
+        late = None
+        given = task
+        if held:
+            given = replace(self.setting.task, train=_copied(self.setting.task))
+            late = lambda: _put(task, given)  # noqa: E731
+        forcing = Forcing(self.recording, changed=changed, late=late)
+        try:
+            world = self.make(replace(self.setting, task=given), forcing)
+            ended = _run(world)
+        except InputError as error:
+            if not forcing.steps:
+                raise Inadmissible(str(error)) from error
+            raise
+        if forcing.violation is not None:
+            raise forcing.violation
+        if ended != self.ended:
+            raise ContractViolation(f"on neighbouring data the run ends otherwise: {ended}, instead of {self.ended}")
+        forcing.finished()
+        self._compare_ends(world, changed)
+        return forcing.ratio
+
+    def _compare_ends(self, world: World, changed: frozenset[int]) -> None:
+        """Charges, traffic, and what is judged as the model: of those with other data, where there is noise at all."""
+        if (world.activations, world.traffic) != (self.world.activations, self.world.traffic):
+            raise ContractViolation("on neighbouring data other traffic is counted")
+        for agent in range(self.setting.graph.agents):
+            if world.ledger.histogram(agent) != self.world.ledger.histogram(agent):
+                raise ContractViolation(f"what {self.recording.agent(agent)} is charged depends on data")
+        models = [one.protocol.models(one.state) for one in (self.world, world)]
+        if models[0] is None or models[1] is None or not world.protocol.model_released:
+            return
+        privacy = world.protocol.privacy
+        kept = changed if privacy is None or privacy.noiseless else frozenset()
+        for agent, (before, now) in enumerate(zip(*models, strict=True)):
+            if agent not in kept and before.tobytes() != now.tobytes():
+                own = agent in changed
+                whose = "its own" if own else "other agents'"
+                raise ContractViolation(
+                    f"the model of {self.recording.agent(agent)}, by which runs are judged, depends on "
+                    f"{whose} data beyond what was released: {difference(before, now)}"
+                    + ("; set model_released = False if agents keep their models to themselves" if own else "")
+                )
+
+
+class Inadmissible(Exception):
+    """A protocol refuses a data set before anybody has made a step."""
+
+
+def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone: int, seed: int = 0) -> Replayed:
+    """Run a world, and run it again on neighbouring data sets along the same transcript.
+
+    Parameters
+    ----------
+    make : callable
+    setting : Setting
+    planted : bool
+        Whether a worst record is put into the first data set as well, so that two opposite ones are compared.
+    together : int
+        Runs in which every agent has another record.
+    alone : int
+        Agents, at least, to look at one by one, in a run each.
+    seed : int
+        Chooses some of those.
+
+    Raises
+    ------
+    ContractViolation
+        As of `Noted`.
+    """
+    noted = Noted(make, setting)
+    runs, ratio, held, single = 1, 0.0, False, 0
+    whole = _whole(noted)
+    models = _models(noted.world)
+    domain = domain_of(setting.task, noted.world.protocol, noted.recording)
+    for number in range(together if noted.able else 0):
+        first = noted
+        try:
+            if planted:
+                task = replaced(setting.task, noted.able, domain, models, rank=2 * number, whole=whole)
+                first, runs = Noted(make, replace(setting, task=task)), runs + 1
+            able = first.able
+            for task in _neighbours(first, able, domain, models, 2 * number + 1, whole=whole):
+                runs += 1
+                most, fixed = first.force(task, able)
+                ratio, held = max(ratio, most), held or fixed
+        except Inadmissible:
+            continue
+    if noted.able and alone:
+        roles = noted.world.layout.roles or ["peer"] * setting.graph.agents
+        chosen = some_agents(noted.able, setting.graph.degrees, roles, count=alone, seed=seed)
+        for rank, agent in enumerate(chosen):
+            task = _neighbours(noted, [agent], domain, models, rank, whole=whole)[0]
+            runs, single = runs + 1, single + 1
+            most, fixed = noted.force(task, [agent])
+            ratio, held = max(ratio, most), held or fixed
+    return Replayed(runs, len(noted.recording.steps), single, ratio, held)
+
+
+def _neighbours(
+    noted: Noted, agents: Sequence[int], domain: Domain, models: np.ndarray | None, rank: int, *, whole: bool
+) -> list[Task]:
+    """Neighbouring data sets by the adjacency that the releases name."""
+    task = noted.setting.task
+    if "add-or-remove-one" in noted.world.ledger.adjacencies(agents):
+        return [shortened(task, agents)]
+    return [replaced(task, agents, domain, models, rank=rank, whole=whole)]
+
+
+def check_charges(world: World, recording: Recording) -> None:
+    """Every draw of noise is charged for, and every charge for noise has a draw.
+
+    Identical values drawn twice are one; an agent that said nothing afterwards owes nothing.
+
+    Raises
+    ------
+    ContractViolation
+    """
+    spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}
+    for agent in range(world.setting.graph.agents):
+        draws = [draw for draw in recording.draws[agent] if not protects_nothing(draw.release)]
+        distinct = len({draw.noisy.tobytes() for draw in draws})
+        counts = world.ledger.histogram(agent).items()
+        charged = sum(count for charge, count in counts if charge.multiplier > 0)
+        silent = not charged and (agent not in spoke or not len(world.setting.graph.neighbours(agent)))
+        if not (distinct <= charged <= len(draws) or silent):
+            raise ContractViolation(
+                f"{recording.agent(agent)} has drawn noise {distinct} times and was charged for {charged} releases; "
+                "send what was perturbed under its own release, or charge it by out.disclose"
+            )
+
+
+def _whole(noted: Noted) -> bool:
+    """Whether releases protect more than single records."""
+    return any(unit != "record" for unit in noted.world.ledger.units(noted.able))
+
+
+def _models(world: World) -> np.ndarray | None:
+    """(n, p) models of a run, along which worst records lie."""
+    models, task = world.protocol.models(world.state), world.setting.task
+    if models is None or models.shape != (task.agents, task.dimension):
+        return None
+    return models.copy()
+
+
+def _run(world: World) -> str:
+    """Run a world: why it has ended, or how it has failed."""
+    try:
+        world.run()
+    except (ContractViolation, InputError):
+        raise
+    except HushnetError as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:
+        words = str(error).strip().splitlines()
+        raise ContractViolation(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
+    return world.ended
+
+
+def _copied(task: Task) -> Table:
+    train = task.train
+    return replace(train, features=train.features.copy(), labels=train.labels.copy())
+
+
+def _put(task: Task, into: Task) -> None:
+    """Other data in the place of a task's own, for everybody who holds on to it."""
+    if task.train.features.shape == into.train.features.shape:
+        into.train.features[...], into.train.labels[...] = task.train.features, task.train.labels
+    else:
+        object.__setattr__(into, "train", task.train)

@@ -1,0 +1,112 @@
+"""Small worlds to replay a protocol in: perfect, late, lossy and churning networks, several losses, rows or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...agents.availability import Always, OnOff
+from ...agents.errors import InputError
+from ...agents.losses import LOSSES
+from ...protocols.base import Protocol, ProtocolParameters
+from ..bench import small_setting, split_setting
+from ..network import NetworkParameters
+from ..setting import Setting
+from ..watchers import Watch
+from ..world import World
+from .replay import Make, Replayed, replay
+from .transcript import Recording
+
+LATE = {"kind": "lognormal", "mean": 1.0, "sigma": 1.0}
+AWAY = OnOff(kind="on_off", online=0.6, mean_down=1.5)
+WORLDS: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "perfect": ({}, Always(kind="always"), "logistic"),
+    "late": ({"latency": LATE}, Always(kind="always"), "squared"),
+    "lossy": ({"latency": LATE, "loss": 0.3, "start": "own"}, Always(kind="always"), "smoothed_hinge"),
+    "churning": ({"latency": LATE, "loss": 0.2}, AWAY, "logistic"),
+}
+"""Network, availability and, where the protocol takes it, loss of each small world."""
+TIME = 8.0
+"""How long they run, in expected wake-ups of each agent."""
+
+
+def check_replay(protocol: type[Protocol], parameters: ProtocolParameters) -> dict[str, Replayed]:
+    """Replay a protocol in small worlds, for agents of every role.
+
+    Parameters
+    ----------
+    protocol : type of Protocol
+    parameters : ProtocolParameters
+
+    Returns
+    -------
+    dict of str to Replayed
+        By world.
+
+    Raises
+    ------
+    ContractViolation
+        If something that can be observed differs between neighbouring data sets although the noisy values are the same,
+        or an exact value under noise moves by more than was charged for.
+    """
+
+    def make(setting: Setting, watch: Watch) -> World:
+        return World(setting, protocol, parameters, watch=watch)
+
+    found = {}
+    for name, settings in small_worlds(make, parameters):
+        for setting in settings:
+            found[name] = replay(make, setting, planted=True, together=3, alone=2)
+            if found[name].runs > 1:
+                break
+    return found
+
+
+def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[str, list[Setting]]]:
+    """The small worlds in which a protocol can run: of each, the one that is meant first, then what may replace it.
+
+    Where nothing can be verified about the loss that is meant, there is something to show with another.
+
+    Raises
+    ------
+    InputError
+        If the protocol can run in none of a kind.
+    """
+    radius = getattr(getattr(parameters, "privacy", None), "radius", None)
+    for name, (network, availability, loss) in WORLDS.items():
+        given = {"network": NetworkParameters.model_validate(network), "availability": availability, "time": TIME}
+        rows = small_setting(**given, empty=False)
+        choices = [_with_loss(rows, loss), rows, split_setting(**given)]
+        settings: list[Setting] = []
+        refused: list[InputError] = []
+        for choice in choices:
+            setting = choice if radius is None else _within(choice, radius)
+            try:
+                if not (settings and choice is choices[-1]):
+                    make(setting, Recording())
+                    settings.append(setting)
+            except InputError as error:
+                refused.append(error)
+        if not settings:
+            raise refused[0]
+        yield name, settings
+
+
+def _with_loss(setting: Setting, loss: str) -> Setting:
+    """A small world with another loss; labels of the squared loss are real."""
+    task = replace(setting.task, loss=LOSSES[loss])
+    if loss == "squared":
+        labels = task.train.labels * np.linspace(0.5, 1.5, len(task.train.labels))
+        task = replace(task, train=replace(task.train, labels=labels), metric="rmse")
+    return replace(setting, task=task)
+
+
+def _within(setting: Setting, radius: float) -> Setting:
+    """A small world whose rows have both norms below a declared radius."""
+    rows = setting.task.train.features
+    longest = float(np.abs(rows).sum(axis=1).max())
+    train = replace(setting.task.train, features=rows * min(1.0, radius / longest * (1 - 1e-9)))
+    return replace(setting, task=replace(setting.task, train=train))

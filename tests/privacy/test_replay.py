@@ -1,0 +1,306 @@
+"""Replay proves an epsilon: shipped private protocols pass, planted liars fail with a sentence that says what leaks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.local_dp import LocalDP
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.simulator.bench import protocol_parameters, small_setting
+from hushnet.simulator.contract import ContractViolation, check_replay
+from hushnet.simulator.contract.replay import replay
+from hushnet.simulator.world import World
+
+LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
+GAUSSIAN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 1.0}
+CHECKED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "data_check", "radius": 1.0}
+CLAIMED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "claimed"}
+ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 1.0}
+ROWS = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
+WARM = {"kind": "private_propagation", "epsilon": 0.5}
+SHIPPED = {
+    "laplace": (CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
+    "gaussian, in rounds": (CoordinateDescent, {"mu": 0.5, "privacy": GAUSSIAN, "schedule": "rounds"}),
+    "gamma, radius": (CoordinateDescent, {"mu": 0.5, "radius": 0.5, "privacy": {**GAUSSIAN, "mechanism": "gamma"}}),
+    "steps from the data": (CoordinateDescent, {"mu": 0.5, "smoothness": "data", "privacy": GAUSSIAN}),
+    "checked rows": (CoordinateDescent, {"mu": 0.5, "privacy": CHECKED}),
+    "claimed": (CoordinateDescent, {"mu": 0.5, "privacy": CLAIMED}),
+    "warm start": (CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE, "start": WARM}),
+    "objective perturbation": (PerturbedAdmm, {"noise": {"alpha": 3.0}}),
+    "output perturbation": (ModelPropagation, {"privacy": ONCE}),
+    "output perturbation, in rounds": (ModelPropagation, {"privacy": ONCE, "schedule": "rounds"}),
+    "output perturbation, closed form": (ModelPropagation, {"privacy": ONCE, "closed_form": True}),
+    "sampled": (DualAveraging, {"privacy": GAUSSIAN}),
+    "sampled by Poisson": (DualAveraging, {"privacy": GAUSSIAN, "sampling": "poisson", "batch": 2}),
+    "running totals": (PushSumDualAveraging, {"privacy": GAUSSIAN}),
+    "rows": (LocalDP, {"privacy": {**ROWS, "clip": 1.0}}),
+}
+
+
+def replayed(protocol, fields):
+    return check_replay(protocol, protocol_parameters(protocol, fields))
+
+
+def own_world(protocol, fields, *, agents=6, time=8.0, **how):
+    """The replay of one world to its end."""
+    parameters = protocol_parameters(protocol, fields)
+
+    def make(setting, watch):
+        return World(setting, protocol, parameters, watch=watch)
+
+    setting = small_setting(agents=agents, time=time, empty=False)
+    return replay(make, setting, **{"planted": False, "together": 1, "alone": 2, **how})
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_private_protocols_can_be_replayed_everywhere(name):
+    found = replayed(*SHIPPED[name])
+    assert set(found) == {"perfect", "late", "lossy", "churning"}
+    assert all(world.runs >= 8 and world.agents >= 2 and world.steps > 0 for world in found.values())
+    assert 0 < max(world.ratio for world in found.values()) <= 1 + 1e-9
+
+
+class SketchParameters(ProtocolParameters):
+    kind: str = "sketch"
+    privacy: Privacy | None = None
+
+
+class Sketch(Protocol):
+    """Broadcasts noisy sums of labels, whose sensitivity is 2."""
+
+    Parameters = SketchParameters
+    scale, sensitivity = 4.0, 2.0
+    model_released = False
+
+    def layout(self):
+        return Layout(agent={"model": 3, "sum": 1}, messages={"sum": MessageKind(1)})
+
+    def start(self, view, out):
+        out.send("sum", np.zeros(1), out.public("nothing yet"))
+
+    def release(self, view, **fields):
+        terms = {"sensitivity": self.sensitivity, "verified_sensitivity": self.sensitivity, "scale": self.scale}
+        terms = {"agent": view.agent, "time": view.now, "mechanism": "laplace", "norm": "l1", **terms, **fields}
+        return Release(
+            **{"sensitivity_source": "clip", "claimed_epsilon": 0.5, "claimed_delta": 0.0, **terms}, recipients=2
+        )
+
+    def exact(self, view):
+        return np.array([np.sign(view.data.labels).sum()])
+
+    def noisy(self, view, out):
+        release = self.release(view)
+        out.reserve(release)
+        return release.perturb(self.exact(view), rng=view.stream("noise")), release
+
+    def wake(self, view, out):
+        view.state["sum"][:], release = self.noisy(view, out)
+        out.send("sum", view.state["sum"], release)
+
+
+class Calm(Sketch):
+    """Says everything in public, as it may, until its step number ``patience``; then its agents ``liars`` do not."""
+
+    patience, liars = 1, range(1000)
+
+    def wake(self, view, out):
+        told = view.state["sum"]
+        if view.updates >= self.patience and view.agent in self.liars:
+            told = view.data.features.mean(axis=0)[:1]
+        out.send("sum", told, out.public("nobody could mind"))
+
+
+class LeaksLate(Calm):
+    patience = 200
+
+
+class LeaksAt37(Calm):
+    liars = (37,)
+
+
+class FallsSilent(Sketch):
+    def wake(self, view, out):
+        super().wake(view, out)
+        if self.exact(view)[0] > 0:
+            out.fall_silent()
+
+
+class SaysNothing(Sketch):
+    def wake(self, view, out):
+        if self.exact(view)[0] > 0:
+            super().wake(view, out)
+        else:
+            self.noisy(view, out)
+
+
+class SaysMore(Sketch):
+    def wake(self, view, out):
+        super().wake(view, out)
+        if self.exact(view)[0] > 0:
+            out.send("sum", view.state["sum"], out.public("the same again"), to=int(view.neighbours[0]))
+
+
+class PicksByData(Sketch):
+    traits = Traits(exchange="pairwise", unanswered="give_up")
+
+    def layout(self):
+        return Layout(agent={"model": 3, "sum": 1}, messages={"request": MessageKind(1), "reply": MessageKind(1)})
+
+    def start(self, view, out):
+        pass
+
+    def partner(self, view):
+        return int(self.exact(view)[0] > 0)
+
+    def offer(self, view, partner, out):
+        noisy, release = self.noisy(view, out)
+        out.send("request", noisy, release, to=int(view.neighbours[partner]))
+
+    def accept(self, view, partner, vector, out):
+        noisy, release = self.noisy(view, out)
+        out.send("reply", noisy, release, to=int(view.neighbours[partner]))
+
+    def finish(self, view, partner, vector):
+        pass
+
+
+class ClaimsATenth(Sketch):
+    sensitivity = 0.2
+
+
+class ScalesByData(Sketch):
+    def release(self, view, **fields):
+        return super().release(view, scale=4.0 + abs(float(self.exact(view)[0])), **fields)
+
+
+class SendsTheExact(Sketch):
+    def wake(self, view, out):
+        _, release = self.noisy(view, out)
+        out.send("sum", self.exact(view), release)
+
+
+class SendsMoreUnderIt(Sketch):
+    def layout(self):
+        return Layout(agent={"model": 3, "sum": 1}, messages={"sum": MessageKind(1), "raw": MessageKind(1)})
+
+    def wake(self, view, out):
+        noisy, release = self.noisy(view, out)
+        out.send("sum", noisy, release)
+        out.send("raw", self.exact(view), release)
+
+
+class DrawsElsewhere(Sketch):
+    def noisy(self, view, out):
+        release = self.release(view)
+        return release.perturb(self.exact(view), rng=np.random.default_rng(view.tick)), release
+
+
+class DrawsItself(Sketch):
+    def noisy(self, view, out):
+        return self.exact(view) + view.stream("noise").laplace(0.0, 4.0, 1), self.release(view)
+
+
+class ChargesForOne(Sketch):
+    def noisy(self, view, out):
+        release, other = self.release(view), self.release(view)
+        exact, rng = self.exact(view), view.stream("noise")
+        return release.perturb(exact, rng=rng) + other.perturb(exact, rng=rng), release
+
+
+class AddsUpEverybody(Sketch):
+    def exact(self, view):
+        self.problem.task.train.labels.sum()
+        return np.array([np.sign(self.problem.task.train.labels).sum()]) / self.problem.task.agents
+
+
+class DividesByZero(Sketch):
+    def exact(self, view):
+        rows = np.abs(view.data.features).max()
+        return np.array([np.sqrt(1e3 - rows)])
+
+
+class ShowsItsModel(Sketch):
+    model_released = True
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        view.state["model"][:] = self.exact(view)
+
+
+class PreparesFromData(Sketch):
+    def prepare(self):
+        self.mean = self.problem.task.train.features.mean()
+
+    def wake(self, view, out):
+        out.send("sum", np.array([self.mean]), out.public("a constant"))
+
+
+LIARS = {
+    Calm: r"agent \d+, wake at time [\d.]+ \(step 2\), sends 'sum' as public .* the agent's data: coordinate 0 is .*",
+    FallsSilent: r"falls silent on one of two neighbouring data sets only",
+    SaysNothing: r"sends \['sum'\], and nothing on neighbouring data|sends nothing, and \['sum'\] on neighbouring data",
+    SaysMore: r"sends \['sum', 'sum'\]|sends \['sum'\]",
+    PicksByData: r"sends 'request' to",
+    ClaimsATenth: r"moves the value under its laplace noise by 2 in l1, .* sensitivity 0.2",
+    ScalesByData: r"the scale of its release depends on the data",
+    SendsTheExact: r"sends 'sum' under laplace noise, but it depends on the agent's data beyond",
+    SendsMoreUnderIt: r"sends 'raw' under laplace noise",
+    DrawsElsewhere: r"another generator than view.stream",
+    DrawsItself: r"for which none was drawn",
+    ChargesForOne: r"has drawn noise \d+ times and was charged for \d+ releases",
+    AddsUpEverybody: r"depends on other agents' data|moves the value",
+    DividesByZero: r"not a number",
+    ShowsItsModel: r"the model of agent \d+, by which runs are judged",
+    PreparesFromData: r"sends 'sum' as public",
+}
+
+
+def test_an_honest_sketch_passes():
+    found = replayed(Sketch, {})
+    assert all(world.ratio == pytest.approx(1.0) for world in found.values())
+
+
+@pytest.mark.parametrize("liar", LIARS)
+def test_a_liar_fails_with_the_sentence_that_says_what_leaks(liar):
+    fields = {"privacy": GAUSSIAN} if liar is ShowsItsModel else {}
+    with pytest.raises(ContractViolation, match=LIARS[liar]):
+        replayed(liar, fields)
+
+
+def test_a_leak_that_waits_for_step_200_is_found_in_a_world_that_runs_so_long():
+    replayed(LeaksLate, {})
+    with pytest.raises(ContractViolation, match=r"step 201\), sends 'sum' as public"):
+        own_world(LeaksLate, {}, time=230.0)
+
+
+def test_a_leak_of_one_agent_of_many_is_found_in_one_run_that_changes_everybody():
+    replayed(LeaksAt37, {})
+    with pytest.raises(ContractViolation, match="agent 37, wake"):
+        own_world(LeaksAt37, {}, agents=60, time=4.0, alone=0)
+
+
+def test_records_come_and_go_where_that_is_the_adjacency():
+    class Counts(Sketch):
+        sensitivity = 1.0
+
+        def exact(self, view):
+            return np.array([float(len(view.data))])
+
+        def release(self, view, **fields):
+            return super().release(view, adjacency="add-or-remove-one", **fields)
+
+    class CountsInPublic(Counts):
+        def wake(self, view, out):
+            super().wake(view, out)
+            out.send("sum", self.exact(view), out.public("a number of rows"), to=int(view.neighbours[0]))
+
+    assert own_world(Counts, {}).ratio == 1.0
+    with pytest.raises(ContractViolation, match="sends 'sum' as public"):
+        own_world(CountsInPublic, {})

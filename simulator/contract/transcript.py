@@ -101,7 +101,7 @@ class Recording:
         jacobian = 0.0 if log_jacobian is None else log_jacobian(place)
         return self.drew(Draw(release, implied(place), place.copy(), jacobian))
 
-    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that a perturbed objective is to have: the one that it has, unless a run is led."""
         return solution
 

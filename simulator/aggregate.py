@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from ..agents.errors import InputError
+from .language.spellings import METRICS
 from .results import Collection
 from .storage.files import Frame
 
@@ -23,7 +24,7 @@ CURVE_AXES = ("time", *COUNTS, "updates")
 PREFERRED = ("gap", "value", "mean", "worst")
 """Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
 
-ALIASES = {"gap": "objective", "epsilon": "epsilon_verified"}
+ALIASES = {"gap": "objective", "epsilon": "epsilon_verified", **METRICS}
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any]:

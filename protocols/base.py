@@ -33,6 +33,7 @@ from ..agents.inbox import Message
 from ..agents.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
+from .invariants import Declared, NoInvariant
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .privacy.budget import PrintedNoise, Privacy
 from .schedule import ScheduleParameters, expanded
@@ -228,10 +229,19 @@ class Protocol(ABC):
         """The global objective that the protocol minimises, if it has one."""
         return None
 
-    def conserved(self, state: State) -> Mapping[str, float]:
-        """Distances, by name, from what sums over all agents must keep; 0 up to rounding while nothing is lost.
+    def invariants(self) -> Declared:
+        """What the protocol keeps whatever is late, lost or absent, or why it keeps nothing.
 
-        The recorder's metric ``conserved`` shows them; by default there are none.
+        The recorder looks at it in every run, and a run that breaks it is warned of. By default nothing is said about
+        it, which results remark on.
+        """
+        return NoInvariant()
+
+    def conserved(self, state: State) -> Mapping[str, float]:
+        """Diagnostics by name: distances from what sums over all agents keep while nothing is late, lost or absent.
+
+        The recorder's metric ``conserved`` shows them; by default there are none. What is zero in any case is an
+        invariant.
         """
         return {}
 

@@ -19,6 +19,7 @@ from ..agents.pooled_objective import PooledObjective
 from ..agents.solitary import GradientSteps, solitary_model
 from ..agents.tables import Table
 from .base import Layout, Out, Protocol, ProtocolParameters, Traits, View
+from .invariants import Declared, NoInvariant
 
 
 class LocalParameters(ProtocolParameters):
@@ -47,6 +48,10 @@ class Local(Protocol):
         """Solve equation (1) on the agent's own rows."""
         view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
         out.fall_silent()
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("every agent learns alone, and nothing is exchanged")
 
 
 class SolitaryParameters(ProtocolParameters):
@@ -82,6 +87,10 @@ class Solitary(Protocol):
         view.state["model"][:] = solitary_model(view.data, self.problem.task, view.agent, how)
         out.fall_silent()
 
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("every agent learns alone, and nothing is exchanged")
+
 
 class ConsensusParameters(ProtocolParameters):
     """One model for everybody, computed centrally from all agents' rows (Vanhaesebrouck et al. 2017, equation 2)."""
@@ -113,6 +122,10 @@ class Consensus(Protocol):
             out.disclose(out.plain("the agent's rows, to whoever computes the common model"))
         view.state["model"][:] = self._common
         out.fall_silent()
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("the model is computed centrally, and nothing is exchanged")
 
     @cached_property
     def _common(self) -> NDArray[np.float64]:

@@ -51,6 +51,7 @@ from ..agents.solitary import Solitary, solitary_model
 from ..agents.solvers import minimise_local
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, confidences
+from .invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from .privacy.mechanisms import Release
 from .schedule import RoundsSchedule
 
@@ -191,6 +192,28 @@ class CollaborativeAdmm(Protocol):
         mu = self.parameters.pull / (1 if self.parameters.objective == "bellet" else 2)
         return GraphRegularised(self.problem.task, self.problem.graph, mu, self.confidence)
 
+    def invariants(self) -> Declared:
+        """Both ends of an edge have one Z and opposite Lambda: where it is quiet, or in rounds after equally many."""
+        schedule = self.parameters.schedule
+        if isinstance(schedule, RoundsSchedule) and schedule.patience is not None:
+            return NoInvariant(
+                "with patience, ends of an edge settle on values of different rounds and agree in the end"
+            )
+        where = Where.EQUAL_ROUNDS if isinstance(schedule, RoundsSchedule) else Where.QUIET_EDGES
+        source = "Vanhaesebrouck et al. 2017, section 4.2:"
+        rho = self.parameters.rho
+
+        def size(instant: Instant) -> float:
+            return largest(instant.edge("z_own")) + largest(instant.edge("dual_own")) / rho
+
+        def multipliers(instant: Instant) -> Array:
+            return by_row(instant.edge("dual_own") + instant.edge("dual_peer")[instant.graph.reverse]) / rho
+
+        return (
+            Invariant("Z of an edge", _apart, size, where, EXACTLY, f"{source} (8), the set C_E"),
+            Invariant("multipliers of an edge", multipliers, size, where, source=f"{source} step 3, summed over ends"),
+        )
+
     def _minimise(self, view: View) -> None:
         """Step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
         rho, edge = self.parameters.rho, _edges(view)
@@ -268,3 +291,10 @@ def _release(view: View, out: Out) -> Release:
     if len(view.data):
         return out.plain("models and multipliers without noise")
     return out.public("the agent has no data")
+
+
+def _apart(instant: Instant) -> Array:
+    """(E,) how far Z of the own model is from what the other end has for it, once either end has settled."""
+    back, met = instant.graph.reverse, instant.edge("met")[:, 0]
+    apart = by_row(instant.edge("z_own") - instant.edge("z_peer")[back])
+    return np.where((met > 0.0) | (met[back] > 0.0), apart, 0.0)

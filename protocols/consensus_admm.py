@@ -9,6 +9,7 @@ equation           here
 (2), O(f, D_i)     ``loss_weight`` C times the agent's mean loss, plus (rho/N) |f|^2 / 2
 (10), primal       `Iteration.solution`: argmin O(f, D_i) + 2 lambda_i'f + eta_i(t) sum_j |f - (f_i + f_j)/2|^2
 (11), dual         `Iteration.move_dual`: lambda_i += (theta/2) sum_j (f_i - f_j)
+(11), summed       `Iteration.invariants`: sum_i lambda_i / theta_i = 0 between agents of one round
 (8)-(9)            the same with eta = theta throughout, which is the default
 section 5.1        eta_i(t) = eta_i(1) q_i^(t-1): ``penalty`` and ``penalty_growth``
 =================  ==================================================================================
@@ -37,6 +38,7 @@ from ..agents.objectives import Objective
 from ..agents.solvers import minimise_local
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 
 Positive = Annotated[float, Field(gt=0)]
 Growth = Annotated[float, Field(ge=1)]
@@ -92,7 +94,7 @@ class ConsensusAdmm(Protocol):
         self.iteration = Iteration(self.parameters, self.problem)
 
     def layout(self) -> Layout:
-        """Model f_i and dual variable lambda_i of each agent; one broadcast kind."""
+        """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
         return self.iteration.layout()
 
     def start(self, view: View, out: Out) -> None:
@@ -109,6 +111,10 @@ class ConsensusAdmm(Protocol):
     def objective(self) -> Objective:
         """Problem (2), whose minimum under consensus is that of (1)."""
         return self.iteration.local.objective
+
+    def invariants(self) -> Declared:
+        """What both ends of an edge add and take away, and that models are those that were told."""
+        return self.iteration.invariants()
 
 
 class LocalProblem:
@@ -203,9 +209,9 @@ class Iteration:
         self._dual_growth = per_agent(parameters.dual_step_growth, task.agents, "dual_step_growth")
 
     def layout(self) -> Layout:
-        """Model and dual variable of each agent; one broadcast kind."""
+        """Model, dual variable and the model of the round before of each agent; one broadcast kind."""
         p = self.dimension
-        return Layout(agent={"model": p, "dual": p}, messages={"model": MessageKind(p, mirrors="model")})
+        return Layout(agent={"model": p, "dual": p, "before": p}, messages={"model": MessageKind(p, mirrors="model")})
 
     def penalty(self, agent: int, number: int) -> float:
         """eta_i(t), t = 1, 2, ..."""
@@ -217,6 +223,7 @@ class Iteration:
 
     def move_dual(self, view: View) -> None:
         """(11) with the models of the round before; both ends of every edge have sent theirs."""
+        view.state["before"][:] = view.state["model"]
         apart = len(view.neighbours) * view.state["model"] - view.received("model").sum(axis=0)
         view.state["dual"] += 0.5 * self.dual_step(view.agent, view.round - 1) * apart
 
@@ -240,6 +247,38 @@ class Iteration:
         penalty, degree, own = self.penalty(view.agent, view.round), len(view.neighbours), view.state["model"]
         between = degree * own + view.received("model").sum(axis=0)
         return penalty * between - 2 * view.state["dual"]
+
+    def invariants(self) -> tuple[Invariant, ...]:
+        """(11) keeps sum_i lambda_i / theta_i, unless dual steps grow at paces of their own; and what was told.
+
+        An end that is a round ahead of the other has added what the other has yet to take away.
+        """
+        told = told_is_kept("model", "model", "Zhang et al. 2018, (10): neighbours get f_i(t) as it is")
+        if np.ptp(self._dual_growth) > 0.0:
+            return (told,)
+        duals = Invariant(
+            "sum of duals",
+            self._unbalanced,
+            self._size,
+            where=Where.NEIGHBOURING_ROUNDS,
+            source="Zhang et al. 2018, (11), summed over agents",
+        )
+        return told, duals
+
+    def _unbalanced(self, instant: Instant) -> float:
+        """Largest coordinate of sum_i lambda_i / theta_i(1), less what ends that are ahead have added alone."""
+        edges = ahead_by_one(instant)
+        tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
+        growth = self._dual_growth[tails] ** (instant.rounds[tails] - 2.0)
+        apart = instant.agent("before")[tails] - instant.agent("model")[heads]
+        alone = 0.5 * (growth[:, None] * apart).sum(axis=0)
+        return largest((instant.agent("dual") / self._first_dual[:, None]).sum(axis=0) - alone)
+
+    def _size(self, instant: Instant) -> float:
+        """The sum of what is added up, without its signs."""
+        growth = self._dual_growth ** np.maximum(instant.rounds - 1.0, 0.0)
+        moves = 0.5 * growth * instant.graph.degrees * by_row(instant.agent("model"))
+        return float((by_row(instant.agent("dual")) / self._first_dual + moves).sum())
 
 
 def per_agent(given: float | list[float], agents: int, *field: str) -> NDArray[np.float64]:

@@ -39,6 +39,7 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent_step import make_kernel
+from .invariants import Declared, told_is_kept
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
 from .output_perturbation import ASSUMED
@@ -218,6 +219,10 @@ class CoordinateDescent(Protocol):
         out.send("model", model, release)
         if self.limit is not None and view.updates + 1 >= self.limit:
             out.fall_silent()
+
+    def invariants(self) -> Declared:
+        """An agent goes on from the very model that it has told, with its noise: theorem 1 relies on it."""
+        return (told_is_kept("model", "model", "Bellet et al. 2018, (4) and (6): the new block is what is broadcast"),)
 
     def kernel(self, state: State) -> Kernel | None:
         """The compiled step of a run without any privacy accounting."""

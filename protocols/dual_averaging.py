@@ -7,6 +7,7 @@ equation           here
 =================  ==================================================================================
 (2), (5), model    x_i(t) = -z_i(t) / (mu A(t) + gamma(t)), A(t) = a(1) + ... + a(t)
 (3), (4), duals    z_i(t+1) = sum_j w_ij (z_j(t) + a(t) (g_j(t) + nu_j(t))); what is in brackets is sent
+(4), summed        ``invariants``: what agents hold adds up to all weighted subgradients so far
 algorithm 1        ``wake``; its output, the average of the x_i(t) with weights a(t), is what ``models`` shows
 theorem 1          ``privacy.budget``: see `hushnet.protocols.subgradient_noise`
 section 4.1        ``step_weights: linear`` is a(t) = t, ``constant`` is the conventional a(t) = 1
@@ -37,6 +38,7 @@ from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1
@@ -96,7 +98,7 @@ class DualAveraging(Protocol):
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""
         graph = self.problem.graph
-        weights = metropolis(graph)
+        weights = self.weights = metropolis(graph)
         self.mixing = [weights[graph.edges_of(agent)] for agent in range(graph.agents)]
         self.averaging = Averaging(self.parameters, self.problem.task)
         self.noise = self.averaging.noise
@@ -106,9 +108,10 @@ class DualAveraging(Protocol):
         return self.averaging.clipped(shard)
 
     def layout(self) -> Layout:
-        """z, the last message, the average of models; one broadcast kind."""
+        """z, the last message and the one before, what was put in, the average of models; one broadcast kind."""
         p = self.problem.task.dimension
-        return Layout(agent={"dual": p, "sent": p, "average": p}, messages={"dual": MessageKind(p)})
+        names = ("dual", "sent", "before", "put_in", "average")
+        return Layout(agent=dict.fromkeys(names, p), messages={"dual": MessageKind(p)})
 
     def start(self, view: View, out: Out) -> None:
         """Nothing is known before the first round, z_i(1) = 0."""
@@ -121,8 +124,11 @@ class DualAveraging(Protocol):
             out.fall_silent()
             return
         t, state, weights = view.updates + 1, view.state, self.mixing[view.agent]
+        state["before"][:] = state["sent"]
         state["dual"][:] = (1 - weights.sum()) * state["sent"] + weights @ view.received("dual")
-        state["sent"][:] = state["dual"] + self.averaging.step(view, state["dual"], t - 1, t, release)
+        gained = self.averaging.step(view, state["dual"], t - 1, t, release)
+        state["sent"][:] = state["dual"] + gained
+        state["put_in"] += gained
         out.send("dual", state["sent"], release)
         if self.averaging.over(t):
             out.fall_silent()
@@ -134,6 +140,27 @@ class DualAveraging(Protocol):
     def objective(self) -> Objective:
         """F of problem (1), at the average of the agents' outputs."""
         return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+    def invariants(self) -> Declared:
+        """Mixing keeps the sum of duals, which weighted subgradients are added to: (4), summed over agents."""
+        return (
+            told_is_kept("dual", "sent", "Liu et al. 2022, (4): what is in brackets is sent"),
+            Invariant(
+                "sum of z",
+                self._unbalanced,
+                lambda instant: float((by_row(instant.agent("sent")) + by_row(instant.agent("put_in"))).sum()),
+                where=Where.NEIGHBOURING_ROUNDS,
+                source="Liu et al. 2022, (4): sum_i z_i(t+1) - sum_i z_i(t) = a(t) sum_i (g_i + nu_i)",
+            ),
+        )
+
+    def _unbalanced(self, instant: Instant) -> float:
+        """Largest coordinate of the sum, less what agents a round ahead have exchanged and their neighbours not yet."""
+        edges = ahead_by_one(instant)
+        tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
+        apart = instant.agent("sent")[heads] - instant.agent("before")[tails]
+        alone = (self.weights[edges, None] * apart).sum(axis=0)
+        return largest((instant.agent("sent") - instant.agent("put_in")).sum(axis=0) - alone)
 
 
 class Averaging:

@@ -39,6 +39,7 @@ from ..agents.blocks import State
 from ..agents.objectives import Objective
 from .base import Layout, MessageKind, Out, Protocol, Traits, View
 from .consensus_admm import LocalProblem, ProblemParameters
+from .invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
 
 Array = NDArray[np.float64]
 
@@ -121,6 +122,14 @@ class EdgeConsensusAdmm(Protocol):
         """The sum of all O(f_i, D_i), whose minimum under consensus is that of problem (1)."""
         return self.local.objective
 
+    def invariants(self) -> Declared:
+        """Both ends of a quiet edge have made the same sessions, with one z_e and opposite duals."""
+        return (
+            _of_edges("sessions of an edge", "met", -1.0, "every session is made once at each end"),
+            _of_edges("model of an edge", "between", -1.0, "Iutzeler et al. 2013: z_e is common to both ends"),
+            _of_edges("duals of an edge", "dual", 1.0, "Iutzeler et al. 2013: lambda_ij + lambda_ji = 0"),
+        )
+
     def conserved(self, state: State) -> Mapping[str, float]:
         """Largest coordinates, in absolute value, of sums that are 0.
 
@@ -138,3 +147,14 @@ class EdgeConsensusAdmm(Protocol):
             "edges": float(apart.max(initial=0.0)),
             "duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
         }
+
+
+def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
+    """What a block of one end and of the other, with a sign, add up to: 0 on quiet edges."""
+
+    def distance(instant: Instant) -> Array:
+        values = instant.edge(block)
+        return by_row(values + sign * values[instant.graph.reverse])
+
+    scale = lambda instant: largest(instant.edge(block))  # noqa: E731
+    return Invariant(name, distance, scale, where=Where.QUIET_EDGES, tolerance=EXACTLY, source=source)

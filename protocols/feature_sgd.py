@@ -22,6 +22,7 @@ from ..agents.blocks import State
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .invariants import Declared, NoInvariant
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 
@@ -88,6 +89,10 @@ class FeatureSgd(Protocol):
                 self._move(view, number - 1)
             scores = view.data.features[self._rows_of(number)] @ view.state["model"]
             out.send("scores", scores, out.plain("scores of the party's columns, without noise"), to=CENTRE)
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("a party changes its own part of the model only, by a step that nothing undoes or answers")
 
     def _move(self, view: View, number: int) -> None:
         """The update of a batch, from the slopes that the centre sent."""

@@ -26,6 +26,7 @@ norm, with noise in every direction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -39,8 +40,10 @@ from ..agents.losses import Loss
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.splitting import minimise_rows
+from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .feature_noise import ClippedScores, RangeNoise, check_isotropic, range_root
+from .invariants import Declared, Instant, Invariant
 from .noise import active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import draw_noise
@@ -190,6 +193,10 @@ class FeatureSharing(Protocol):
         """F at the model that the parties hold together."""
         return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
 
+    def invariants(self) -> Declared:
+        """(7) and (8) leave y as the slope of the loss at z, from the first epoch on."""
+        return (slopes_are_duals(self.problem.task, self.parameters.rho, lambda at: at.rounds[CENTRE] >= self.cycle),)
+
 
 def factorised(columns: Array, ratio: float) -> Factor:
     """The factor of D'D + ratio I, for `fitted`; columns D are (N, d)."""
@@ -219,5 +226,23 @@ def centre_step(loss: Loss, view: View, total: Array, rho: float) -> None:
     state, labels, linear = view.state, view.data.labels, view.state["y"] + rho * total
     state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
     state["y"] += rho * (total - state["z"])
-    residual = np.abs(state["y"] - loss.slope(state["z"], labels)) / (1 + 1e-6 * np.abs(linear))
+    residual = slope_residual(loss, state["z"], state["y"], labels, linear)
     assert not (residual > RESIDUAL).any(), "y is the slope of the loss at z after every epoch"
+
+
+def slope_residual(loss: Loss, z: Array, y: Array, labels: Array, linear: Array) -> Array:
+    """(N,) |y - l'(z)|, in relation to the rounding of the numbers ``linear`` that z was sought with."""
+    return np.abs(y - loss.slope(z, labels)) / (1 + 1e-6 * np.abs(linear))
+
+
+def slopes_are_duals(task: Task, rho: float, stepped: Callable[[Instant], bool]) -> Invariant:
+    """The invariant that y = l'(z) at the centre, once it has stepped."""
+
+    def distance(instant: Instant) -> float:
+        z, y = (instant.state.agent[name][CENTRE] for name in ("z", "y"))
+        residual = slope_residual(task.loss, z, y, task.train.labels, y + rho * z)
+        return float(residual.max(initial=0.0)) if stepped(instant) else 0.0
+
+    # Twice as much as a step tolerates, because ``linear`` is found again from its result.
+    source = "Hu et al. 2019, (7) and (8): y = l'(z) after every epoch"
+    return Invariant("slopes", distance, lambda _: 1.0, tolerance=2 * RESIDUAL, source=source)

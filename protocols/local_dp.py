@@ -24,6 +24,7 @@ from ..agents.errors import InputError
 from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
 from .base import Layout, Out, Protocol, ProtocolParameters, View
+from .invariants import Declared, NoInvariant
 from .noise import active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
@@ -104,6 +105,10 @@ class LocalDP(Protocol):
             start=zero,
             tolerance=TOLERANCE,
         )
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("rows are perturbed once, and nothing is exchanged")
 
     def _release(self, view: View) -> Release:
         """What an agent's perturbed rows cost."""

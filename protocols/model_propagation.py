@@ -40,6 +40,7 @@ from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, assumed_of, confidences
+from .invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
 from .noise import active
@@ -222,6 +223,25 @@ class ModelPropagation(Protocol):
             around = view.weights @ known / view.weights.sum()
             view.state["model"][:] = (around + pull * view.state["solitary"]) / (1 + pull)
 
+    def invariants(self) -> Declared:
+        """Models and copies are averages of solitary models, whatever is late, lost or absent."""
+        if self.parameters.closed_form:
+            return NoInvariant("models are computed centrally, and nothing is exchanged")
+        source = "Vanhaesebrouck et al. 2017, (6): an average of solitary models"
+        models = Invariant("models within the solitary ones", self._models_outside, self._size, source=source)
+        if self.parameters.gossip:
+            return models, Invariant("copies within the solitary ones", _copies_outside, _solitary_size, source=source)
+        return models, told_is_kept("model", "model", "Bellet et al. 2018, (16): an agent tells its new model")
+
+    def _models_outside(self, instant: Instant) -> NDArray[np.float64]:
+        """(n,) how far models are from averages of anything within the box and, with its pull, the own solitary one."""
+        pull = self.pull[:, None] * (instant.graph.degrees > 0)[:, None]
+        around = (1 + pull) * instant.agent("model") - pull * instant.agent("solitary")
+        return np.where(instant.started, _outside(instant, around), 0.0)
+
+    def _size(self, instant: Instant) -> float:
+        return (1.0 + largest(self.pull)) * _solitary_size(instant)
+
     def kernel(self, state: State) -> Kernel | PairKernel | None:
         """The compiled steps of a run without any privacy accounting."""
         if self.noise is not None or self.parameters.closed_form:
@@ -252,3 +272,21 @@ def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDA
     if confidence == "uniform":
         return np.where(task.train.counts > 0, 0.5, 0.0)
     return confidences(confidence, task)
+
+
+def _outside(instant: Instant, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k,) how far vectors are outside the box of the solitary models of all who have begun."""
+    solitary = instant.agent("solitary")[instant.started]
+    if instant.zero_start or not len(solitary):  # who was not heard counts as zeros
+        solitary = np.vstack([solitary, np.zeros((1, vectors.shape[1]))])
+    low, high = solitary.min(axis=0), solitary.max(axis=0)
+    return np.maximum(low - vectors, vectors - high).max(axis=1, initial=0.0)
+
+
+def _copies_outside(instant: Instant) -> NDArray[np.float64]:
+    met = instant.edge("met")[:, 0] > 0.0
+    return np.where(met, _outside(instant, instant.edge("copy")), 0.0)
+
+
+def _solitary_size(instant: Instant) -> float:
+    return largest(instant.agent("solitary"))

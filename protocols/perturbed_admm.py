@@ -45,6 +45,7 @@ from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
 from .base import Layout, Out, Protocol, Traits, View
 from .consensus_admm import ConsensusParameters, Iteration, Positive, per_agent
+from .invariants import Declared
 from .noise import UNBOUNDED
 from .privacy.accounting import Charge, verified
 from .privacy.budget import PrintedNoise, Target
@@ -117,7 +118,7 @@ class PerturbedAdmm(Protocol):
             self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in range(agents)])
 
     def layout(self) -> Layout:
-        """Model f_i and dual variable lambda_i of each agent; one broadcast kind."""
+        """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
         return self.iteration.layout()
 
     def start(self, view: View, out: Out) -> None:
@@ -215,6 +216,10 @@ class PerturbedAdmm(Protocol):
     def objective(self) -> Objective:
         """Problem (2), whose minimum under consensus is that of (1)."""
         return self.iteration.local.objective
+
+    def invariants(self) -> Declared:
+        """Those without noise: duals and messages are made of the same perturbed models."""
+        return self.iteration.invariants()
 
     @property
     def privacy(self) -> PenaltyNoise:

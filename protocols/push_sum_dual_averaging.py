@@ -43,11 +43,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.blocks import State
+from ..agents.graph import Graph
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from .base import Layout, MessageKind, Out, Protocol, View
 from .dual_averaging import Averaging, AveragingParameters
+from .invariants import Declared, Instant, Invariant, by_row, largest
 from .privacy.mechanisms import Release
 
 Array = NDArray[np.float64]
@@ -144,6 +146,22 @@ class PushSumDualAveraging(Protocol):
         """F of the parent's problem (1), at the average of the agents' outputs."""
         return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
+    def invariants(self) -> Declared:
+        """No mass disappears: see `conserved`, whose first two numbers these are."""
+        source = "Hadjicostis et al. 2016: running sums keep the total mass"
+
+        def lost(part: slice) -> Invariant:
+            def distance(instant: Instant) -> float:
+                return largest(_missing(instant.state, instant.graph)[part])
+
+            def scale(instant: Instant) -> float:
+                put_in, given = instant.agent("put_in")[:, part], instant.edge("given")[:, part]
+                return float(by_row(put_in).sum()) + largest(given)
+
+            return Invariant("mass w" if part.start else "mass z", distance, scale, source=source)
+
+        return lost(slice(None, -1)), lost(slice(-1, None))
+
     def conserved(self, state: State) -> Mapping[str, float]:
         """How far masses are from what was put in, as shares of it.
 
@@ -155,13 +173,22 @@ class PushSumDualAveraging(Protocol):
             The part of w that was given and not taken in yet, which is lost for good where the agent that it was given
             to has left, or takes no more steps.
         """
-        graph, put_in = self.problem.graph, state.agent["put_in"].rows
-        under_way = (state.edge["given"].rows[graph.reverse] - state.edge["taken"].rows).sum(axis=0)
-        apart = np.abs(state.agent["mass"].rows.sum(axis=0) + under_way - put_in.sum(axis=0))
-        size = np.abs(put_in).sum(axis=0)
+        under_way, apart = _under_way(state, self.problem.graph), np.abs(_missing(state, self.problem.graph))
+        size = np.abs(state.agent["put_in"].rows).sum(axis=0)
         shares = apart / np.where(size > 0.0, size, 1.0)
         return {
             "w": float(shares[-1]),
             "z": float(shares[:-1].max(initial=0.0)),
             "w under way": float(under_way[-1] / max(size[-1], 1.0)),
         }
+
+
+def _under_way(state: State, graph: Graph) -> Array:
+    """(p + 1,) what was given and not taken in yet."""
+    return (state.edge["given"].rows[graph.reverse] - state.edge["taken"].rows).sum(axis=0)
+
+
+def _missing(state: State, graph: Graph) -> Array:
+    """(p + 1,) agents' masses and what is under way, less what was put in."""
+    held, put_in = state.agent["mass"].rows.sum(axis=0), state.agent["put_in"].rows.sum(axis=0)
+    return held + _under_way(state, graph) - put_in

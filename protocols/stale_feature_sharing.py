@@ -45,7 +45,8 @@ from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, View
 from .feature_noise import ClippedScores, check_isotropic
-from .feature_sharing import Factor, SharingParameters, centre_step, factorised, fitted
+from .feature_sharing import Factor, SharingParameters, centre_step, factorised, fitted, slopes_are_duals
+from .invariants import Declared
 from .privacy.budget import Privacy
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
@@ -165,6 +166,11 @@ class StaleFeatureSharing(Protocol):
     def objective(self) -> Objective:
         """F of the parent, at the model that the parties hold together."""
         return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
+
+    def invariants(self) -> Declared:
+        """y is the slope of the loss at z from the centre's first step on, however old its scores are."""
+        stepped = lambda at: bool(at.state.agent["step"][CENTRE][0] > 0.0)  # noqa: E731
+        return (slopes_are_duals(self.problem.task, self.parameters.rho, stepped),)
 
     def conserved(self, state: State) -> Mapping[str, float]:
         """Largest coordinates, in absolute value, of what the centre holds against what it should hold.

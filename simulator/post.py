@@ -102,6 +102,27 @@ class Post(ABC):
         last.pop((sent.kind, sent.to), None)
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
+    def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.
+
+        Parameters
+        ----------
+        kind : str
+            A kind whose messages all have one width.
+
+        Returns
+        -------
+        vectors : (n, width) float64
+        known : (n,) bool
+            Whether there is such a vector.
+        """
+        last = [mine.get((kind, None)) for mine in self._last_sent]
+        vectors = np.zeros((len(last), int(np.max(self.layout.messages[kind].width))))
+        for agent, entry in enumerate(last):
+            if entry is not None:
+                vectors[agent] = entry[0].vector
+        return vectors, np.array([entry is not None for entry in last], dtype=bool)
+
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""
         if not joining and not self._last_sent[agent.index]:

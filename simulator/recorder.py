@@ -19,6 +19,7 @@ from ..agents.objectives import Objective
 from ..agents.tables import Table
 from ..agents.tasks.base import Task
 from . import measures
+from .invariant_check import InvariantCheck
 from .measures import Rows
 from .objective_reading import ObjectiveReading
 from .world import World
@@ -75,6 +76,11 @@ class Recorder:
         Labels of the rows.
     on_sample : callable, optional
         Called with the world after every sample, for progress.
+
+    Attributes
+    ----------
+    invariants : InvariantCheck or None
+        Whether the run keeps what its protocol says that it keeps; None before the first sample.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class Recorder:
         self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
         self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
         self.samples, self.on_sample = 0, on_sample
+        self.invariants: InvariantCheck | None = None
         self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
@@ -119,6 +126,8 @@ class Recorder:
         head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
         for metric, statistic, value in self._measure(world, final=final):
             self._rows.append((*head, metric, statistic, float(value)))
+        self.invariants = self.invariants or InvariantCheck(world)
+        self.invariants.look(world)
         if self.on_sample:
             self.on_sample(world)
         if final or (self._reading and self._reading.finished):

@@ -79,6 +79,11 @@ class Schedule(ABC):
         return
 
     @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """(E,) whether no session is open over a directed edge, in either direction; always so without sessions."""
+        return np.ones(len(self.world.setting.graph.heads), dtype=bool)
+
+    @property
     def updates(self) -> NDArray[np.int64]:
         """(n,) completed steps of every agent, at a record instant or after the run."""
         return np.array([agent.updates for agent in self.world.agents], dtype=np.int64)

@@ -34,7 +34,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ..agents.agent import TIMER, Agent, At
 from ..agents.inbox import Message
@@ -136,6 +138,13 @@ class Sessions(EventDriven):
     def quiet(self) -> bool:
         """Whether no session is open."""
         return not self.open
+
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """See `Schedule.quiet_edges`."""
+        called = np.zeros(len(self.graph.heads), dtype=bool)
+        called[list(self.open)] = True
+        return ~(called | called[self.graph.reverse])
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""

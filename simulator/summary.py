@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +194,9 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
             kinds = ", ".join(dict.fromkeys(stopped))
             sentence = f"{MARK} {label}: {len(stopped)} of {len(manifests)} runs did not reach their end ({kinds})"
             remarks.append((f"{sentence} and are left out of the means.", True))
+        remarks += [(f"{MARK} {sentence}", True) for sentence in broken_invariants(label, manifests)]
+        if any(manifest.get("no_invariant") == "" for manifest in manifests):
+            remarks.append((f"{label} declares no invariant, so nothing that it should keep was checked.", False))
         claim = claim_of(manifests)
         if claim is None:
             continue
@@ -205,6 +208,27 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
         total = len(collection.missing) + len(collection.runs)
         remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
     return remarks
+
+
+def broken_invariants(label: str, manifests: Sequence[dict[str, Any]]) -> list[str]:
+    """A sentence about every invariant that some of a protocol's runs have broken."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for manifest in manifests:
+        for entry in manifest.get("invariants") or ():
+            if entry["broken"]:
+                found.setdefault(entry["name"], []).append(entry)
+    return [_broken(label, name, entries, len(manifests)) for name, entries in found.items()]
+
+
+def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int) -> str:
+    first = min((entry["first"] for entry in entries), key=lambda first: first["time"])
+    worst = max(float(entry["worst"]) for entry in entries)
+    who = " and ".join(f"agent {name}" for name in first["agents"])
+    return (
+        f"{label}: the invariant {name!r} is broken in {len(entries)} of {runs} runs, first at time "
+        f"{first['time']:.6g}{who and f' ({who})'}: off by {worst:.3g} of its size at worst, where "
+        f"{entries[0]['tolerance']:g} would be rounding; what these runs learned may be wrong."
+    )
 
 
 def _flagged(entry: dict[str, Any]) -> bool:

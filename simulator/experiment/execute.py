@@ -50,6 +50,9 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         ledger = world.ledger.to_frame()
         ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
         manifest = _manifest(run, world, failure)
+        checked = recorder.invariants
+        manifest["invariants"] = [] if checked is None else checked.report()
+        manifest["no_invariant"] = None if checked is None else checked.why_none
         trace, agents = recorder.trace(), recorder.agents(world)
     seconds = time.perf_counter() - began
     manifest["timings"] = {

@@ -109,6 +109,12 @@ class Exchanges(Windowed):
         """Whether no session is open."""
         return bool(self.desk.counts[desk.OPEN] == 0)
 
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """See `Schedule.quiet_edges`."""
+        called = self.desk.sessions[:, desk.TICK] >= 0
+        return ~(called | called[self.world.setting.graph.reverse])
+
     def busy(self, edge: int) -> bool:
         """See `hushnet.simulator.sessions.Sessions.busy`."""
         own, other = self.desk.sessions[edge], self.desk.sessions[self.world.setting.graph.reverse[edge]]

@@ -209,6 +209,15 @@ class LazyPost(Post):
         self.traffic.vectors = int(self.mail.counts[tallies.VECTORS])
         return []
 
+    def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """See `Post.told`; what compiled steps send, which is of the first kind, is only in the mail."""
+        vectors, known = super().told(kind)
+        if self.mail.rules[5] == 0.0 and self._ranks[kind] == 0 and not self.sessions:
+            rows = self.mail.latest
+            stepped = rows >= 0
+            vectors[stepped], known[stepped] = self.mail.pool[rows[stepped], : vectors.shape[1]], True
+        return vectors, known
+
     def keep(self, sent: Sent) -> int:
         """Charge a message of a session; the version that holds its vector, with one reference."""
         self.ledger.commit(sent.release, sent.vector)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graphs import graph_line
 from ..results import Collection
-from ..summary import claim_of, with_half_width
+from ..summary import broken_invariants, claim_of, with_half_width
 from .grid import Grid, value_text
 from .naming import described
 from .privacy import largest
@@ -82,8 +82,11 @@ def failures(collection: Collection, grid: Grid) -> list[dict[str, Any]]:
 
 
 def warnings(collection: Collection) -> list[str]:
-    """What the runs warn of, each once."""
-    return list(dict.fromkeys(str(text) for m in collection.manifests for text in m.get("warnings") or []))
+    """What the runs warn of, each once, and what they should have kept and did not."""
+    found = [str(text) for manifest in collection.manifests for text in manifest.get("warnings") or []]
+    for protocol, label in collection.labels.items():
+        found += broken_invariants(label, [m for m in collection.manifests if m["protocol"] == protocol])
+    return list(dict.fromkeys(found))
 
 
 def headline(collection: Collection, grid: Grid, table: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,158 @@
+"""What a protocol keeps whatever the network does: declared by the protocol, checked by the recorder in every run.
+
+An invariant is a quantity that is zero, up to rounding, wherever it is said to hold: on edges that are quiet, between
+agents of one round, or always, with what is under way counted. It is no diagnostic: what is nonzero by design where
+messages are late or lost belongs into `Protocol.conserved`. A protocol that has none says why (`NoInvariant`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.blocks import State
+from ..agents.graph import Graph
+
+Array = NDArray[np.float64]
+Told = Callable[[str], tuple[Array, NDArray[np.bool_]]]
+
+
+class Where(Enum):
+    """Where an invariant holds, and is looked at; the value is what results call it."""
+
+    ALWAYS = "always"
+    EQUAL_ROUNDS = "edges whose ends have completed equally many rounds"
+    NEIGHBOURING_ROUNDS = "instants at which no two neighbours are more than one round apart"
+    QUIET_EDGES = "edges without an open session"
+
+    def mask(self, instant: Instant) -> NDArray[np.bool_]:
+        """Where it holds at an instant: (E,) bool for edges, otherwise one bool for everybody."""
+        if self is Where.EQUAL_ROUNDS:
+            return instant.lead == 0
+        if self is Where.QUIET_EDGES:
+            return instant.quiet
+        if self is Where.NEIGHBOURING_ROUNDS:
+            return np.array(np.abs(instant.lead).max(initial=0) <= 1)
+        return np.array(True)
+
+
+@dataclass(frozen=True)
+class Instant:
+    """What an invariant may look at; its arrays are read-only.
+
+    Parameters
+    ----------
+    state : State
+    graph : Graph
+    rounds : (n,) int64
+        Steps that each agent has completed: its round, in rounds.
+    started : (n,) bool
+        Which agents have ever joined.
+    quiet : (E,) bool
+        Directed edges without an open session, in either direction; all of them where there are no sessions.
+    zero_start : bool
+        Whether a neighbour that was never heard counts as zeros; as the agent itself otherwise.
+    told : callable
+        ``told(kind)`` gives the (n, width) last vector that each agent has told all its neighbours, on its way or
+        lost as it may be, and the (n,) bool whether there is one.
+    """
+
+    state: State
+    graph: Graph
+    rounds: NDArray[np.int64]
+    started: NDArray[np.bool_]
+    quiet: NDArray[np.bool_]
+    zero_start: bool
+    told: Told
+
+    @property
+    def lead(self) -> NDArray[np.int64]:
+        """(E,) by how many rounds the tail of each directed edge is ahead of its head."""
+        return self.rounds[self.graph.tails] - self.rounds[self.graph.heads]
+
+    def agent(self, block: str) -> Array:
+        """(n, width) a block of agents."""
+        return self.state.agent[block].rows
+
+    def edge(self, block: str) -> Array:
+        """(E, width) a block of directed edges."""
+        return self.state.edge[block].rows
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A quantity that stays zero up to rounding.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in results.
+    distance : callable
+        ``distance(instant)`` gives how far it is from zero, >= 0: (n,) by agent, (E,) by directed edge, or one number.
+    scale : callable
+        ``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
+        rounding of early steps stays.
+    where : Where
+    tolerance : float
+        Largest distance, as a share of the scale, that passes for rounding.
+    source : str
+        Where it comes from: paper and equation.
+    """
+
+    name: str
+    distance: Callable[[Instant], Any]
+    scale: Callable[[Instant], float]
+    where: Where = Where.ALWAYS
+    tolerance: float = 1e-9
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class NoInvariant:
+    """Why a protocol has nothing that it keeps.
+
+    Parameters
+    ----------
+    why : str
+        A reason; empty where a protocol has not said anything about it.
+    """
+
+    why: str = ""
+
+
+Declared = tuple[Invariant, ...] | NoInvariant
+"""What a protocol says about its invariants."""
+
+EXACTLY = 1e-12
+"""Tolerance for numbers that are computed alike at two places."""
+
+
+def largest(values: Array) -> float:
+    """Largest coordinate in absolute value; 0 of none."""
+    return float(np.abs(values).max(initial=0.0))
+
+
+def by_row(values: Array) -> Array:
+    """(k,) largest coordinate in absolute value of each row of a (k, width) array."""
+    return np.abs(values).max(axis=1, initial=0.0)
+
+
+def told_is_kept(kind: str, block: str, source: str) -> Invariant:
+    """The invariant that an agent goes on from what it has told last to all its neighbours, and from nothing else."""
+
+    def distance(instant: Instant) -> Array:
+        vectors, known = instant.told(kind)
+        return np.where(known & (instant.graph.degrees > 0), by_row(vectors - instant.agent(block)), 0.0)
+
+    scale = lambda instant: largest(instant.agent(block))  # noqa: E731
+    return Invariant(f"{block} told", distance, scale, tolerance=EXACTLY, source=source)
+
+
+def ahead_by_one(instant: Instant) -> NDArray[np.int64]:
+    """Directed edges whose tail has completed one round more than its head."""
+    return np.flatnonzero(instant.lead == 1)

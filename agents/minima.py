@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import uuid
 import zipfile
 import zlib
 from pathlib import Path
@@ -60,12 +60,10 @@ def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | No
 
 def _save_minimum(file: Path, models: Models, value: float) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".minimum-", suffix=".npz", delete=False) as stream:
-        try:
+    fresh = file.with_name(f".{file.name}.hushnet-{uuid.uuid4().hex}")
+    try:
+        with fresh.open("xb") as stream:
             np.savez(stream, models=models, value=np.float64(value))
-            stream.close()
-            os.replace(stream.name, file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(stream.name)
-            raise
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)

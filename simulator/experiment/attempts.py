@@ -61,7 +61,7 @@ def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[Wo
     HushnetError
         If the scenario, the data or this machine does not admit the run: others would fare no better.
     """
-    store, run_id = Store(experiment.folder), None
+    store, run_id = Store(experiment.folder, experiment.token), None
     began, worked = time.perf_counter(), time.process_time()
     there, status, error = False, FAILED, ""
     try:

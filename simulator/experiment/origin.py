@@ -59,7 +59,7 @@ def keep_origin(experiment: Experiment) -> None:
 
 def origin_files(folder: Path) -> dict[str, bytes]:
     """All files of an origin by their place in it, sorted."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 

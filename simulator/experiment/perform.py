@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -91,15 +90,17 @@ def perform(
     KeyboardInterrupt
         With a sentence that says how many runs are known to be there.
     """
+    store = Store(experiment.folder).claimed()
+    experiment.token = store.token
     if trial_experiment(experiment) is not None:
         on = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
         experiment.loaded = choose(experiment, partial(perform, workers=workers, **on))
-    store, runs = Store(experiment.folder), list(experiment.runs())
+    runs = list(experiment.runs())
     queue = plan(experiment, runs)
     answers: dict[int, Answer] = {}
     with store.locked():
         store.sweep()
-        shutil.rmtree(store.root / "failures", ignore_errors=True)
+        store.forget_failures()
         keep_origin(experiment)
         try:
             work = (workers or InProcess()).work(experiment, queue, on_start=on_start, on_sample=on_sample)

@@ -74,12 +74,15 @@ class Experiment:
         Where data sets are.
     metrics : mapping of str to callable
         A user's own metrics, beside those that the scenario names.
+    token : str, optional
+        What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`.
     """
 
     loaded: LoadedScenario
     out: Path | None = None
     data_dir: Path | None = None
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    token: str | None = field(default=None, init=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -114,7 +117,7 @@ class Experiment:
             code=replace(code, base=code.base.resolve()),
         )
         other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.resolve(), self.metrics)
-        other._sources = dict(self._sources)
+        other.token, other._sources = self.token, dict(self._sources)
         return other
 
     def data(self, run: Run) -> tuple[Task, Graph]:

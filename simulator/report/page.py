@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from ...agents.errors import InputError
 from ..aggregate import resolve
 from ..look import COLOURS
 from ..results import Collection, load_all
-from ..storage.files import write_text, yaml_text
+from ..storage.files import put_file, writing, yaml_text
 from ..targets import describe, target_of
 from . import charts, overview, reproduction
 from .choices import choices
@@ -44,15 +43,8 @@ def write_report(results: Path, out: Path | None = None) -> Path:
     results = Path(results)
     path = Path(out) if out is not None else results / "report.html"
     text = page(load_all(results), results)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(text, fresh)
-        fresh.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        fresh.unlink(missing_ok=True)
+    with writing(path):
+        put_file(text.encode(), path)
     return path
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,9 @@ Frame = Any
 
 PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How every table is written."""
+
+STRAY = re.compile(r"\.(?P<name>.+)\.hushnet-[0-9a-f]{32}(\.old)?")
+"""Names of what a killed process may leave behind; see `scratch`."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORBIDDEN = (
@@ -66,8 +70,8 @@ def writing(place: Path) -> Iterator[None]:
 
 
 def scratch(path: Path) -> Path:
-    """A fresh hidden name beside a path, for what will be renamed to it."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    """A fresh hidden name beside a path, for what will be renamed to it; nobody else uses such names (`STRAY`)."""
+    return path.with_name(f".{path.name}.hushnet-{uuid.uuid4().hex}")
 
 
 def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
@@ -107,7 +111,18 @@ def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path
 
 
 def put_file(content: bytes, path: Path) -> None:
-    """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made."""
+    """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made.
+
+    A link is followed, so that what it points at is replaced and not the link.
+
+    Raises
+    ------
+    InputError
+        If something stands there that is not a file, such as a folder, a device or a pipe.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a regular file, and cannot be replaced by one; choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)
     try:

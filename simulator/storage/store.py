@@ -3,6 +3,7 @@
 ::
 
     results/<scenario>/
+      .hushnet.json           whose folder it is, see `hushnet.simulator.storage.ownership`
       index.json              the runs of the latest experiment, and how to draw them
       <run id>/               one run, see `hushnet.simulator.storage.run_folder`
       graphs/<hash>.parquet   the graphs of the runs, each once: tail, head, weight
@@ -22,17 +23,17 @@ import socket
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.spellings import respelled
-from . import dataset, run_folder
+from . import dataset, ownership, run_folder
 from .dataset import Entry
-from .files import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
+from .files import STRAY, Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 
@@ -41,7 +42,8 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_STRAY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}(\.old)?")
+_GRAPH = re.compile(r"[0-9a-f]{32}\.parquet")
+_FAILURE = re.compile(r"[0-9a-f]{16}\.txt")
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,22 @@ class Store:
     ----------
     root : Path
         ``results/<scenario>``; made when something is written.
+    token : str, optional
+        From `claimed`: what is saved goes into just that folder, and nowhere if it has been moved since.
     """
 
     root: Path
+    token: str | None = None
+
+    def claimed(self) -> Store:
+        """The same store, once it is sure that the folder is hushnet's own.
+
+        Raises
+        ------
+        InputError
+            If somebody else's files stand there.
+        """
+        return replace(self, token=ownership.claim(self.root))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -67,10 +82,10 @@ class Store:
         Raises
         ------
         InputError
-            If another process holds it; the sentence names the process.
+            If another process holds it; the sentence names the process. Or if the folder is not hushnet's own.
         """
+        self._here()
         with writing(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
             stream = (self.root / ".lock").open("a+", encoding="utf-8")
         with stream:
             self._lock(stream)
@@ -108,13 +123,23 @@ class Store:
         list of str
             What was removed, relative to the root.
         """
-        hidden = [path for place in (self.root, self.root / "graphs") for path in sorted(place.glob(".*"))]
-        swept = [path for path in hidden if _STRAY.fullmatch(path.name) and not self._rescued(path)]
-        swept += sorted((self.root / ".cache").glob(".minimum-*.npz"))
-        swept += [path for path in sorted((self.root / "graphs").glob("*.parquet")) if not _is_graph(path)]
+        graphs = self.root / "graphs"
+        hidden = [path for place in (self.root, graphs, self.root / ".cache") for path in sorted(place.glob(".*"))]
+        swept = [path for path in hidden if STRAY.fullmatch(path.name) and not self._rescued(path)]
+        named = [path for path in sorted(graphs.glob("*.parquet")) if _GRAPH.fullmatch(path.name)]
+        swept += [path for path in named if not _is_graph(path)]
         for path in swept:
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         return [path.relative_to(self.root).as_posix() for path in swept]
+
+    def forget_failures(self) -> None:
+        """Remove what is known about runs that failed; only while `locked`."""
+        folder = self.root / "failures"
+        for path in sorted(folder.glob("*.txt")):
+            if _FAILURE.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
 
     def state(self, run_id: str) -> State:
         """Whether a run is absent, complete, or damaged: a file, or the graph that it names, is not what was written.
@@ -137,8 +162,9 @@ class Store:
         OutOfResources
             If the disk is full; nothing is left behind then.
         InputError
-            If the folder may not be written.
+            If the folder may not be written, is not hushnet's own, or was moved since it was `claimed`.
         """
+        self._here()
         with writing(self.root):
             run_folder.write_run(result, self.root / run_id)
 
@@ -171,6 +197,7 @@ class Store:
         table = edges(graph)
         name = edges_hash(table)
         if not self._graph(name).is_file():
+            self._here()
             with writing(self.root):
                 put_file(parquet(table), self._graph(name))
         return name
@@ -225,6 +252,7 @@ class Store:
             raise ValueError("a run that stands for several grid points needs grids")
         index = {"scenario": scenario, "runs": runs, "labels": labels, "figures": figures, "time_unit": time_unit}
         text = json_text({**index, "grids": grids, **more}, sort_keys=False)
+        self._here()
         with writing(self.root):
             put_file(text.encode(), self.root / "index.json")
 
@@ -275,15 +303,23 @@ class Store:
         bool
             Whether it was written.
         """
+        self._here()
         with writing(self.root):
             return dataset.write(self.root / "dataset", self.entries(whole=False))
 
     def _graph(self, name: str) -> Path:
         return self.root / "graphs" / f"{name}.parquet"
 
+    def _here(self) -> None:
+        """See that what is written next goes where it belongs."""
+        if self.token is None:
+            ownership.claim(self.root)
+        else:
+            ownership.check_still(self.root, self.token)
+
     def _rescued(self, stray: Path) -> bool:
         """Put a stray in its place if it is a whole run that is not there otherwise."""
-        match = _STRAY.fullmatch(stray.name)
+        match = STRAY.fullmatch(stray.name)
         if (
             match is None
             or run_folder.state(stray) != "complete"

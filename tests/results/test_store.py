@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError, OutOfResources
 from hushnet.agents.graph import Graph
-from hushnet.simulator.storage import store
+from hushnet.simulator.storage import ownership, store
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import make_run
@@ -38,7 +38,7 @@ def kept(tmp_path):
 
 
 def names(root):
-    return sorted(path.name for path in root.iterdir())
+    return sorted(path.name for path in root.iterdir() if path.name != ownership.MARKER)
 
 
 def python(code, *arguments, **options):
@@ -249,11 +249,12 @@ def test_strays_are_swept_and_results_stay(kept):
     (kept.root / "figures").mkdir()
     (kept.root / "graphs").mkdir()
     (kept.root / ".cache").mkdir()
-    stay = [".cache/minimum-ab.npz", "figures/a.png", ".mine"]
-    strays = [".index.json.0123abcd", "graphs/.ffff.parquet.0123abcd", ".cache/.minimum-abc_1234.npz"]
+    stay = [".cache/minimum-ab.npz", "figures/a.png", ".mine", ".env.20240115", "graphs/mine.parquet"]
+    mark = f"hushnet-{'0123abcd' * 4}"
+    strays = [f".index.json.{mark}", f"graphs/.ffff.parquet.{mark}", f".cache/.minimum-ab.npz.{mark}"]
     for name in (*stay, *strays):
         (kept.root / name).touch()
-    folders = [".other.01234567", ".dataset.89abcdef", ".dataset.89abcdef.old"]
+    folders = [f".other.{mark}", f".dataset.{mark}", f".dataset.{mark}.old"]
     for name in folders:
         (kept.root / name).mkdir()
         (kept.root / name / "trace.parquet").write_bytes(b"half")
@@ -266,17 +267,17 @@ def test_strays_are_swept_and_results_stay(kept):
 
 @pytest.mark.parametrize("ending", ["", ".old"])
 def test_a_whole_run_that_was_not_renamed_any_more_is_put_in_its_place(kept, ending):
-    (kept.root / "run").rename(kept.root / f".run.01234567{ending}")
+    (kept.root / "run").rename(kept.root / f".run.hushnet-{'01234567' * 4}{ending}")
     assert kept.sweep() == []
     assert kept.manifest("run")["seed"] == 1
     (kept.root / "run" / "ledger.parquet").unlink()
     kept.save("else", make_run(seed=9))
-    (kept.root / "else").rename(kept.root / f".run.01234567{ending}")
+    (kept.root / "else").rename(kept.root / f".run.hushnet-{'01234567' * 4}{ending}")
     assert kept.sweep() == []
     assert kept.manifest("run")["seed"] == 9
     kept.save("else", make_run(seed=10))
-    (kept.root / "else").rename(kept.root / f".run.01234567{ending}")
-    assert kept.sweep() == [f".run.01234567{ending}"]
+    (kept.root / "else").rename(kept.root / f".run.hushnet-{'01234567' * 4}{ending}")
+    assert kept.sweep() == [f".run.hushnet-{'01234567' * 4}{ending}"]
     assert kept.manifest("run")["seed"] == 9, "what is whole is not replaced"
 
 

@@ -101,7 +101,7 @@ def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
     index = store.index()
     store.write_index(**{**index, "runs": NAMES[1:], "grids": index["grids"][1:]})
     assert store.consolidate()
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [".hushnet.json"]
 
 
 def test_an_experiment_without_runs_has_no_dataset(tmp_path):

@@ -1,0 +1,158 @@
+"""Whose folder a results folder is: hushnet writes, sweeps and replaces only in folders of its own.
+
+A folder is hushnet's if it is new, empty, or has the marker ``.hushnet.json``. Folders without a marker, as older
+versions wrote them, are adopted if they hold what only hushnet writes: runs with valid manifests, and no name of
+hushnet's that somebody else has taken. Anything else is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from ...agents.errors import InputError
+from . import run_folder
+from .files import json_text, writing
+
+MARKER = ".hushnet.json"
+KIND = "results of hushnet; only hushnet writes and removes files here"
+MOST_NAMED = 3
+
+
+def claim(root: Path) -> str:
+    """Make sure that a folder is hushnet's own, and mark it.
+
+    Parameters
+    ----------
+    root : Path
+        ``results/<scenario>``; made if it is missing.
+
+    Returns
+    -------
+    str
+        The folder's token, which stays the same as long as the folder does.
+
+    Raises
+    ------
+    InputError
+        If somebody else's files stand there; the sentence names some of them.
+    OutOfResources
+        If it cannot be written.
+    """
+    if root.exists() and not root.is_dir():
+        raise InputError(f"{root}: cannot be written (it is not a folder); choose another place")
+    taken = _foreign(root)
+    if token(root) is None and not taken and not _is_empty(root) and not _has_runs(root):
+        taken = sorted(path.name for path in root.iterdir())
+    if taken:
+        more = f" and {len(taken) - MOST_NAMED} more" if len(taken) > MOST_NAMED else ""
+        raise InputError(
+            f"{root}: is not a results folder of hushnet, which would replace files there: "
+            f"{', '.join(taken[:MOST_NAMED])}{more} {'stand' if len(taken) > 1 else 'stands'} in it; "
+            "give --out a folder that is new or empty"
+        )
+    with writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+        if token(root) is None:
+            try:
+                with (root / MARKER).open("x", encoding="utf-8") as stream:
+                    stream.write(json_text({"folder": KIND, "token": uuid.uuid4().hex}))
+            except FileExistsError:
+                pass  # another process has claimed it in the meantime
+    found = token(root)
+    if found is None:
+        raise InputError(f"{root / MARKER}: is damaged; remove it to have the folder's runs adopted again")
+    return found
+
+
+def token(root: Path) -> str | None:
+    """What a claimed folder is known by; None if nobody has claimed it."""
+    path = root / MARKER
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return str(found["token"]) if found["folder"] == KIND else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def check_still(root: Path, expected: str) -> None:
+    """Refuse to write where the folder that was claimed does not stand any more.
+
+    Raises
+    ------
+    InputError
+        If the folder was moved, removed or replaced since.
+    """
+    if token(root) != expected:
+        raise InputError(
+            f"{root}: was moved, removed or replaced while runs were written there; what was complete is where the "
+            "folder is now, so run the same command again with --out and its new name"
+        )
+
+
+def _is_empty(root: Path) -> bool:
+    return not root.exists() or not any(root.iterdir())
+
+
+def _has_runs(root: Path) -> bool:
+    """Whether some folder in it is a run, every byte of it."""
+    return any(run_folder.state(path.parent) == "complete" for path in sorted(root.glob("*/manifest.json")))
+
+
+def _foreign(root: Path) -> list[str]:
+    """Names that hushnet uses and that something stands under which is not hushnet's, sorted."""
+    return sorted(name for name, ours in OURS.items() if _there(root / name) and not ours(root / name))
+
+
+def _there(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _is_index(path: Path) -> bool:
+    """Whether a file is, or was before it was damaged, an index as `Store.write_index` leaves it."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return token(path.parent) is not None  # damaged, in a folder of our own: the next experiment writes it anew
+    return isinstance(found, dict) and {"scenario", "runs", "labels", "figures"} <= set(found)
+
+
+def _holds(*names: str) -> Callable[[Path], bool]:
+    """Whether a folder is empty or has at least one of the files that hushnet always puts there."""
+
+    def ours(path: Path) -> bool:
+        if path.is_symlink() or not path.is_dir():
+            return False
+        return not any(path.iterdir()) or any((path / name).is_file() for name in names)
+
+    return ours
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _is_lock(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    content = path.read_bytes()[:200]
+    return not content or content.startswith(b"process ")
+
+
+OURS: dict[str, Callable[[Path], bool]] = {
+    "index.json": _is_index,
+    "dataset": _holds("dataset.json"),
+    "origin": _holds("resolved.json"),
+    "failures": _is_folder,
+    "graphs": _is_folder,
+    ".cache": _is_folder,
+    ".lock": _is_lock,
+}
+"""What hushnet replaces or removes as a whole, and how its own is told from somebody else's. Of the last folders only
+files that bear its names are removed."""

@@ -1,0 +1,202 @@
+"""hushnet writes, replaces and removes files only in folders of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.storage.ownership import MARKER
+from hushnet.simulator.storage.store import Store
+
+from .synthetic import make_run
+
+SCENARIO = """\
+schema: 1
+scenario: tiny
+task: {kind: linear_classification, agents: 4, dimension: 2, samples: [3, 5]}
+topology: {kind: complete}
+protocols:
+  local: {kind: local}
+  cd: {kind: coordinate_descent, mu: 0.5}
+stop: {time: 2}
+seeds: 2
+figures:
+  - {y: accuracy, x: time}
+"""
+
+USERS = {
+    "dataset/prices.csv": "1,2",
+    "origin/story.txt": "once",
+    "failures/lessons.txt": "learned",
+    "failures/0123456789abcdef.txt.bak": "kept",
+    "graphs/mine.parquet": "no parquet",
+    "graphs/social.parquet": "no parquet",
+    ".cache/minimum-mine.npz": "small",
+    ".env.20240115": "SECRET=1",
+    ".backup.deadbeef/old.txt": "old",
+    "index.json": '{"pages": []}',
+    "figures/holiday.png": "beach",
+    ".lock": "taken",
+    "s.yaml": SCENARIO,
+}
+
+
+def put(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """Everything below a folder: the bytes of files, None for folders."""
+    return {p.relative_to(root).as_posix(): p.read_bytes() if p.is_file() else None for p in sorted(root.rglob("*"))}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a scenario and its results."""
+    root = tmp_path_factory.mktemp("finished")
+    put(root, {"s.yaml": SCENARIO})
+    assert main(["run", str(root / "s.yaml"), "--out", str(root / "out"), "--quiet"]) == 0
+    return root
+
+
+def test_a_folder_with_somebody_elses_files_is_refused_and_left_as_it_is(tmp_path, monkeypatch, capsys):
+    put(tmp_path, USERS)
+    monkeypatch.chdir(tmp_path)
+    before = tree(tmp_path)
+    assert main(["run", "s.yaml", "--out", "."]) == 2
+    assert tree(tmp_path) == before
+    said = capsys.readouterr().err.strip()
+    assert "is not a results folder of hushnet" in said
+    assert "dataset" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", sorted(USERS))
+def test_any_single_file_of_somebody_else_is_enough(tmp_path, name):
+    put(tmp_path, {name: USERS[name]})
+    before = tree(tmp_path)
+    with pytest.raises(InputError, match=name.partition("/")[0].replace(".", r"\.")):
+        Store(tmp_path).save("0123456789abcdef", make_run())
+    assert tree(tmp_path) == before
+
+
+def test_users_files_survive_in_a_results_folder_even_under_names_like_ours(finished, tmp_path):
+    root = tmp_path / "out"
+    shutil.copytree(finished / "out", root)
+    kept = {
+        name: text
+        for name, text in USERS.items()
+        if name.partition("/")[0] not in ("dataset", "origin", "index.json", ".lock")
+    }
+    put(root, kept)
+    assert main(["run", str(finished / "s.yaml"), "--out", str(root), "--seeds", "3", "--quiet"]) == 0
+    for name, text in kept.items():
+        assert (root / name).read_text() == text, name
+
+
+@pytest.mark.parametrize("name", ["dataset/prices.csv", "origin/story.txt", "index.json"])
+def test_a_name_that_is_replaced_as_a_whole_is_refused_where_it_is_not_ours(finished, tmp_path, name):
+    root = tmp_path / "out"
+    shutil.copytree(finished / "out", root)
+    top = root / name.partition("/")[0]
+    shutil.rmtree(top) if top.is_dir() else top.unlink()
+    put(root, {name: USERS[name]})
+    before = tree(root)
+    assert main(["run", str(finished / "s.yaml"), "--out", str(root), "--quiet"]) == 2
+    assert tree(root) == before
+
+
+def test_results_of_an_older_version_are_adopted(finished, tmp_path, capsys):
+    root = tmp_path / "out"
+    shutil.copytree(finished / "out", root)
+    (root / MARKER).unlink()
+    before = tree(root)
+    assert main(["run", str(finished / "s.yaml"), "--out", str(root), "--quiet"]) == 0
+    assert set(tree(root)) - set(before) == {MARKER}
+
+
+def test_a_new_and_an_empty_folder_are_taken(tmp_path):
+    for root in (tmp_path / "new" / "deep", tmp_path / "empty"):
+        if root.name == "empty":
+            root.mkdir()
+        Store(root).save("0123456789abcdef", make_run())
+        assert json.loads((root / MARKER).read_text())["token"]
+
+
+def test_a_folder_that_is_moved_while_runs_are_written_does_not_become_two(tmp_path):
+    store = Store(tmp_path / "out").claimed()
+    store.save("0123456789abcdef", make_run())
+    store.root.rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="was moved, removed or replaced"):
+        store.save("1123456789abcdef", make_run())
+    assert not store.root.exists()
+    Store(tmp_path / "out").save("2123456789abcdef", make_run())
+    with pytest.raises(InputError, match="was moved, removed or replaced"):
+        store.save("1123456789abcdef", make_run())
+    assert Store(tmp_path / "elsewhere").state("0123456789abcdef") == "complete"
+
+
+WRITING = {
+    "run": (["run", "s.yaml", "--out", "out", "--quiet", "--seeds", "3"], {"out"}),
+    "plot": (["plot", "out"], {"out"}),
+    "compare": (["compare", "out"], {"out"}),
+    "report": (["report", "out", "--out", "page.html"], {"page.html"}),
+    "bundle": (["bundle", "out", "--out", "all.zip"], {"all.zip"}),
+    "check": (["check", "s.yaml"], set()),
+    "dry run": (["run", "s.yaml", "--out", "out", "--dry-run"], set()),
+    "new protocol": (["new", "protocol", "fine"], {"fine.py", "test_fine.py"}),
+    "list": (["list"], set()),
+}
+
+
+@pytest.mark.parametrize("command", sorted(WRITING))
+def test_a_command_writes_nothing_but_what_it_is_asked_for(finished, tmp_path, monkeypatch, command):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    put(tmp_path, {name: text for name, text in USERS.items() if name != "s.yaml"})
+    monkeypatch.chdir(tmp_path)
+    before = tree(tmp_path)
+    arguments, places = WRITING[command]
+    assert main(arguments) == 0
+    after = tree(tmp_path)
+    changed = {name for name in {*before, *after} if before.get(name, b"") != after.get(name, b"")}
+    assert {name.partition("/")[0] for name in changed} <= places
+    assert not set(before) - set(after), "something was removed"
+
+
+@pytest.mark.parametrize("command", ["report", "bundle"])
+def test_a_target_that_is_no_regular_file_is_refused(finished, tmp_path, command, capsys):
+    import os
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for target in (pipe, tmp_path, Path("/dev/full"), Path("/dev/null")):
+        assert main([command, str(finished / "out"), "--out", str(target)]) == 2
+        assert "is not a regular file" in capsys.readouterr().err
+    assert pipe.is_fifo()
+
+
+def test_a_target_behind_a_link_is_replaced_and_the_link_stays(finished, tmp_path):
+    (tmp_path / "page.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("page.html")
+    assert main(["report", str(finished / "out"), "--out", str(tmp_path / "link.html")]) == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert "<html" in (tmp_path / "page.html").read_text()
+
+
+def test_a_bundle_packs_nothing_that_a_link_points_at(finished, tmp_path):
+    import zipfile
+
+    root = tmp_path / "out"
+    shutil.copytree(finished / "out", root)
+    (tmp_path / "secret.txt").write_text("SECRET=1")
+    (root / "origin" / "notes.txt").symlink_to(tmp_path / "secret.txt")
+    assert main(["bundle", str(root), "--out", str(tmp_path / "all.zip")]) == 0
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert "notes.txt" not in archive.namelist()
+        assert not any(b"SECRET" in archive.read(name) for name in archive.namelist())

@@ -126,16 +126,23 @@ def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any
     """
     match = _FILE.fullmatch(spec)
     assert match is not None
-    path = (base or Path()) / match["path"]
-    if not trust_code:
-        raise InputError(f"the code in {path} is run only with --trust-code")
-    module = _run_file(path)
+    path, module = (base or Path()) / match["path"], load_module(spec, trust_code=trust_code, base=base)
     if not hasattr(module, match["name"]):
         public = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise InputError(
             f"{path} has no {match['name']}{suggestion(match['name'], public)} admissible: {', '.join(public)}"
         )
     return getattr(module, match["name"])
+
+
+def load_module(spec: str, *, trust_code: bool, base: Path | None = None) -> ModuleType:
+    """The module of the user's own file that a name such as ``./mine.py:Mine`` begins with; see `load_object`."""
+    match = _FILE.fullmatch(spec)
+    assert match is not None
+    path = (base or Path()) / match["path"]
+    if not trust_code:
+        raise InputError(f"the code in {path} is run only with --trust-code")
+    return _run_file(path)
 
 
 def nearest(word: object, options: Iterable[str]) -> str | None:

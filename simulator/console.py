@@ -59,7 +59,12 @@ def run_scenario(
     except KeyboardInterrupt as stop:
         raise Interrupted(str(stop) or "interrupted") from stop
     if Store(experiment.folder).index().get("runs"):
-        _conclude(experiment, console)
+        try:
+            _conclude(experiment, console)
+        except InputError as error:
+            if not failures:
+                raise
+            console.print(f"warning: {error}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     if failures:
         raise worst(failures)
 

@@ -178,7 +178,7 @@ def _readme(collection: Collection, names: list[str], count: int, left_out: list
     version = str(made["hushnet"] or "").partition("+")[0]
     sources = sorted({str(manifest["task"]["notes"].get("source")) for manifest in collection.manifests})
     drawn = all(source.startswith("synthetic") for source in sources)
-    notes = [f"{path} lies outside the scenario's folder and is not in here." for path in left_out]
+    notes = [f"{Path(path).name} lies outside the scenario's folder and is not in here." for path in left_out]
     return README.format(
         scenario=collection.index.get("scenario"),
         python=made["versions"]["Python"],

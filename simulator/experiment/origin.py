@@ -87,7 +87,8 @@ def _files(experiment: Experiment) -> tuple[dict[str, Path], list[str]]:
     kinds = dict.fromkeys(protocol.kind for scenario in scenarios for protocol in scenario.protocols.values())
     metrics = dict.fromkeys(name for scenario in scenarios for name in scenario.record.metrics or [])
     own = [code.metric(name) for name in metrics if name not in METRICS]
-    paths = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values()])
+    named = code.files([*kinds, *metrics])
+    paths = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
     for scenario in scenarios:
         resolved = scenario.resolved()
         paths += [base / name for key in scenario.protocols for name in named_files(resolved, key, base)]

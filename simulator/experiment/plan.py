@@ -163,6 +163,7 @@ class Experiment:
         if key not in self._sources:
             code = self.loaded.code
             things = [*map(code.protocol, kinds), *map(code.metric, own), *self.metrics.values()]
+            things += code.files(key)
             self._sources[key] = source_hash(things)
         return self._sources[key]
 

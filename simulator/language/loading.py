@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
@@ -47,6 +48,11 @@ class Code:
     def protocol(self, kind: str) -> type[Protocol]:
         """The class of a ``kind``; see `catalog.resolve`."""
         return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
+
+    def files(self, names: Iterable[str]) -> list[ModuleType]:
+        """The user's own files among the names of protocols and metrics, whatever they define or pass on."""
+        own = [name for name in names if name not in self.extra and catalog.is_file(name)]
+        return [catalog.load_module(name, trust_code=self.trust_code, base=self.base) for name in own]
 
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``."""

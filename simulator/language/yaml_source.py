@@ -37,6 +37,12 @@ MAX_VALUES = 100_000
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_NUMBERS = {
+    "int": re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+    "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
+}
+"""Numbers of YAML 1.2's core schema; the reader's own rules admit ``1_000`` and ``1_0:2`` of YAML 1.1."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -272,6 +278,8 @@ class _Reader:
         tag = str(self.yaml.resolver.resolve(ScalarNode, event.value, event.implicit)).rpartition(":")[2]
         node = ScalarNode(f"tag:yaml.org,2002:{tag}", event.value)
         constructor = self.yaml.constructor
+        if tag in _NUMBERS and not _NUMBERS[tag].fullmatch(event.value):
+            return event.value
         try:
             match tag:
                 case "null":

@@ -8,13 +8,14 @@ hushnet's that somebody else has taken. Anything else is refused before anything
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from ...agents.errors import InputError
 from . import run_folder
-from .files import json_text, writing
+from .files import STRAY, json_text, scratch, writing
 
 MARKER = ".hushnet.json"
 KIND = "results of hushnet; only hushnet writes and removes files here"
@@ -56,11 +57,7 @@ def claim(root: Path) -> str:
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         if token(root) is None:
-            try:
-                with (root / MARKER).open("x", encoding="utf-8") as stream:
-                    stream.write(json_text({"folder": KIND, "token": uuid.uuid4().hex}))
-            except FileExistsError:
-                pass  # another process has claimed it in the meantime
+            _mark(root)
     found = token(root)
     if found is None:
         raise InputError(f"{root / MARKER}: is damaged; remove it to have the folder's runs adopted again")
@@ -94,8 +91,24 @@ def check_still(root: Path, expected: str) -> None:
         )
 
 
+def _mark(root: Path) -> None:
+    """Write the marker, whole or not at all, unless another process has done it in the meantime."""
+    fresh = scratch(root / MARKER)
+    try:
+        fresh.write_text(json_text({"folder": KIND, "token": uuid.uuid4().hex}), encoding="utf-8")
+        try:
+            os.link(fresh, root / MARKER)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            fresh.replace(root / MARKER)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
 def _is_empty(root: Path) -> bool:
-    return not root.exists() or not any(root.iterdir())
+    """Whether there is nothing, but for what a process left that was killed before it could mark the folder."""
+    return not root.exists() or all(STRAY.fullmatch(path.name) for path in root.iterdir())
 
 
 def _has_runs(root: Path) -> bool:

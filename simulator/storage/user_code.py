@@ -20,8 +20,12 @@ SCALARS = (str, int, float)
 STANDARD = Path(os.__file__).resolve().parent
 
 
-def source_hash(things: Iterable[type | Callable[..., Any]]) -> str | None:
-    """A hash of the code behind classes and functions; None if all of it is this package's.
+Code = type | Callable[..., Any] | ModuleType
+"""What a user hands over: classes, functions, and the files that pass on what others define."""
+
+
+def source_hash(things: Iterable[Code]) -> str | None:
+    """A hash of the code behind classes, functions and modules; None if all of it is this package's.
 
     What counts is the text of the module that a thing, or a base class of it, is defined in, and of all modules that
     those have imported and that belong to the user: of the same package, or not installed. Where there is no text, as
@@ -30,7 +34,7 @@ def source_hash(things: Iterable[type | Callable[..., Any]]) -> str | None:
 
     Parameters
     ----------
-    things : iterable of type or callable
+    things : iterable of type, callable or module
     """
     texts: set[bytes] = set()
     for family in map(_family, things):
@@ -41,15 +45,15 @@ def source_hash(things: Iterable[type | Callable[..., Any]]) -> str | None:
     return hashlib.blake2s(b"\0".join(sorted(texts)), digest_size=16).hexdigest() if texts else None
 
 
-def source_files(things: Iterable[type | Callable[..., Any]]) -> list[Path]:
-    """The files of the user's own code behind classes and functions, see `source_hash`; those that exist, sorted."""
+def source_files(things: Iterable[Code]) -> list[Path]:
+    """The files of the user's own code behind classes, functions and modules, as far as they exist, sorted."""
     modules = (module for thing in things for module in _modules(_family(thing)))
     named = {Path(module.__file__ or "").resolve() for module in modules if getattr(module, "__file__", None)}
     return sorted(path for path in named if path.is_file())
 
 
-def _family(thing: type | Callable[..., Any]) -> tuple[Any, ...]:
-    """A class and those that it inherits from, or a function by itself."""
+def _family(thing: Code) -> tuple[Any, ...]:
+    """A class and those that it inherits from, or a function or module by itself."""
     while isinstance(thing, partial):
         thing = thing.func
     return inspect.getmro(thing) if isinstance(thing, type) else (thing,)

@@ -68,4 +68,4 @@ def content(root: Path) -> dict[str, bytes]:
 
 def strays(root: Path) -> set[str]:
     """What has no business in a store after an experiment."""
-    return {path.name for path in root.iterdir() if path.name.startswith(".")} - {".lock", ".cache"}
+    return {path.name for path in root.iterdir() if path.name.startswith(".")} - {".lock", ".cache", ".hushnet.json"}

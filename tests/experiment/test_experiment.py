@@ -223,6 +223,20 @@ def test_the_shell_says_divergence_in_one_sentence_with_exit_code_4(scenario, tm
     assert (tmp_path / "out" / "figures").is_dir()
 
 
+def test_where_everything_diverged_the_shell_says_why_with_exit_code_4(scenario, tmp_path, capsys):
+    trouble = trouble_file(scenario)
+    text = scenario.read_text()
+    begin, end = text.index("protocols:"), text.index("stop:")
+    scenario.write_text(text[:begin] + "protocols:\n  trouble: {kind: './trouble.py:Trouble'}\n" + text[end:])
+    options = ["--set", trouble, "--set", "record.objective_of=null", "--set", "record.metrics=[accuracy]"]
+    arguments = ["run", str(scenario), *options, "--out", str(tmp_path / "out"), "--quiet", "--seeds", "1"]
+    assert main([*arguments, "--trust-code"]) == 4
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err + captured.out
+    assert "agent 5 at time" in captured.err
+    assert "figure" not in captured.err
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "test_loss"])
 def test_what_needs_test_rows_is_refused_before_the_first_run_where_there_are_none(scenario, tmp_path, capsys, metric):
     rows = ["x,outcome", *(f"{i / 10},{i % 2}" for i in range(40))]

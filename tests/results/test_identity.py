@@ -13,6 +13,7 @@ import pytest
 from hushnet.agents.graph import Graph
 from hushnet.protocols.baselines import Local
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.origin import keep_origin, origin_files
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
 from hushnet.simulator.storage.user_code import source_hash
@@ -182,6 +183,20 @@ def test_a_users_own_modules_count_with_what_imports_them(written):
     helper = next(written.glob("helper*.py"))
     change(helper, "2 * x", "3 * x")
     assert named(written)["mine"] != before
+
+
+def test_a_file_that_passes_on_what_another_defines_counts_as_well(written):
+    helper = next(written.glob("helper*.py"))
+    definition, passing = (written / "mine.py").read_text(), f"from {helper.stem} import Mine\n"
+    own = definition.replace(f"from {helper.stem} import twice\n", "def twice(x):\n    return 2 * x\n")
+    helper.write_text(f"{own}\nclass Other(Mine):\n    def start(self, view, out):\n        view.state['model'] += 1\n")
+    (written / "mine.py").write_text(passing)
+    before = named(written)["mine"]
+    change(written / "mine.py", "import Mine", "import Other as Mine")
+    assert named(written)["mine"] != before
+    loaded = load(written / "tiny.yaml", trust_code=True)
+    keep_origin(Experiment(loaded, written / "out"))
+    assert {"mine.py", helper.name} <= set(origin_files(written / "out" / "origin"))
 
 
 def test_files_are_known_by_their_content(tmp_path):

@@ -121,6 +121,12 @@ def test_results_of_an_older_version_are_adopted(finished, tmp_path, capsys):
     assert set(tree(root)) - set(before) == {MARKER}
 
 
+def test_a_folder_whose_claim_was_cut_off_is_taken(tmp_path):
+    (tmp_path / f".{MARKER}.hushnet-{'0123abcd' * 4}").write_text("{")
+    Store(tmp_path).save("0123456789abcdef", make_run())
+    assert (tmp_path / MARKER).is_file()
+
+
 def test_a_new_and_an_empty_folder_are_taken(tmp_path):
     for root in (tmp_path / "new" / "deep", tmp_path / "empty"):
         if root.name == "empty":

@@ -227,7 +227,9 @@ def test_where_everything_diverged_the_shell_says_why_with_exit_code_4(scenario,
     trouble = trouble_file(scenario)
     text = scenario.read_text()
     begin, end = text.index("protocols:"), text.index("stop:")
-    scenario.write_text(text[:begin] + "protocols:\n  trouble: {kind: './trouble.py:Trouble'}\n" + text[end:])
+    text = text[:begin] + "protocols:\n  trouble: {kind: './trouble.py:Trouble'}\n" + text[end:]
+    text = text.replace("x: time}", "x: network.loss}") + "sweep: {network.loss: [0.0, 0.1]}\n"
+    scenario.write_text(text)
     options = ["--set", trouble, "--set", "record.objective_of=null", "--set", "record.metrics=[accuracy]"]
     arguments = ["run", str(scenario), *options, "--out", str(tmp_path / "out"), "--quiet", "--seeds", "1"]
     assert main([*arguments, "--trust-code"]) == 4
@@ -235,6 +237,7 @@ def test_where_everything_diverged_the_shell_says_why_with_exit_code_4(scenario,
     assert "Traceback" not in captured.err + captured.out
     assert "agent 5 at time" in captured.err
     assert "figure" not in captured.err
+    assert "warning: figures:" in captured.out
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "test_loss"])

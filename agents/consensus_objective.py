@@ -32,6 +32,8 @@ class ConsensusObjective(Objective):
         Weight of the regulariser, > 0.
     """
 
+    minimum_over = "agreeing"
+
     task: Task
     weight: float
     rho: float

@@ -24,8 +24,9 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
     ----------
     objective : Objective
     cache_dir : Path or None
-        Where to keep minima between processes, one ``.npz`` each; a file that is damaged or does not belong to the
-        objective is computed anew. None keeps them in memory only.
+        Where to keep minima between processes, one ``.npz`` each; a file that is damaged, does not belong to the
+        objective or is no minimum of it (`Objective.is_minimum`) is computed anew. Whoever names the folder lets its
+        name change with the code and the libraries that compute them. None keeps them in memory only.
 
     Returns
     -------
@@ -52,7 +53,9 @@ def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | No
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             models, value = stored["models"], float(stored["value"])
-        consistent = abs(objective.value(models) - value) <= 1e-9 * max(1.0, abs(value))
+        with np.errstate(over="ignore", invalid="ignore"):
+            consistent = abs(objective.value(models) - value) <= 1e-9 * max(1.0, abs(value))
+            consistent = consistent and objective.is_minimum(models)
     except (OSError, EOFError, KeyError, ValueError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
         return None
     return (models, value) if consistent else None

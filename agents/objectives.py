@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,16 @@ Models = NDArray[np.float64]
 
 
 class Objective(ABC):
-    """A convex function of all agents' models."""
+    """A convex function of all agents' models.
+
+    Attributes
+    ----------
+    minimum_over : {"all", "agreeing"}
+        Which models its minimum bounds: whatever models agents have, or only models that are all equal (a sum of what
+        agents minimise each for itself lies below it until they agree).
+    """
+
+    minimum_over: ClassVar[Literal["all", "agreeing"]] = "all"
 
     @property
     @abstractmethod
@@ -63,6 +72,26 @@ class Objective(ABC):
     def gradient(self, models: Models) -> Models:
         """(n, p) gradient at the (n, p) models."""
         return self.value_and_gradient(models)[1]
+
+    def is_minimum(self, models: Models) -> bool:
+        """Whether nothing near some (n, p) models, along their gradient, is lower by more than rounding.
+
+        Steps from far below to far above a Newton step's length are tried, so that it holds for kinked losses as well;
+        models that pass are within some 1e-8 of the minimum along it.
+        """
+        if not np.isfinite(models).all():
+            return False
+        value, gradient = self.value_and_gradient(models)
+        if self.minimum_over == "agreeing":
+            if not np.array_equal(models, np.broadcast_to(models[:1], models.shape)):
+                return False
+            gradient = np.broadcast_to(gradient.mean(axis=0), models.shape)
+        squared = float(np.vdot(gradient, gradient))
+        if not (np.isfinite(value) and np.isfinite(squared)):
+            return False
+        slack = 1e-8 * (1.0 + abs(value))
+        steps = 10.0 ** np.arange(-8, 9)
+        return all(self.value(models - step * gradient) >= value - slack for step in steps if step * squared > slack)
 
 
 @final

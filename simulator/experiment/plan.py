@@ -24,7 +24,7 @@ from ..recorder import Metric, Recorder
 from ..scenario import METRICS, Scenario
 from ..setting import Setting, Stop
 from ..storage.files import json_text
-from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, run_id
+from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
 from ..world import Observer, World
 
@@ -221,7 +221,7 @@ class Experiment:
             [name for name in names if name in METRICS],
             own={**own, **self.metrics},
             objective=self._common_objective(run),
-            cache_dir=self.folder / ".cache",
+            cache_dir=self.folder / ".cache" / numerics(),
             protocol=run.protocol,
             seed=run.seed,
             on_sample=on_sample,

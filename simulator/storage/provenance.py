@@ -84,6 +84,11 @@ def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str
     return {path: file_checksum(base / path) for path in sorted(set(_paths(read))) if (base / path).is_file()}
 
 
+def numerics() -> str:
+    """16 hexadecimal digits that stand for the code and the numeric libraries that compute here."""
+    return hashlib.blake2s(json_text([code_version(), libraries()], indent=None).encode(), digest_size=8).hexdigest()
+
+
 def edges(graph: Graph) -> Frame:
     """A graph's undirected edges, each once: ``tail``, ``head`` (positions of agents, tail < head), ``weight``."""
     once = graph.tails < graph.heads

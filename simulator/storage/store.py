@@ -124,7 +124,8 @@ class Store:
             What was removed, relative to the root.
         """
         graphs = self.root / "graphs"
-        hidden = [path for place in (self.root, graphs, self.root / ".cache") for path in sorted(place.glob(".*"))]
+        places = (self.root, graphs, *sorted((self.root / ".cache").glob("*")))
+        hidden = [path for place in places for path in sorted(place.glob(".*"))]
         swept = [path for path in hidden if STRAY.fullmatch(path.name) and not self._rescued(path)]
         named = [path for path in sorted(graphs.glob("*.parquet")) if _GRAPH.fullmatch(path.name)]
         swept += [path for path in named if not _is_graph(path)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents import minima
+from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
 from hushnet.agents.minima import cached_minimum
@@ -19,8 +20,11 @@ from hushnet.agents.objectives import (
     local_models,
     row_scores,
 )
+from hushnet.agents.pooled_objective import PooledObjective
+from hushnet.agents.propagation_objective import Propagation
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
+from hushnet.simulator.bench import small_graph, small_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -258,7 +262,9 @@ def test_a_cache_that_cannot_be_written_is_done_without(golden_task, empty_cache
     assert minimum == objective.value(models)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "no archive", "another minimum", "another shape", "missing array"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "no archive", "another minimum", "another shape", "missing array", "no minimum", "nearly"]
+)
 def test_a_damaged_cache_file_is_computed_anew_and_replaced(golden_task, empty_cache, tmp_path, damage):
     objective = golden_objective(golden_task, 4.0)
     models, minimum = cached_minimum(objective, tmp_path)
@@ -272,6 +278,9 @@ def test_a_damaged_cache_file_is_computed_anew_and_replaced(golden_task, empty_c
         np.savez(file, models=models + 0.1, value=minimum)
     elif damage == "another shape":
         np.savez(file, models=models[:3], value=minimum)
+    elif damage in ("no minimum", "nearly"):
+        other = models * (0.0 if damage == "no minimum" else 1.0 + 1e-3)
+        np.savez(file, models=other, value=objective.value(other))
     else:
         np.savez(file, models=models)
     empty_cache.clear()
@@ -280,3 +289,37 @@ def test_a_damaged_cache_file_is_computed_anew_and_replaced(golden_task, empty_c
     assert same == minimum
     empty_cache.clear()
     assert np.array_equal(np.load(file)["models"], models)
+
+
+def every_objective(task, graph):
+    """One of each kind, smooth and kinked."""
+    kinked = replace(task, loss=LOSSES["hinge"])
+    counts = np.maximum(task.train.counts, 1)
+    return {
+        "graph": GraphRegularised(task, graph, 2.0, counts / counts.max()),
+        "local": LocalOnly(task),
+        "pooled": PooledObjective.mean_of_agents(task, 0.1),
+        "pooled hinge": PooledObjective.mean_of_agents(kinked, 0.1),
+        "consensus": ConsensusObjective(task, 2.0, 0.5),
+        "propagation": Propagation(graph, np.random.default_rng(1).normal(size=(task.agents, 3)), np.ones(task.agents)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["graph", "local", "pooled", "pooled hinge", "consensus", "propagation"])
+def test_a_minimum_is_told_from_what_is_none(kind):
+    objective = every_objective(small_task(), small_graph())[kind]
+    models, minimum = objective.minimise()
+    assert objective.is_minimum(models)
+    for other in (models * 0.9, models + 0.1, np.zeros_like(models)):
+        assert objective.value(other) > minimum + 1e-6
+        assert not objective.is_minimum(other)
+    assert not objective.is_minimum(np.full_like(models, np.inf))
+
+
+def test_models_that_differ_are_no_minimum_over_agreeing_ones_though_they_lie_below_it():
+    objective = every_objective(small_task(), small_graph())["consensus"]
+    models, minimum = objective.minimise()
+    apart = models + 0.05 * np.sign(-objective.gradient(models))
+    assert objective.minimum_over == "agreeing"
+    assert objective.value(apart) < minimum
+    assert not objective.is_minimum(apart)

@@ -248,10 +248,10 @@ def test_a_process_killed_while_saving_leaves_whole_runs_and_strays(tmp_path):
 def test_strays_are_swept_and_results_stay(kept):
     (kept.root / "figures").mkdir()
     (kept.root / "graphs").mkdir()
-    (kept.root / ".cache").mkdir()
+    (kept.root / ".cache" / "0123").mkdir(parents=True)
     stay = [".cache/minimum-ab.npz", "figures/a.png", ".mine", ".env.20240115", "graphs/mine.parquet"]
     mark = f"hushnet-{'0123abcd' * 4}"
-    strays = [f".index.json.{mark}", f"graphs/.ffff.parquet.{mark}", f".cache/.minimum-ab.npz.{mark}"]
+    strays = [f".index.json.{mark}", f"graphs/.ffff.parquet.{mark}", f".cache/0123/.minimum-ab.npz.{mark}"]
     for name in (*stay, *strays):
         (kept.root / name).touch()
     folders = [f".other.{mark}", f".dataset.{mark}", f".dataset.{mark}.old"]

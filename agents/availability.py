@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field, model_validator
 
 from .errors import FieldError, InputError
-from .files import number, read_rows
+from .files import number, read_rows, shown
 from .parameters import Interval, Parameters
 
 Timeline = Iterator[tuple[float, bool]]
@@ -220,7 +220,7 @@ class Trace(Availability):
         listed: dict[str, list[tuple[float, float, str]]] = {str(name): [] for name in ids}
         for line, row in read_rows(file, ("agent", "up_from", "up_to"), where):
             if row["agent"] not in listed:
-                raise InputError(f"{line}: {row['agent']!r} is not the id of an agent of this task", field=where)
+                raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
             start, end = (round_time(number(row[column], line, column, where)) for column in ("up_from", "up_to"))
             if not 0 <= start < end:
                 raise InputError(f"{line}: up_from {start:g} and up_to {end:g} must be ordered and >= 0", field=where)

@@ -1,12 +1,41 @@
-"""Small CSV files of the user: every error names file and line."""
+"""The one gate for files that a user names: regular files of a bounded size, read line by line.
+
+A pipe would wait for ever; a device, a sparse file or a line without an end would fill the memory. So every file is
+opened here, without waiting, and refused by what it is before anything of it is read.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import InputError
+
+Field = tuple[str | int, ...]
+
+MOST_BYTES = 2**30
+"""Of a file that is read as a whole."""
+MOST_STREAMED = 2**36
+"""Of a file of which only a part is kept at a time."""
+LONGEST_LINE = 2**20
+"""Characters of a line of a table or list."""
+SHOWN = 60
+"""Characters of a cell that a sentence shows."""
+
+KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+    stat.S_ISSOCK: "a socket",
+}
 
 
 def reason_of(error: Exception) -> str:
@@ -14,33 +43,161 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def read_rows(path: Path, columns: tuple[str, ...], field: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
+@contextmanager
+def open_regular(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+    """Open a regular file of a bounded size for reading bytes.
+
+    Parameters
+    ----------
+    path : Path
+    field : tuple
+        Field of the scenario that names the file, for errors.
+    what : str
+        What it has to be, in words such as ``as a CSV file``, for errors.
+    most : int
+        Largest size in bytes. No more is read even if the file grows meanwhile, or says that it is empty, as those of
+        ``/proc`` do.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger; or if the block
+        that reads it meets an `OSError` or text that is not UTF-8.
+    """
+    cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
+    try:
+        with open(path, "rb", opener=_at_once) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise InputError(f"{cannot} (it has {size:,} bytes); at most {most:,} are read", field=field)
+            yield io.BufferedReader(_Limited(stream, most, cannot, field))
+    except _NoFileError as error:
+        raise InputError(f"{cannot} (it is {error}); a regular file is needed", field=field) from None
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError) and "null" not in str(error):
+            raise  # but for a name with a NUL in it, values are the reader's own business
+        raise InputError(f"{cannot} ({reason_of(error)})", field=field) from error
+
+
+def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file; raises like `open_regular`."""
+    with open_regular(path, field=field, what=what, most=most) as stream:
+        return stream.read()
+
+
+def read_lines(
+    path: Path,
+    *,
+    field: Field = (),
+    what: str = "as text",
+    most: int = MOST_BYTES,
+    longest: int = LONGEST_LINE,
+) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a text in UTF-8, with their ends, one at a time.
+
+    Raises
+    ------
+    InputError
+        As `open_regular` does, or if a line has more than ``longest`` characters or is not UTF-8; then with the line.
+    """
+    with open_regular(path, field=field, what=what, most=most) as stream:
+        for number in range(1, most + 2):
+            raw = stream.readline(4 * longest + 1)
+            if not raw:
+                return
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                if len(raw) > longest:  # cut inside of a character, perhaps; too long in any case
+                    raise _too_long(path, number, longest, field) from None
+                raise InputError(
+                    f"{path}:{number}: is not UTF-8 text (byte 0x{raw[error.start]:02x})", field=field
+                ) from error
+            if len(line) > longest:
+                raise _too_long(path, number, longest, field)
+            yield number, line
+
+
+def read_rows(path: Path, columns: tuple[str, ...], field: Field) -> list[tuple[str, dict[str, str]]]:
     """Rows of a small CSV file as (``path:line``, {column: text}); a wrong header or row is an `InputError`."""
+    lines = read_lines(path, field=field, what="as a CSV file")
+    reader = csv.reader(line for _, line in lines)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            header = [name.strip() for name in next(reader, [])]
-            if sorted(header) != sorted(columns):
-                raise InputError(f"{path}:1: the header {header} must be {', '.join(columns)}", field=field)
-            rows = []
-            for row in reader:
-                line = f"{path}:{reader.line_num}"
-                if not row:
-                    continue
-                if len(row) != len(columns):
-                    raise InputError(f"{line}: has {len(row)} values; {len(columns)} are needed", field=field)
-                rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
-            return rows
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as a CSV file ({reason_of(error)})", field=field) from error
+        header = [name.strip() for name in next(reader, [])]
+        if sorted(header) != sorted(columns):
+            raise InputError(f"{path}:1: the header {shown(header)} must be {', '.join(columns)}", field=field)
+        rows = []
+        for row in reader:
+            line = f"{path}:{reader.line_num}"
+            if not row:
+                continue
+            if len(row) != len(columns):
+                raise InputError(f"{line}: has {len(row)} values; {len(columns)} are needed", field=field)
+            rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
+        return rows
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: cannot be read as a CSV file ({error})", field=field) from error
 
 
-def number(text: str, line: str, column: str, field: tuple[str, ...]) -> float:
+def number(text: str, line: str, column: str, field: Field) -> float:
     """A finite number from a CSV cell, or an `InputError` that names the line."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = parse_number(text)
     if not math.isfinite(value):
-        raise InputError(f"{line}: {column} {text!r} must be a finite number", field=field)
+        raise InputError(f"{line}: {column} {shown(text)} must be a finite number", field=field)
     return value
+
+
+def parse_number(text: str) -> float:
+    """The number that a cell holds, NaN if it holds none: Python's ``1_000`` is none of a data file's.
+
+    Examples
+    --------
+    >>> parse_number(" 1e-3 "), parse_number("1_000")
+    (0.001, nan)
+    """
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it: its `repr`, cut to 60 characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+class _NoFileError(Exception):
+    """What is to be opened is no regular file; the message says what it is."""
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a regular file without waiting for anybody."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    raise _NoFileError(next((name for test, name in KINDS.items() if test(mode)), "no regular file"))
+
+
+def _too_long(path: Path, number: int, longest: int, field: Field) -> InputError:
+    return InputError(f"{path}:{number}: has more than {longest:,} characters; lines must be shorter", field=field)
+
+
+class _Limited(io.RawIOBase):
+    """A stream that gives no more than so many bytes, and complains of what is beyond."""
+
+    def __init__(self, stream: BinaryIO, most: int, cannot: str, field: Field) -> None:
+        self._stream, self._left, self._cannot, self._most, self._field = stream, most, cannot, most, field
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        chunk = self._stream.read(min(len(buffer), self._left + 1))
+        if len(chunk) > self._left:
+            raise InputError(f"{self._cannot} (it has more than {self._most:,} bytes)", field=self._field)
+        self._left -= len(chunk)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from ..agents.errors import HushnetError, InputError
+from ..agents.files import read_bytes
 from .base import Protocol, ProtocolParameters
 
 GROUP = "hushnet.protocols"
@@ -40,6 +41,9 @@ PROTOCOLS: dict[str, str] = {
     "stale_feature_sharing": ".stale_feature_sharing:StaleFeatureSharing",
 }
 """Shipped protocols as ``module:Class``, imported when they are asked for."""
+
+MOST_CODE = 2**24
+"""Bytes of a file with a user's code."""
 
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 
@@ -176,10 +180,7 @@ def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | in
 
 def _run_file(path: Path) -> ModuleType:
     """Import a file under a name that its place and content determine, so that a second look gives the same class."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror})") from error
+    content = read_bytes(path, what="as Python code", most=MOST_CODE)
     digest = hashlib.blake2s(str(path.resolve()).encode() + b"\0" + content, digest_size=8).hexdigest()
     name = f"hushnet_plugin_{path.stem}_{digest}"
     if name in sys.modules:

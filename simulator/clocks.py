@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
-from ..agents.files import reason_of
+from ..agents.files import read_lines, shown
 from ..agents.parameters import Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
 
@@ -239,19 +239,14 @@ class Recorded(Parameters):
         if self.path is not None:
             file = (base or Path()) / self.path
             where, prefix = ("clock", "path"), f"{file}:{{line}}: "
-            try:
-                order = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"{file}: cannot be read as a list of agent ids ({reason_of(error)})", field=where
-                ) from error
+            order = [line.strip() for _, line in read_lines(file, field=where, what="as a list of agent ids")]
         known = []
         for line, name in enumerate(order, start=1):
             if self.path is not None and not name:
                 continue
             if str(name) not in position:
                 raise InputError(
-                    f"{prefix.format(line=line)}{name!r} is not the id of an agent of this task", field=where
+                    f"{prefix.format(line=line)}{shown(name)} is not the id of an agent of this task", field=where
                 )
             known.append(position[str(name)])
         if self.path is not None and not known:

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
-from ..agents.files import number, read_rows
+from ..agents.files import number, read_rows, shown
 from ..agents.parameters import Parameters
 
 CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL = range(4)
@@ -190,7 +190,7 @@ class Matrix(Parameters):
         for line, row in read_rows((base or Path()) / self.path, ("sender", "receiver", "delay"), where):
             for name in (row["sender"], row["receiver"]):
                 if name not in position:
-                    raise InputError(f"{line}: {name!r} is not the id of an agent of this task", field=where)
+                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             delay = number(row["delay"], line, "delay", where)
             if delay < 0:
                 raise InputError(f"{line}: delay {delay} must be at least 0", field=where)

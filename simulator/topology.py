@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from ..agents.errors import InputError
-from ..agents.files import number, read_rows
+from ..agents.files import number, read_rows, shown
 from ..agents.parameters import Parameters
 from ..agents.tasks.base import Task
 from .graphs import Topology
@@ -140,7 +140,7 @@ class EdgeList(Topology):
         for line, row in read_rows((base or Path()) / self.path, ("source", "target", "weight"), where):
             for name in (row["source"], row["target"]):
                 if name not in position:
-                    raise InputError(f"{line}: {name!r} is not the id of an agent of this task", field=where)
+                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             weight = number(row["weight"], line, "weight", where)
             if weight <= 0:
                 raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)

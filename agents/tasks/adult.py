@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..errors import InputError
+from ..files import parse_number, read_lines
 from ..losses import LOSSES
 from ..parameters import Parameters
 from ..tables import Table
 from .base import Task
-from .csv_reader import parse_number
 from .datasets import DATASETS, data_directory, md5
 from .splits import hold_out, inverse_counts
 
@@ -143,11 +143,7 @@ def read_rows(files: list[Path]) -> Rows:
     """
     cells, labels = [], []
     for file in files:
-        try:
-            lines = file.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{file}: cannot be read as text ({error})", field=FIELD) from error
-        for number, line in enumerate(lines, start=1):
+        for number, line in read_lines(file, field=FIELD):
             if line.strip() and not line.startswith("|"):
                 row, label = _row(line, f"{file}:{number}")
                 cells.append(row)

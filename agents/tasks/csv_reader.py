@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import reason_of
+from ..files import parse_number, read_lines, shown
 
 FIELD = ("task", "path")
 
@@ -62,7 +61,7 @@ class Columns:
             row = int(wrong[0])
             remedy = "; otherwise choose features, or list the column under categorical" if field == "features" else ""
             raise InputError(
-                f"{self.file}:{self.lines[row]}: column {name!r} has {cells[row]!r}, which must be a finite number"
+                f"{self.file}:{self.lines[row]}: column {name!r} has {shown(cells[row])}, which must be a finite number"
                 + remedy,
                 field=("task", field),
             )
@@ -80,25 +79,23 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     rows: list[list[str]] = []
     lines: list[int] = []
     start = 1
+    texts = (line for _, line in read_lines(file, field=FIELD))
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, delimiter=delimiter, strict=True)
-            names = [name.strip() for name in next(reader, [])]
-            _check_header(file, names)
+        reader = csv.reader(texts, delimiter=delimiter, strict=True)
+        names = [name.strip() for name in next(reader, [])]
+        _check_header(file, names)
+        start = reader.line_num + 1
+        for row in reader:
+            if row and len(row) != len(names):
+                raise InputError(
+                    f"{file}:{start}: has {len(row)} values; {len(names)} are needed, one a column", field=FIELD
+                )
+            if row:
+                rows.append([cell.strip() for cell in row])
+                lines.append(start)
             start = reader.line_num + 1
-            for row in reader:
-                if row and len(row) != len(names):
-                    raise InputError(
-                        f"{file}:{start}: has {len(row)} values; {len(names)} are needed, one a column", field=FIELD
-                    )
-                if row:
-                    rows.append([cell.strip() for cell in row])
-                    lines.append(start)
-                start = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"{file}:{start}: is not a row of a CSV file ({error})", field=FIELD) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as text ({reason_of(error)})", field=FIELD) from error
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)
@@ -112,11 +109,3 @@ def _check_header(file: Path, names: list[str]) -> None:
             raise InputError(f"{file}:1: column {index + 1} has no name; every column needs one", field=FIELD)
         if name in names[:index]:
             raise InputError(f"{file}:1: the column {name!r} occurs twice; names must differ", field=FIELD)
-
-
-def parse_number(text: str) -> float:
-    """The number that a cell holds, NaN if it holds none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

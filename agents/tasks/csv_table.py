@@ -16,11 +16,12 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
+from ..files import parse_number
 from ..losses import LOSSES
 from ..parameters import Parameters
 from ..tables import Table
 from .base import Task
-from .csv_reader import Columns, parse_number, read_columns
+from .csv_reader import Columns, read_columns
 from .splits import SplitParameters, hold_out, inverse_counts
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
@@ -146,7 +147,7 @@ class CsvTable(Parameters):
         names = _ordered(set(texts))
         position = {name: index for index, name in enumerate(names)}
         owners = np.array([position[text] for text in texts], dtype=np.int64)
-        whole = all(name.isdecimal() and str(int(name)) == name for name in names)
+        whole = all(_is_whole(name) for name in names)
         return owners, [int(name) for name in names] if whole else names, 0
 
     def _features(self, columns: Columns) -> tuple[NDArray[np.float64], list[str]]:
@@ -199,6 +200,11 @@ class CsvTable(Parameters):
         if self.categorical:
             inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
         return tuple(inputs)
+
+
+def _is_whole(name: str) -> bool:
+    """Whether an id is written as a whole number that fits into 64 bits."""
+    return name.isascii() and name.isdecimal() and len(name) <= 18 and str(int(name)) == name
 
 
 def _ordered(names: set[str]) -> list[str]:

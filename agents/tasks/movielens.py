@@ -8,6 +8,7 @@ from typing import Literal, final
 import numpy as np
 
 from ..errors import InputError
+from ..files import read_lines
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
 from .ratings import RatingParameters, Ratings, rating_task
@@ -75,12 +76,7 @@ def read_ratings(file: Path) -> Ratings:
         If a line does not have four columns, an id is not a positive integer, a rating is not one of 1 to 5, or a user
         rates an item twice.
     """
-    try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as text ({error})", field=FIELD) from error
-    if lines[-1] == "":
-        lines.pop()
+    lines = [line for _, line in read_lines(file, field=FIELD)]
     if not lines:
         raise InputError(f"{file}: is empty; it must hold lines of user, item, rating and timestamp", field=FIELD)
     rows = np.empty((len(lines), 3), dtype=np.int64)

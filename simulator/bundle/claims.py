@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ..compare import compare
 from ..results import Collection, load_all
 from ..storage.files import Frame
@@ -60,9 +62,10 @@ def read_claims(path: Path) -> Frame:
     InputError
         If it is none.
     """
+    content = read_bytes(path, what="as a table of claims")
     try:
-        table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
+        table = pd.read_csv(io.BytesIO(content))
+    except ValueError as error:
         raise InputError(f"{path}: cannot be read as a table of claims ({error})") from error
     absent = [name for name in ("claim", "value", "tolerance") if name not in table]
     if absent or not len(table):

@@ -27,6 +27,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.nodes import ScalarNode
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 
 Keys = tuple[str | int, ...]
 """Where something stands in a scenario: ``("protocols", "cd", "mu")``."""
@@ -135,13 +136,7 @@ def read_file(path: Path) -> Source:
     InputError
         One sentence ``file:line: ...`` for whatever is not admissible.
     """
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(raw) > MAX_BYTES:
-        raise InputError(f"{path}: is larger than 1 MB; put long lists into files of their own")
+    raw = read_bytes(path, most=MAX_BYTES)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

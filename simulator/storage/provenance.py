@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...agents.files import read_bytes
 from ...agents.graph import Graph
-from .files import Frame, file_checksum, json_text
+from .files import Frame, checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
 PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
@@ -79,9 +80,15 @@ def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str
     -------
     dict of str
         SHA-256 by path, as the scenario gives it; a file that is not there is left out.
+
+    Raises
+    ------
+    InputError
+        If one is too large to be read by whatever reads it.
     """
     read = {key: value for key, value in _deciding(resolved, protocol).items() if key not in ("task", "topology")}
-    return {path: file_checksum(base / path) for path in sorted(set(_paths(read))) if (base / path).is_file()}
+    there = [path for path in sorted(set(_paths(read))) if (base / path).is_file()]
+    return {path: checksum(read_bytes(base / path)) for path in there}
 
 
 def numerics() -> str:

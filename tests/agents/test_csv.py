@@ -185,7 +185,7 @@ def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
             rng=np.random.default_rng(0), data_dir=None, base=tmp_path
         )
     (tmp_path / "bytes.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
-    with pytest.raises(InputError, match="cannot be read as text"):
+    with pytest.raises(InputError, match=r"bytes.csv:2: is not UTF-8 text"):
         CsvTable(kind="csv", path="bytes.csv", label="y", agent="a").build(
             rng=np.random.default_rng(0), data_dir=None, base=tmp_path
         )

@@ -83,7 +83,7 @@ def test_an_empty_or_binary_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="is empty"):
         read_ratings(write(tmp_path / "u.data", ""))
     (tmp_path / "u.data").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read as text"):
+    with pytest.raises(InputError, match=r"u.data:1: is not UTF-8 text"):
         read_ratings(tmp_path / "u.data")
 
 

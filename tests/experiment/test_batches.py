@@ -18,13 +18,16 @@ from hushnet.simulator.experiment.batches import pack, post, work
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.under_way import UnderWay
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.storage.store import Store
 
 from .sweep import content, strays, write
 
 
 @pytest.fixture
 def experiment(tmp_path) -> Experiment:
-    return Experiment(load(write(tmp_path), trust_code=True), tmp_path / "out")
+    made = Experiment(load(write(tmp_path), trust_code=True), tmp_path / "out")
+    made.token = Store(made.folder).claimed().token
+    return made
 
 
 class Deferred:

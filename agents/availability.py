@@ -59,6 +59,14 @@ class Availability(Parameters, ABC):
     leaves: Window | None = None
     """Agents that leave for good."""
 
+    @property
+    def unfailing(self) -> bool:
+        """Whether nobody is ever down between joining and leaving; counts only if the very class defines it.
+
+        See `hushnet.agents.compiled.form_of`.
+        """
+        return False
+
     @abstractmethod
     def timelines(
         self,
@@ -90,6 +98,11 @@ class Always(Availability):
     """Every agent is up all the time."""
 
     kind: Literal["always"]
+
+    @property
+    def unfailing(self) -> bool:
+        """See `Availability.unfailing`."""
+        return True
 
     def timelines(
         self,

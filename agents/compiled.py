@@ -1,4 +1,7 @@
-"""Compiled functions: cached on disk where that is possible, and announced where compiling takes long."""
+"""Compiled functions: cached on disk where that is possible, and announced where compiling takes long.
+
+A compiled form of something stands for its Python. `form_of` is the one place that decides whether it may.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numba
+from numba import types
+from numba.core import cgutils
+from numba.core.ccallback import CFunc
+from numba.experimental.function_type import FunctionModel
+from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
 REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
 """What fast arithmetic may do: reorder sums. Infinities and NaN keep their meaning, for divergence must be seen."""
@@ -22,14 +30,108 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return _cached(numba.njit, function, **options)
 
 
-def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+@final
+class Callback:
+    """A function compiled for one signature that other compiled functions take as an argument.
+
+    Exceptions that it raises reach whoever calls those functions. With `numba.cfunc` they would be printed and
+    forgotten, and the caller would go on with a result that nobody computed.
+
+    Parameters
+    ----------
+    signature : numba.core.typing.Signature
+    function : callable
+        In Python.
+    **options
+        Of `numba.njit`; indices are checked unless ``boundscheck=False`` says that they need not be.
+    """
+
+    def __init__(self, signature: Any, function: Callable[..., Any], **options: Any) -> None:
+        options = {"boundscheck": True, **options}
+        self.signature = signature
+        self.compiled = _cached(numba.njit, function, **options)
+        self.compiled.compile(signature)
+        made = self.compiled.overloads[signature.args]
+        self.address: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+        """Of the function in numba's own calling convention, which passes exceptions on; a C function cannot."""
+
+    @property
+    def __name__(self) -> str:
+        """Of the function."""
+        return self.compiled.__name__
+
+    @property
+    def py_func(self) -> Callable[..., Any]:
+        """The function in Python."""
+        return self.compiled.py_func
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function from Python."""
+        return self.compiled(*arguments)
+
+
+class CallbackType(types.FunctionType):
+    """What numba takes a `Callback` for: all of a signature are of one type, so that callers are compiled once."""
+
+
+register_model(CallbackType)(FunctionModel)
+
+
+@typeof_impl.register(Callback)
+def _type_of_callback(callback: Callback, _: Any) -> CallbackType:
+    return CallbackType(callback.signature)
+
+
+@unbox(CallbackType)
+def _unbox_callback(kind: CallbackType, thing: Any, context: Any) -> NativeValue:
+    """Hand over the address as that of a function of numba's own; there is none of a C function."""
+    made = cgutils.create_struct_proxy(kind)(context.context, context.builder)
+    address = context.pyapi.object_getattr_string(thing, "address")
+    made.jit_addr = context.pyapi.long_as_voidptr(address)
+    context.pyapi.decref(address)
+    return NativeValue(made._getvalue())
+
+
+def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Callback]:
     """Compile for one signature, as a function that other compiled functions take as an argument."""
+    return lambda function: Callback(signature, function, **options)
 
-    def wrap(function: Callable[..., Any]) -> Any:
-        inner = _cached(numba.njit, function, **options)
-        return _cached(lambda cache: numba.cfunc(signature, cache=cache, **options), inner.py_func)
 
-    return wrap
+@cache
+def as_callback(function: Any, signature: Any) -> Callback:
+    """A `Callback` of what may be a C function of numba's: compiled anew, for its exceptions would be lost.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or has another signature.
+    """
+    if isinstance(function, CFunc) and function._sig == signature:
+        return Callback(signature, function._pyfunc, **function._compiler.targetoptions)
+    if isinstance(function, Callback) and function.signature == signature:
+        return function
+    name = getattr(function, "__name__", repr(function))
+    raise ValueError(
+        f"{name} is no compiled step; make it with hushnet.agents.compiled.compiled_callback and the signature that "
+        "its kind has in hushnet.protocols.kernel"
+    )
+
+
+def form_of(thing: object, name: str) -> Any:
+    """The compiled form that an object has under a name; None unless it vouches for it.
+
+    Only an object of the very class that defines the form in its own body does. A subclass may have changed anything
+    that the form was written for, and so has an object on which somebody has put another method.
+
+    Parameters
+    ----------
+    thing : object
+    name : str
+        Of a method or property.
+    """
+    kind = type(thing)
+    patched = (key for key in getattr(thing, "__dict__", ()) if callable(getattr(kind, key, None)))
+    return getattr(thing, name) if name in vars(kind) and not any(patched) else None
 
 
 def announce(function: Any, what: str) -> None:

@@ -4,10 +4,12 @@
 
     HushnetError                exit code 1
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
+    |   `-- StepFailure         1   a compiled step raised it
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- Divergence              4   a state became non-finite or the objective exploded
     |-- Stall                   4   agents wait for messages that can never come
     |-- OutOfResources          5   the run would not fit into this machine
+    |-- LimitReached            5   a run went beyond a limit
     `-- Interrupted           130   somebody pressed Ctrl-C
 """
 
@@ -59,6 +61,10 @@ class RunFailure(HushnetError):
     """A run that raised an error which nobody foresaw, or that killed its worker; the others went on."""
 
 
+class StepFailure(RunFailure):
+    """A run in which a compiled step raised an error; what was recorded before that step is kept."""
+
+
 class Divergence(HushnetError):
     """A run that left the finite numbers, or whose objective exploded; what was recorded is kept."""
 
@@ -73,6 +79,12 @@ class Stall(HushnetError):
 
 class OutOfResources(HushnetError):
     """A run that would not fit into this machine's memory, disk or time."""
+
+    exit_code = 5
+
+
+class LimitReached(HushnetError):
+    """A run that went beyond a limit on what it may do; what was recorded is kept."""
 
     exit_code = 5
 

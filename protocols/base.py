@@ -221,7 +221,8 @@ class Protocol(ABC):
     def kernel(self, state: State) -> Kernel | PairKernel | None:
         """A compiled form of the steps over the blocks of this run, if there is one; the same up to rounding.
 
-        `Kernel` for `wake`, `PairKernel` for `offer`, `accept` and `finish`.
+        `Kernel` for `wake`, `PairKernel` for `offer`, `accept` and `finish`. It serves objects of the very class that
+        defines it: a subclass runs its Python steps unless it defines `kernel` again, and so vouches for it.
         """
         return None
 

@@ -106,7 +106,8 @@ class Compiled(ABC):
     Parameters
     ----------
     step : callable
-        Compiled for the signature of its kind (see `hushnet.agents.compiled.compiled_callback`).
+        Compiled for the signature of its kind (see `hushnet.agents.compiled.compiled_callback`). An exception that it
+        raises ends the run.
     reals, wholes : sequences of (k,) float64 and (k,) int64
         Its state (views of the run's blocks) and constants, at most `REALS` and `WHOLES` of them.
     model : (n, width) float64

@@ -135,8 +135,9 @@ def run(
     ------
     InputError
         If something about the input is not admissible; the sentence says what is.
-    Divergence, Stall, RunFailure
-        If a run diverged, stalled or failed; all results are saved and can be opened with `Result.open`.
+    Divergence, Stall, LimitReached, RunFailure
+        If a run diverged, stalled, went beyond a limit or failed; all results are saved and can be opened with
+        `Result.open`.
     """
     from .experiment import run as perform
 

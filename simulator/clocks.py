@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ..agents.files import read_lines, shown
 from ..agents.parameters import Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
 
+POISSON, PERIODIC, RECORDED = range(3)
+"""Codes of the clocks that compiled code winds up by itself."""
 CLOCK, PHASE = int(Purpose.CLOCK), int(Purpose.CLOCK_PHASE)
 
 
@@ -93,8 +95,39 @@ class StragglerRates(Parameters):
 Rates = Annotated[UniformRates | LognormalRates | StragglerRates, Field(discriminator="kind")]
 
 
+class ClockForm(NamedTuple):
+    """A clock for compiled code.
+
+    Parameters
+    ----------
+    code : int
+        `POISSON`, `PERIODIC` or `RECORDED`.
+    means : (n,) float64
+        Mean intervals of renewal clocks.
+    jitter : float
+    random_phase : bool
+        Of periodic clocks.
+    times : sequence of n sequences of float
+        Of recorded clocks.
+    """
+
+    code: int
+    means: NDArray[np.float64] | float = 1.0
+    jitter: float = 0.0
+    random_phase: bool = False
+    times: Sequence[Sequence[float]] = ()
+
+
 class Clock(ABC):
     """The absolute wake-up times of every agent."""
+
+    @property
+    def form(self) -> ClockForm | None:
+        """The compiled form; by default there is none.
+
+        It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        """
+        return None
 
     @abstractmethod
     def next_time(self, agent: int, tick: int, now: float) -> float:
@@ -126,6 +159,11 @@ class PoissonClock(RenewalClock):
         """Exponential with the agent's mean."""
         return poisson_interval(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
 
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(POISSON, self.means)
+
 
 class PeriodicClock(RenewalClock):
     """Equal intervals, each shifted by uniform jitter; the first has a random or common phase."""
@@ -141,6 +179,11 @@ class PeriodicClock(RenewalClock):
         number = int(self.ids[agent])
         return periodic_interval(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
 
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(PERIODIC, self.means, self.jitter, self.random_phase)
+
 
 class RecordedClock(Clock):
     """A given order of agents, one wake-up every ``spacing``."""
@@ -154,6 +197,11 @@ class RecordedClock(Clock):
         """See `Clock.next_time`."""
         own = self.times[agent]
         return own[tick] if tick < len(own) else math.inf
+
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(RECORDED, times=self.times)
 
 
 def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:

@@ -40,8 +40,9 @@ def run_scenario(
 
     Raises
     ------
-    Divergence, Stall, RunFailure
-        At the end, if a run diverged, stalled or failed; everything that was recorded is kept, drawn and summarised.
+    Divergence, Stall, LimitReached, RunFailure
+        At the end, if a run diverged, stalled, went beyond a limit or failed; everything that was recorded is kept,
+        drawn and summarised.
     Interrupted
         If somebody pressed Ctrl-C; it says how to go on.
     """

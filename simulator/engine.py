@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import exchange_of, rounds_of
-from .latency import Gamma
-from .network import Bernoulli
+from .fast.forms import forms_of
+from .randomness import stable_ids
 from .rounds import repeats
 from .schedules import Schedule
 from .setting import Setting
@@ -26,7 +26,7 @@ def declined(setting: Setting, protocol_class: type[Protocol], parameters: Proto
     if rounds is not None:
         if rounds.patience is not None:
             return "agents in rounds may lose patience"
-        if not network.lossless or setting.availability.kind != "always":
+        if not network.lossless or not setting.always_up:
             return "messages of a round may be lost, or agents absent"
         if repeats(setting, rounds):
             return "messages of a round are acknowledged and repeated"
@@ -34,10 +34,12 @@ def declined(setting: Setting, protocol_class: type[Protocol], parameters: Proto
         return "the protocol reacts to single messages"
     if traits.inbox != "latest" and rounds is None:
         return "the protocol reads every message that it is sent"
-    if isinstance(network.latency, Gamma):
-        return "gamma delays have no compiled form"
-    if not isinstance(network.loss, Bernoulli):
-        return f"losses of the kind {network.loss.kind} have no compiled form"
+    task = setting.task
+    clock = setting.clock.build(task.ids, stable_ids(task.ids), setting.draws, setting.base)
+    try:
+        forms_of(network, clock)
+    except InputError as error:
+        return str(error)
     return None
 
 

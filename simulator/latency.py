@@ -20,7 +20,8 @@ from ..agents.errors import FieldError, InputError
 from ..agents.files import number, read_rows, shown
 from ..agents.parameters import Parameters
 
-CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL = range(4)
+LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, PER_LINK = range(5)
+"""Codes of the delays that compiled code draws or, per link, looks up."""
 Law = tuple[int, float, float]
 """A delay distribution for `delay_of`: its code and its two parameters."""
 
@@ -50,13 +51,17 @@ class Latency(Parameters, ABC):
     """A distribution of delays in time units."""
 
     @property
-    @abstractmethod
     def law(self) -> Law | None:
-        """The distribution for `delay_of`, if it has one."""
+        """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
+
+        It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        """
+        return None
 
     def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
-        assert self.law is not None
+        if self.law is None:
+            raise TypeError(f"{type(self).__name__} has no law, so it must define delays")
         return _delays_of(*self.law, luck)
 
     @property
@@ -161,13 +166,8 @@ class Gamma(Latency):
         """See `Latency.average`."""
         return self.mean
 
-    @property
-    def law(self) -> None:
-        """See `Latency.law`; the inverse of the incomplete gamma function is not compiled."""
-        return None
-
     def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`; by inversion."""
+        """See `Latency.delays`; by inversion of the incomplete gamma function, which is not compiled."""
         from scipy.special import gammaincinv
 
         return self.mean / self.shape * gammaincinv(self.shape, luck[:, 0])
@@ -181,6 +181,11 @@ class Matrix(Parameters):
     """CSV file with a header line and the columns sender, receiver, delay (time units)."""
     default: float | None = Field(default=None, ge=0)
     """Delay of a link that the file does not list; without it, every link must be listed."""
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`: `hushnet.simulator.network.Network.link_delays` has the delays."""
+        return PER_LINK, 0.0, 0.0
 
     def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
         """The delays by (sender, receiver) index."""

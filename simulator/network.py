@@ -8,7 +8,8 @@ by their mean: scaling the mean scales every single delay.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ..agents.compiled import form_of
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters
 from .latency import Constant, LatencyParameters, Matrix, shorthand
@@ -25,15 +27,61 @@ KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
 
-class Bernoulli(Parameters):
+LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64]]
+"""``(sender, receivers, now)`` -> (k,) probabilities that copies to k receivers are lost; times never decrease."""
+
+
+class LossModel(Parameters, ABC):
+    """How messages are lost on links."""
+
+    @property
+    def lossless(self) -> bool:
+        """Whether no message is ever lost; counts only if the very class defines it (`form_of`)."""
+        return False
+
+    @property
+    def chance(self) -> float | None:
+        """The compiled form: the probability of every loss, if it is one number. By default there is none.
+
+        It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        """
+        return None
+
+    @abstractmethod
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """The losses of one run.
+
+        Parameters
+        ----------
+        numbers : (n,) uint64
+            The agents' stable numbers.
+        draws : Draws
+        """
+
+
+class Bernoulli(LossModel):
     """Every message is lost independently with the same probability."""
 
     kind: Literal["bernoulli"]
     probability: float = Field(ge=0, lt=1)
     """Probability that a message is lost on one link."""
 
+    @property
+    def lossless(self) -> bool:
+        """See `LossModel.lossless`."""
+        return self.probability == 0
 
-class GilbertElliott(Parameters):
+    @property
+    def chance(self) -> float:
+        """See `LossModel.chance`."""
+        return self.probability
+
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """See `LossModel.begin`."""
+        return lambda sender, receivers, now: np.full(len(receivers), self.probability)
+
+
+class GilbertElliott(LossModel):
     """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
 
     kind: Literal["gilbert_elliott"]
@@ -45,6 +93,15 @@ class GilbertElliott(Parameters):
     """Loss probability in the good state."""
     loss_bad: float = Field(default=1.0, ge=0, le=1)
     """Loss probability in the bad state."""
+
+    @property
+    def lossless(self) -> bool:
+        """See `LossModel.lossless`."""
+        return self.loss_good == self.loss_bad == 0
+
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """See `LossModel.begin`."""
+        return _Bursts(self, numbers, draws)
 
 
 LOSS_MODELS: dict[str, type[Parameters]] = {"bernoulli": Bernoulli, "gilbert_elliott": GilbertElliott}
@@ -71,9 +128,7 @@ class NetworkParameters(Parameters):
     @property
     def lossless(self) -> bool:
         """Whether no message is ever lost on its way."""
-        if isinstance(self.loss, Bernoulli):
-            return self.loss.probability == 0
-        return self.loss.loss_good == self.loss.loss_bad == 0
+        return bool(form_of(self.loss, "lossless"))
 
 
 class Network:
@@ -102,7 +157,7 @@ class Network:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
         self._ids = ids
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
-        self._links: dict[tuple[int, int], _LinkState] = {}
+        self._loss_probabilities = parameters.loss.begin(numbers, draws)
         self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in ids]
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
@@ -170,19 +225,23 @@ class Network:
         delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
         return np.array(delays, dtype=np.float64)
 
-    def _loss_probabilities(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
-        loss = self.parameters.loss
-        if isinstance(loss, Bernoulli):
-            return np.full(len(receivers), loss.probability)
-        return np.array(
-            [loss.loss_good if self._link(sender, int(r), loss).good_at(now) else loss.loss_bad for r in receivers]
-        )
 
-    def _link(self, sender: int, receiver: int, loss: GilbertElliott) -> _LinkState:
+class _Bursts:
+    """The links' good/bad processes of one run."""
+
+    def __init__(self, loss: GilbertElliott, numbers: NDArray[np.uint64], draws: Draws) -> None:
+        self.loss, self.numbers, self.draws = loss, numbers, draws
+        self.links: dict[tuple[int, int], _LinkState] = {}
+
+    def __call__(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
+        loss, links = self.loss, [self._link(sender, int(receiver)) for receiver in receivers]
+        return np.array([loss.loss_good if link.good_at(now) else loss.loss_bad for link in links])
+
+    def _link(self, sender: int, receiver: int) -> _LinkState:
         key = (sender, receiver)
-        if key not in self._links:
-            self._links[key] = _LinkState(loss, int(self.numbers[sender]), int(self.numbers[receiver]), self.draws)
-        return self._links[key]
+        if key not in self.links:
+            self.links[key] = _LinkState(self.loss, int(self.numbers[sender]), int(self.numbers[receiver]), self.draws)
+        return self.links[key]
 
 
 class _LinkState:

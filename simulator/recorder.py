@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -318,8 +319,8 @@ def _frozen(state: State) -> State:
     frozen = State(0, 0, {}, {})
     for mine, theirs in ((frozen.agent, state.agent), (frozen.edge, state.edge)):
         for name, block in theirs.items():
-            copied = type(block).__new__(type(block))
-            copied.uniform, copied.offsets, copied.values = block.uniform, block.offsets, block.values.copy()
-            copied.values.flags.writeable = False
+            copied = copy(block)
+            copied.values, copied.offsets = block.values.copy(), block.offsets.view()
+            copied.values.flags.writeable = copied.offsets.flags.writeable = False
             mine[name] = copied
     return frozen

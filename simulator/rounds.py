@@ -303,7 +303,7 @@ def repeats(setting: Setting, parameters: RoundsSchedule) -> bool:
     """Whether messages are acknowledged, and repeated until they are."""
     if parameters.resend_after == "never" or parameters.patience is not None:
         return False
-    unfailing = setting.network.lossless and setting.availability.kind == "always"
+    unfailing = setting.network.lossless and setting.always_up
     return parameters.resend_after is not None or not unfailing
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..agents.compiled import form_of
 from ..agents.graph import Graph
 from ..agents.tasks.base import Task
 from .network import NetworkParameters
@@ -61,3 +62,8 @@ class Setting:
     draws: Draws
     base: Path | None = None
     assumed_public: tuple[str, ...] = ()
+
+    @property
+    def always_up(self) -> bool:
+        """Whether nobody is ever down between joining and leaving."""
+        return bool(form_of(self.availability, "unfailing"))

@@ -213,7 +213,7 @@ class World:
     def _oracle(self, *, in_rounds: bool) -> Callable[[int], NDArray[np.int64]] | None:
         """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
         availability = self.setting.availability
-        if in_rounds or availability.kind != "always" or availability.joins or availability.leaves:
+        if in_rounds or not self.setting.always_up or availability.joins or availability.leaves:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 

@@ -29,7 +29,7 @@ class Answer:
     run_id : str or None
         None if the run failed before its data were there.
     status : str
-        That of the manifest (``complete``, ``diverged``, ``stalled``), or `FAILED`.
+        That of the manifest (``complete``, or one of `hushnet.simulator.experiment.execute.FAILURES`), or `FAILED`.
     there : bool
         Whether it was there already.
     error : str

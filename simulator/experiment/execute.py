@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ...agents.errors import Divergence, Stall
+from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..graphs import describe
 from ..privacy_statement import privacy_statement
 from ..results import RunResult
@@ -17,12 +17,17 @@ from ..storage.provenance import code_version, commit, libraries
 from ..world import World
 from .plan import Experiment, Run, naming_fields
 
-FAILURES: dict[str, type[Divergence] | type[Stall]] = {"diverged": Divergence, "stalled": Stall}
+FAILURES: dict[str, type[HushnetError]] = {
+    "diverged": Divergence,
+    "stalled": Stall,
+    "broken": StepFailure,
+    "limited": LimitReached,
+}
 """Errors that end a run and keep what was recorded, by the status that they give it."""
 
 
 def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
-    """Run, whatever comes of it: a run that diverges or stalls keeps what was recorded.
+    """Run, whatever comes of it: a run that ends in one of `FAILURES` keeps what was recorded.
 
     Parameters
     ----------

@@ -80,8 +80,8 @@ def perform(
 
     Returns
     -------
-    list of Divergence, Stall or RunFailure
-        One for every run that diverged, stalled or failed, in the experiment's order.
+    list of HushnetError
+        One for every run that ended in one of `FAILURES` or failed, in the experiment's order.
 
     Raises
     ------

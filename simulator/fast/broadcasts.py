@@ -41,7 +41,7 @@ class Broadcasts(WakeWindows):
         if top > self.presence.drawn - AHEAD / 2:
             self._look_ahead(top, limit)
         announce(windows.run_window, "the fast engine")
-        return windows.run_window(self.post.mail, min(limit, self.presence.drawn), forced, *self._call)
+        return self.in_window(windows.run_window, min(limit, self.presence.drawn), forced, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""

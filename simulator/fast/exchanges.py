@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.agent import WAKE
-from ...agents.compiled import announce
-from ...protocols.kernel import ACCEPT, NO_LAW, OFFER, PairKernel
+from ...agents.compiled import announce, as_callback
+from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel
 from ...protocols.schedule import ExchangeSchedule
 from ..halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
 from ..randomness import check_leg
@@ -21,11 +21,14 @@ from . import desk, exchange_windows, tallies, windows
 from .desk import Desk
 from .lazy_post import extended
 from .presence import AHEAD
-from .windowed import Pause, Windowed
+from .windowed import Pause, Windowed, checked
 
 if TYPE_CHECKING:
     from ..world import World
 
+
+PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
+"""Halves of an exchange in words, and its opening."""
 
 NO_KERNEL = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
 """Stands for the compiled exchange of a protocol that has none."""
@@ -57,10 +60,9 @@ class Exchanges(Windowed):
 
     def __init__(self, world: World, parameters: ExchangeSchedule, *, compiled: bool = True) -> None:
         check_exchange(world)
-        kernel = world.protocol.kernel(world.state) if compiled and world.watch is None else None
-        if kernel is not None and not isinstance(kernel, PairKernel):
-            raise ValueError(f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel")
-        super().__init__(world, kernel=kernel)
+        super().__init__(world, compiled=compiled)
+        complaint = f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel"
+        kernel = checked(self.kernel, PairKernel, complaint)
         self.post.sessions = True
         self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
         self.desk = self._make_desk()
@@ -102,7 +104,8 @@ class Exchanges(Windowed):
         """What a window is called with besides mail, desk and its limit."""
         law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
         own = self.world.setting.network.start != "zero"
-        return self.compiled, kernel.step, *kernel.arguments, kernel.model, kernel.charged, own, law
+        step = as_callback(kernel.step, EXCHANGE)
+        return self.compiled, step, *kernel.arguments, kernel.model, kernel.charged, own, law
 
     @property
     def quiet(self) -> bool:
@@ -131,6 +134,13 @@ class Exchanges(Windowed):
             return None
         return float(time), int(priority) + (int(self.post.mail.heap_agent[0]) if priority == WAKE else 0)
 
+    def at_work(self) -> tuple[int, float, str]:
+        """See `Windowed.at_work`: half of an exchange."""
+        mail, counts = self.post.mail, self.desk.counts
+        edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
+        agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
+        return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
+
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`; arrivals are events here."""
 
@@ -143,9 +153,8 @@ class Exchanges(Windowed):
             self.post.mail = mail = self.presence.forget(now, mail)
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         announce(exchange_windows.run_exchanges, "the fast engine")
-        why, index = exchange_windows.run_exchanges(
-            mail, self.desk, min(limit, self.presence.drawn), forced, *self._call
-        )
+        until = min(limit, self.presence.drawn)
+        why, index = self.in_window(exchange_windows.run_exchanges, self.desk, until, forced, *self._call)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.stopped_at(float(self.desk.times[desk.NOW]))
         if self.compiled:

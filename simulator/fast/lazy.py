@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from ...agents.compiled import compiled
-from ..latency import delay_of
+from ..latency import PER_LINK, delay_of
 from ..randomness import QUANTUM, Purpose, draw_one
 from .tallies import (
     DELIVERED,
@@ -194,7 +194,8 @@ def depart(mail, sender, edge, tick, leg, size):  # pragma: no cover - compiled
         counts[LOST] += 1
         counts[LOST_BYTES] += size
         return math.inf
-    delay = mail.link_delays[edge] if len(mail.link_delays) else delay_of(int(rules[0]), rules[1], rules[2], u, v)
+    code = int(rules[0])
+    delay = mail.link_delays[edge] if code == PER_LINK else delay_of(code, rules[1], rules[2], u, v)
     delay = delay + size / rules[4]
     counts[IN_FLIGHT] += 1
     counts[IN_FLIGHT_BYTES] += size

@@ -13,13 +13,13 @@ from ...agents.agent import Agent
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Sent
 from ...protocols.privacy.ledger import Ledger
-from ..clocks import PeriodicClock, PoissonClock, RecordedClock
-from ..network import Bernoulli, Network
+from ..clocks import RECORDED
+from ..network import Network
 from ..post import Post
 from . import lazy, tallies
+from .forms import Forms
 from .lazy_inbox import LazyInbox
 from .mail import Mail
-from .windows import PERIODIC, POISSON, RECORDED
 
 if TYPE_CHECKING:
     from ..world import World
@@ -41,6 +41,8 @@ class LazyPost(Post):
     ----------
     graph, layout, network, ledger, agents
         As of `Post`.
+    forms : Forms
+        Of the network and the clocks.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
 
@@ -63,10 +65,11 @@ class LazyPost(Post):
         ledger: Ledger,
         agents: Sequence[Agent],
         *,
+        forms: Forms,
         now: Callable[[], float],
     ) -> None:
         super().__init__(graph, layout, network, ledger, agents, LazyInbox(graph, layout))
-        self._current = now
+        self._current, self._forms = now, forms
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self.mail = self._make_mail()
 
@@ -80,9 +83,8 @@ class LazyPost(Post):
         agents, edges, slots = graph.agents, len(graph.heads), len(self.inbox.flat_order)
         widths = [int(np.max(spec.width, initial=1)) for spec in self.layout.messages.values()]
         rows, nodes = 4 * agents + 64, edges + 64
-        latency, loss, bandwidth = network.parameters.latency, network.parameters.loss, network.parameters.bandwidth
-        code, first, second = getattr(latency, "law", (0, 0.0, 0.0))
-        assert isinstance(loss, Bernoulli)
+        bandwidth, chance = network.parameters.bandwidth, self._forms.chance
+        code, first, second = self._forms.law
         fixed = network.link_delays(graph.tails, graph.heads)
         whole: dict[str, Any] = {
             name: np.full(size, fill, dtype=np.int64)
@@ -106,9 +108,7 @@ class LazyPost(Post):
         }
         mail = Mail(
             **whole,
-            rules=np.array(
-                [code, first, second, loss.probability, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0]
-            ),
+            rules=np.array([code, first, second, chance, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0]),
             key=np.array(network.draws.key, dtype=np.uint64),
             offsets=graph.offsets,
             heads=graph.heads,
@@ -142,7 +142,7 @@ class LazyPost(Post):
 
     def set_limits(self, world: World, *, compiled: bool) -> None:
         """Let compiled windows know the clocks of a run, its limits and record instants."""
-        mail, stop, clock = self.mail, world.setting.stop, world.clock
+        mail, stop, clock = self.mail, world.setting.stop, self._forms.clock
         mail.rules[5] = float(not compiled)
         mail.rules[6] = math.inf if stop.activations is None else stop.activations
         mail.rules[7] = math.inf if stop.vectors is None else stop.vectors
@@ -150,18 +150,12 @@ class LazyPost(Post):
         record = world.record_activations if world.recorder and world.record_activations else 0
         mail.clock[3] = 1 if world.observer and compiled else record
         mail.clock[4] = float(stop.time is not None)
-        if isinstance(clock, RecordedClock):
-            mail.clock[0] = RECORDED
+        mail.clock[:3] = clock.code, clock.jitter, clock.random_phase
+        mail.means[:] = clock.means
+        if clock.code == RECORDED:
             times = [np.array(own, dtype=np.float64) for own in clock.times]
             offsets = np.cumsum([0, *(len(own) for own in times)])
             self.mail = mail._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
-        elif isinstance(clock, PeriodicClock):
-            mail.clock[:3] = PERIODIC, clock.jitter, clock.random_phase
-            mail.means[:] = clock.means
-        else:
-            assert isinstance(clock, PoissonClock)
-            mail.clock[0] = POISSON
-            mail.means[:] = clock.means
 
     def make_room(self, rows: int, nodes: int) -> None:
         """See to it that so many versions and copies under way fit in."""

@@ -74,7 +74,7 @@ class LazyRounds(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`."""
         announce(round_windows.run_rounds, "the fast engine")
-        return round_windows.run_rounds(self.post.mail, self.barriers, limit, forced, *self._call)
+        return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, *self._call)
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`; it ends the agent's round."""

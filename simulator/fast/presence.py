@@ -52,7 +52,10 @@ class Presence:
                         mail.gone_from[agent] = times[-1] if times else 0.0
                     break
                 time, up = change
-                assert up != self.state[agent], "an agent comes up and goes down in turn"
+                if up == self.state[agent]:
+                    if time > self.drawn:
+                        break
+                    continue
                 self.state[agent] = up
                 times.append(time)
         if not self.open:

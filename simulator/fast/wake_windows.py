@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...agents.agent import WAKE, Agent
-from ...protocols.kernel import Kernel
+from ...agents.compiled import as_callback
+from ...protocols.kernel import STEP, Kernel
 from . import tallies, windows
-from .windowed import Pause, Windowed
+from .windowed import Pause, Windowed, checked
 
 if TYPE_CHECKING:
     from ..world import World
@@ -32,12 +33,9 @@ class WakeWindows(Windowed):
     """
 
     def __init__(self, world: World, *, compiled: bool) -> None:
-        kernel = world.protocol.kernel(world.state) if compiled and world.watch is None else None
-        if kernel is not None and not isinstance(kernel, Kernel):
-            name = type(world.protocol).__name__
-            raise ValueError(f"{name} runs without exchanges in pairs, so its kernel must be a Kernel")
-        super().__init__(world, kernel=kernel)
-        self._call = self._arguments(kernel)
+        super().__init__(world, compiled=compiled)
+        complaint = f"{type(world.protocol).__name__} runs without exchanges in pairs, so its kernel must be a Kernel"
+        self._call = self._arguments(checked(self.kernel, Kernel, complaint))
 
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""
@@ -45,6 +43,11 @@ class WakeWindows(Windowed):
         if mail.counts[tallies.HEAP] == 0:
             return None
         return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
+
+    def at_work(self) -> tuple[int, float, str]:
+        """See `Windowed.at_work`: who wakes stays on top of the heap until its step is over."""
+        mail = self.post.mail
+        return int(mail.heap_agent[0]), float(mail.heap_time[0]), "step"
 
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`."""
@@ -74,7 +77,8 @@ class WakeWindows(Windowed):
             return False, none.step, *none.arguments, none.model, none.charged, own, 0, 1
         (kind,) = self.world.layout.messages.values()
         size = self.world.network.size(int(np.max(kind.width)))
-        return True, kernel.step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
+        step = as_callback(kernel.step, STEP)
+        return True, step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
 
     def _handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import simpy
@@ -18,16 +18,24 @@ from numpy.typing import NDArray
 
 from ...agents.agent import AVAILABILITY, Agent, At
 from ...agents.availability import Timeline
-from ...protocols.kernel import Compiled
+from ...agents.blocks import State
+from ...agents.compiled import form_of
+from ...agents.errors import StepFailure
+from ...protocols.base import Protocol
+from ...protocols.kernel import Compiled, Kernel, PairKernel
 from ...protocols.privacy.mechanisms import Release
 from ..finish import TIME_UP
 from ..schedules import Schedule
 from . import lazy, tallies
+from .forms import forms_of
 from .lazy_post import LazyPost
 from .presence import Presence
 
 if TYPE_CHECKING:
     from ..world import World
+
+
+Form = TypeVar("Form", Kernel, PairKernel)
 
 
 class Pause(Enum):
@@ -46,33 +54,36 @@ class Windowed(Schedule):
     Parameters
     ----------
     world : World
-    kernel : Compiled or None
-        The protocol's compiled step, if it has one and it is to be used.
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
 
     Attributes
     ----------
+    kernel : Compiled or None
+        The protocol's compiled step, if it is used.
     compiled : bool
-        Whether the protocol's step is compiled, too.
+        Whether it is.
     presence : Presence or None
         When agents are up; None until the run begins.
     """
 
     post: LazyPost
 
-    def __init__(self, world: World, *, kernel: Compiled | None) -> None:
+    def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world)
-        self.kernel = kernel
-        self.compiled = compiled = kernel is not None
-        self.engine = f"fast ({'compiled' if compiled else 'Python'} step)"
+        self.kernel, self.engine = None, "fast (Python step)"
+        if compiled and world.watch is None:
+            self.kernel, self.engine = kernel_of(world.protocol, world.state)
+        self.compiled = compiled = self.kernel is not None
         self.presence: Presence | None = None
         self._time = 0.0
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
-        self.post = LazyPost(
-            world.setting.graph, world.layout, world.network, world.ledger, world.agents, now=lambda: self.now
-        )
+        parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
+        forms = forms_of(world.setting.network, world.clock)
+        self.post = LazyPost(*parts, forms=forms, now=lambda: self.now)
         self.post.set_limits(world, compiled=compiled)
 
     @property
@@ -146,6 +157,32 @@ class Windowed(Schedule):
         """Run the compiled events strictly before a time, and the first one anyway if forced; how to go on."""
 
     @abstractmethod
+    def at_work(self) -> tuple[int, float, str]:
+        """Which agent's compiled step a window is making, when, and what kind of step it is."""
+
+    def in_window(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        """Call a compiled window.
+
+        Raises
+        ------
+        StepFailure
+            If the protocol's compiled step raises anything; what it has written until then is part of no record.
+        """
+        try:
+            return function(self.post.mail, *arguments)
+        except Exception as error:
+            if not self.compiled:
+                raise
+            index, now, step = self.at_work()
+            self.stopped_at(now)
+            name, updates = type(self.world.protocol).__name__, int(self.post.mail.updates[index])
+            raise StepFailure(
+                f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
+                f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
+                "mend it, or use engine: reference to run the Python step"
+            ) from error
+
+    @abstractmethod
     def take_in(self, now: float, barrier: int) -> None:
         """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
 
@@ -200,3 +237,31 @@ class Windowed(Schedule):
             self.world.ledger.add(Release.plain(index, self.now, self.kernel.reason), int(due[index]))
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
+
+
+def kernel_of(protocol: Protocol, state: State) -> tuple[Compiled | None, str]:
+    """A protocol's compiled step, if it has one that it vouches for (see `form_of`); and what engine that makes."""
+    form = form_of(protocol, "kernel")
+    if form is not None:
+        kernel = form(state)
+        return kernel, f"fast ({'Python' if kernel is None else 'compiled'} step)"
+    if type(protocol).kernel is Protocol.kernel or protocol.kernel(state) is None:
+        return None, "fast (Python step)"
+    kind = type(protocol)
+    why = f"{kind.__name__} does not define kernel itself"
+    if "kernel" in vars(kind):
+        why = f"a method of this very {kind.__name__} was replaced"
+    return None, f"fast (Python step, because {why})"
+
+
+def checked(kernel: Compiled | None, kind: type[Form], complaint: str) -> Form | None:
+    """A compiled step of the kind that a schedule runs.
+
+    Raises
+    ------
+    ValueError
+        With this complaint, if it is of another kind.
+    """
+    if kernel is not None and not isinstance(kernel, kind):
+        raise ValueError(complaint)
+    return kernel

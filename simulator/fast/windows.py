@@ -12,7 +12,7 @@ import numpy as np
 
 from ...agents.compiled import compiled, compiled_callback
 from ...protocols.kernel import STEP
-from ..clocks import periodic_interval, poisson_interval
+from ..clocks import POISSON, RECORDED, periodic_interval, poisson_interval
 from ..randomness import QUANTUM
 from .lazy import EVER, let_go, send_copy, take_in, take_row, there
 from .mail import Mail
@@ -30,8 +30,6 @@ from .tallies import (
     VECTORS,
 )
 
-POISSON, PERIODIC, RECORDED = range(3)
-"""Codes of clocks."""
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED = range(8)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the

@@ -77,6 +77,30 @@ def test_a_metric_cannot_write_what_it_looks_at():
         world_of(Recorder([], own={"vandal": state_vandal}), every=1.0).run()
 
 
+def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
+    attributes = ("uniform", "width", "offsets", "values", "rows")
+    seen = []
+
+    def curious(snapshot):
+        for name, own in world.state.agent.items():
+            block = snapshot.state.agent[name]
+            assert [word for word in dir(own) if not word.startswith("_")] == sorted([*attributes, "of"])
+            for attribute in attributes:
+                assert np.array_equal(getattr(block, attribute), getattr(own, attribute))
+            assert np.array_equal(block.of(slice(1, 3)), own.of(slice(1, 3)))
+            assert np.array_equal(block[2], own[2])
+            assert len(block) == len(own)
+            assert not any(array.flags.writeable for array in (block.values, block.offsets, block.rows, block[0]))
+            assert own.offsets.flags.writeable
+        seen.append(snapshot.now)
+        return 0.0
+
+    world = world_of(Recorder([], own={"curious": curious}), every=4.0)
+    world.run()
+    assert len(world.state.agent) > 1
+    assert seen == [0.0, 4.0, 8.0, 12.0, 12.0]
+
+
 @pytest.mark.parametrize(
     "shared",
     [

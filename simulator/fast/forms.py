@@ -1,0 +1,56 @@
+"""The compiled forms of a network and its clocks: compiled windows draw delays, losses and wake-ups by themselves.
+
+Every kind of latency, loss and clock is asked for its form; one that has none, or inherits it without saying so itself
+(`hushnet.agents.compiled.form_of`), runs on the reference engine, which asks it for every single delay, loss and time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...agents.compiled import form_of
+from ...agents.errors import InputError
+from ..clocks import Clock, ClockForm
+from ..latency import LAWS, Law
+from ..network import NetworkParameters
+
+
+class Forms(NamedTuple):
+    """What compiled windows know of a network and its clocks.
+
+    Attributes
+    ----------
+    law : Law
+        Of delays.
+    chance : float
+        Probability that a copy is lost.
+    clock : ClockForm
+    """
+
+    law: Law
+    chance: float
+    clock: ClockForm
+
+
+def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
+    """The compiled forms of a network and its clocks.
+
+    Raises
+    ------
+    InputError
+        If one of them has none; the sentence is the reason why the fast engine declines.
+    """
+    law, chance = form_of(network.latency, "law"), form_of(network.loss, "chance")
+    if law is None or law[0] not in LAWS:
+        raise InputError(f"{_kind(network.latency)} delays have no compiled form")
+    if chance is None:
+        raise InputError(f"losses of the kind {_kind(network.loss)} have no compiled form")
+    ticking = form_of(clock, "form")
+    if ticking is None:
+        raise InputError(f"clocks of the kind {_kind(clock)} have no compiled form")
+    return Forms(law, float(chance), ticking)
+
+
+def _kind(thing: Any) -> str:
+    """What a scenario calls something, or the name of its class."""
+    return str(getattr(thing, "kind", type(thing).__name__))

@@ -1,0 +1,383 @@
+"""What is compiled serves only what it was written for, and its errors end a run instead of spoiling it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from types import MethodType
+from typing import ClassVar, Literal
+
+import numba
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, Availability
+from hushnet.agents.compiled import compiled_callback, form_of
+from hushnet.agents.errors import InputError, StepFailure
+from hushnet.agents.parameters import Parameters
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel
+from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
+from hushnet.simulator.clocks import Clock, Poisson, PoissonClock
+from hushnet.simulator.engine import build_world, declined, fast_world
+from hushnet.simulator.latency import Exponential, Latency
+from hushnet.simulator.network import Bernoulli, LossModel, NetworkParameters
+from hushnet.simulator.randomness import quantise
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Stop
+from hushnet.simulator.world import World
+
+from .exchange import Gossip
+from .helpers import Stamp
+
+SCHEDULES = {"broadcast": "async", "rounds": "rounds"}
+
+
+class Frozen(CoordinateDescent):
+    """Says its model, and never changes it."""
+
+    def wake(self, view, out):
+        out.send("model", view.state["model"], out.plain())
+
+
+class Helped(ModelPropagation):
+    """Its steps are its parent's, and what they call is not."""
+
+    def _update(self, view, known):
+        view.state["model"][:] = 7.0
+
+
+class Vouching(CoordinateDescent):
+    """Inherits its step and says itself that the compiled form is right for it."""
+
+    def kernel(self, state):
+        return super().kernel(state)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule):
+    fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
+    reference, fast = (run_small(Frozen, fields, make=make) for make in (World, fast_world))
+    assert fast.engine == "fast (Python step, because Frozen does not define kernel itself)"
+    assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
+    assert not np.array_equal(
+        fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
+    )
+
+
+@pytest.mark.parametrize("schedule", [None, "rounds", "async"])
+def test_an_overridden_helper_counts_as_much_as_an_overridden_step(schedule):
+    fields = protocol_parameters(Helped, {"mu": 0.5, "schedule": schedule})
+    world = run_small(Helped, fields, make=fast_world)
+    assert world.engine == "fast (Python step, because Helped does not define kernel itself)"
+    stepped = world.updates > 0
+    assert stepped.sum() > 3
+    assert (world.state.agent["model"].rows[stepped] == 7.0).all()
+
+
+def test_a_class_that_defines_its_compiled_form_itself_vouches_for_it():
+    fields = protocol_parameters(Vouching, {"mu": 0.5})
+    assert fast_world(small_setting(), Vouching, fields).engine == "fast (compiled step)"
+    assert fast_world(small_setting(), CoordinateDescent, fields).engine == "fast (compiled step)"
+
+
+def test_a_subclass_whose_parent_would_not_compile_either_has_nothing_to_say():
+    private = {"mechanism": "laplace", "multiplier": 1.0, "sensitivity": "claimed"}
+    fields = protocol_parameters(Frozen, {"mu": 0.5, "privacy": private})
+    assert fast_world(small_setting(), Frozen, fields).engine == "fast (Python step)"
+
+
+def test_an_object_with_a_replaced_method_is_not_served():
+    protocol = fast_world(
+        small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5})
+    ).protocol
+    assert form_of(protocol, "kernel") is not None
+    protocol.wake = MethodType(Frozen.wake, protocol)
+    assert form_of(protocol, "kernel") is None
+
+
+def refuse(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):
+    """Fail in one of several ways at an agent's third step, having said something before."""
+    message[:] = reals[0][2 * agent]
+    reals[0][2 * agent] += 1.0
+    if updates >= 2 and agent == 4:
+        if wholes[0][0] == 0:
+            message[len(message) + wholes[0][0]] = 1.0
+        elif wholes[0][0] == 1:
+            message[0] = 1 / (wholes[0][0] - 1)
+        elif wholes[0][0] == 2:
+            message[0] = np.linalg.inv(np.zeros((2, 2)))[0, 0]
+        else:
+            raise ValueError("no such luck")
+    return False
+
+
+WORDS = [
+    r"IndexError \(index is out of bounds\)",
+    r"ZeroDivisionError \(division by zero\)",
+    r"LinAlgError \(Matrix is singular to machine precision.\)",
+    r"ValueError \(no such luck\)",
+]
+refusing = compiled_callback(STEP)(refuse)
+
+
+class Refusing(Stamp):
+    """Its compiled step raises."""
+
+    way, step = 0, refusing
+
+    def kernel(self, state):
+        block = state.agent["model"]
+        nobody = np.zeros(len(block), dtype=bool)
+        return Kernel(self.step, (block.values,), (np.array([self.way]),), block.rows, nobody, "")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("way", range(4))
+def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(schedule, way, monkeypatch, capsys):
+    monkeypatch.setattr(Refusing, "way", way)
+    recorder = Recorder(["updates"])
+    fields = protocol_parameters(Refusing, {"schedule": SCHEDULES[schedule]})
+    world = fast_world(small_setting(), Refusing, fields, recorder=recorder, every=0.25)
+    with pytest.raises(StepFailure, match=WORDS[way]) as error:
+        world.run()
+    said = str(error.value)
+    assert said.startswith("agent 4 at time ")
+    assert "the compiled step of Refusing raised" in said
+    assert "after 2 updates" in said
+    assert not world.ended
+    assert world.updates[4] == 2
+    assert world.traffic.conserved
+    times = recorder.trace()["time"]
+    assert world.now - 0.25 <= times.max() <= world.now
+    assert f"at time {world.now:.6g}:" in said
+    assert "Exception ignored" not in capsys.readouterr().err
+
+
+def test_a_c_function_of_numbas_is_as_safe(monkeypatch):
+    monkeypatch.setattr(Refusing, "step", numba.cfunc(STEP)(refuse))
+    with pytest.raises(StepFailure, match="IndexError"):
+        run_small(Refusing, protocol_parameters(Refusing, {}), make=fast_world)
+
+
+@compiled_callback(EXCHANGE)
+def stumble(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
+    """Fail in one phase."""
+    message[:] = 0.0
+    if phase == wholes[0][0] and updates >= 1:
+        reals[0][len(reals[0])] = 1.0
+
+
+class Stumbling(Gossip):
+    """Its compiled exchange raises."""
+
+    phase = ACCEPT
+
+    def kernel(self, state):
+        block = state.agent["model"]
+        nobody = np.zeros(len(block), dtype=bool)
+        return PairKernel(stumble, (block.values,), (np.array([self.phase]),), block.rows, nobody, "")
+
+
+@pytest.mark.parametrize(("phase", "word"), [(1, "offer"), (2, "accept"), (3, "finish")])
+def test_an_error_in_a_compiled_exchange_ends_the_run_and_names_agent_time_and_half(phase, word, monkeypatch):
+    monkeypatch.setattr(Stumbling, "phase", phase)
+    setting = dataclasses.replace(small_setting(), stop=Stop(time=20.0))
+    world = fast_world(setting, Stumbling, protocol_parameters(Stumbling, {}))
+    complaint = rf"^agent \d at time .*: the compiled {word} of an exchange of Stumbling raised IndexError .* after 1"
+    with pytest.raises(StepFailure, match=complaint):
+        world.run()
+    assert not world.ended
+
+
+@pytest.mark.parametrize(("step", "name"), [(None, "None"), (stumble, "stumble"), (refuse, "refuse")])
+def test_what_is_no_compiled_step_is_refused_with_a_sentence(step, name, monkeypatch):
+    monkeypatch.setattr(Refusing, "step", staticmethod(step) if callable(step) else step)
+    with pytest.raises(ValueError, match=f"{name} is no compiled step; make it with .*compiled_callback"):
+        build_world("auto", small_setting(), Refusing, protocol_parameters(Refusing, {}))
+
+
+class Steps(Latency):
+    """One of two delays; without a law."""
+
+    kind: Literal["steps"] = "steps"
+
+    @property
+    def average(self):
+        return 1.0
+
+    def delays(self, luck):
+        return np.where(luck[:, 0] < 0.5, 0.5, 1.5)
+
+
+class NoLaw(Steps):
+    """Its law is an attribute that says that there is none."""
+
+    law: ClassVar[None] = None
+
+
+class OddLaw(Steps):
+    """Its law has a code that compiled code does not know."""
+
+    law: ClassVar = (77, 1.0, 1.0)
+
+
+class Doubled(Exponential):
+    """Inherits a law that is not its own any more."""
+
+    def delays(self, luck):
+        return 2 * super().delays(luck)
+
+
+class Bare(Parameters):
+    """Nothing but delays."""
+
+    kind: Literal["bare"] = "bare"
+
+    def delays(self, luck):
+        return np.full(len(luck), 1.25)
+
+
+class EveryOther(LossModel):
+    """Copies with an even time of sending, in quarters, are lost."""
+
+    kind: Literal["every_other"] = "every_other"
+
+    def begin(self, numbers, draws):
+        return lambda sender, receivers, now: np.full(len(receivers), float(math.floor(4 * now) % 2 == 0))
+
+
+class Worse(Bernoulli):
+    """Inherits a chance that is not its own any more."""
+
+    def begin(self, numbers, draws):
+        return lambda sender, receivers, now: np.full(len(receivers), 1.0)
+
+
+class HourHand(Clock):
+    """Wakes the agents one after the other."""
+
+    def next_time(self, agent, tick, now):
+        return quantise(tick + (1 + agent) / 8)
+
+
+class Hours(Parameters):
+    """Builds `HourHand`."""
+
+    kind: Literal["hours"] = "hours"
+
+    def build(self, ids, numbers, draws, base):
+        return HourHand()
+
+
+class Slower(PoissonClock):
+    """Inherits a form that is not its own any more."""
+
+    def interval(self, agent, tick):
+        return 2 * super().interval(agent, tick)
+
+
+class Slow(Parameters):
+    """Builds `Slower`."""
+
+    kind: Literal["slow"] = "slow"
+
+    def build(self, ids, numbers, draws, base):
+        return Slower(np.ones(len(ids)), numbers, draws)
+
+
+INVENTED = [
+    ({"latency": Steps()}, "steps delays have no compiled form"),
+    ({"latency": NoLaw()}, "steps delays have no compiled form"),
+    ({"latency": OddLaw()}, "steps delays have no compiled form"),
+    ({"latency": Doubled(kind="exponential", mean=1.0)}, "exponential delays have no compiled form"),
+    ({"latency": Bare()}, "bare delays have no compiled form"),
+    ({"loss": EveryOther()}, "losses of the kind every_other have no compiled form"),
+    ({"loss": Worse(kind="bernoulli", probability=0.0)}, "losses of the kind bernoulli have no compiled form"),
+    ({"clock": Hours()}, "clocks of the kind HourHand have no compiled form"),
+    ({"clock": Slow()}, "clocks of the kind Slower have no compiled form"),
+]
+
+
+def invented_setting(fields):
+    network = {name: fields[name] for name in ("latency", "loss") if name in fields}
+    setting = small_setting(network=NetworkParameters.model_construct(**network))
+    return dataclasses.replace(setting, clock=fields.get("clock", setting.clock))
+
+
+@pytest.mark.parametrize(("fields", "why"), INVENTED, ids=[why for _, why in INVENTED])
+def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fields, why):
+    setting = invented_setting(fields)
+    assert declined(setting, Stamp, Stamp.Parameters()) == why
+    world = build_world("auto", setting, Stamp, Stamp.Parameters())
+    assert world.engine == f"reference, because {why}"
+    world.run()
+    reference = World(setting, Stamp, Stamp.Parameters())
+    reference.run()
+    assert world.traffic == reference.traffic
+    assert world.activations == reference.activations > 20
+    for make in (fast_world, lambda *parts: build_world("fast", *parts)):
+        with pytest.raises(InputError, match=why):
+            make(setting, Stamp, Stamp.Parameters())
+
+
+def test_invented_kinds_do_on_the_reference_engine_what_they_say():
+    late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
+    late.run()
+    assert late.traffic.links.in_flight > 0
+    lossy = build_world("auto", invented_setting({"loss": EveryOther()}), Stamp, Stamp.Parameters())
+    lossy.run()
+    assert 0.2 < lossy.traffic.links.lost / lossy.traffic.links.sent < 0.8
+    on_the_hour = build_world("auto", invented_setting({"clock": Hours()}), Stamp, Stamp.Parameters())
+    on_the_hour.run()
+    assert on_the_hour.updates.tolist() == [8] * 6
+
+
+@pytest.mark.parametrize("schedule", [None, "rounds"])
+def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
+    setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
+    assert not setting.network.lossless
+    parameters = protocol_parameters(Stamp, {"schedule": schedule})
+    assert build_world("auto", setting, Stamp, parameters).engine.startswith("reference, because")
+
+
+class Flickering(Availability):
+    """Says more often than necessary that agents are up, and never that they are down."""
+
+    kind: Literal["flickering"] = "flickering"
+
+    def timelines(self, ids, numbers, *, draw, round_time, base=None):
+        return [((float(k), True) for k in range(10**6)) for _ in ids]
+
+
+class Absent(Always):
+    """Inherits that nobody is ever down, which is not so."""
+
+    def timelines(self, ids, numbers, *, draw, round_time, base=None):
+        return [iter([(0.0, True), (2.0, False), (5.0, True), (5.5, True)]) for _ in ids]
+
+
+@pytest.mark.parametrize("availability", [Flickering(), Absent(kind="always")])
+def test_invented_availabilities_give_the_same_run_on_both_engines(availability):
+    setting = dataclasses.replace(small_setting(), availability=availability)
+    worlds = [make(setting, Stamp, Stamp.Parameters()) for make in (World, fast_world)]
+    for world in worlds:
+        world.run()
+    assert worlds[0].traffic == worlds[1].traffic
+    assert (worlds[0].updates == worlds[1].updates).all()
+    assert worlds[0].activations < 48 or type(availability) is Flickering
+    rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
+    assert "agents absent" in str(declined(setting, Stamp, rounds))
+
+
+def test_shipped_kinds_have_the_forms_that_they_had():
+    for fields, why in (
+        ({"latency": {"kind": "gamma", "mean": 1.0}}, "gamma delays have no compiled form"),
+        ({"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}}, "losses of the kind gilbert_elliott"),
+        ({"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1}, "None"),
+    ):
+        setting = small_setting(network=NetworkParameters.model_validate(fields))
+        assert str(declined(setting, Stamp, Stamp.Parameters())).startswith(why)
+    assert (
+        Poisson(kind="poisson").build([1], np.zeros(1, dtype=np.uint64), small_setting().draws, None).form is not None
+    )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..agents.blocks import State
 from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
 from ..agents.graph import Graph
+from ..agents.losses import LOSSES
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .kernel import STEP, Kernel
@@ -123,7 +124,8 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
     limit : int, optional
         An agent falls silent after so many updates.
     """
-    if task.loss.name not in LOSS_CODES:
+    # A loss of somebody's own may have any name.
+    if task.loss.name not in LOSS_CODES or type(task.loss) is not type(LOSSES[task.loss.name]):
         return None
     features, noted = task.train.features, np.zeros(task.agents)
     if shards is not None:

@@ -20,10 +20,12 @@ from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, V
 from .clocks import Poisson
 from .network import NetworkParameters
 from .randomness import Draws, Purpose
-from .setting import Setting, Stop
+from .setting import Limits, Setting, Stop
 from .world import World
 
 AGENTS, DIMENSION, SEED = 6, 3, 20
+MOST_REACTIONS = 20_000
+"""Reactions to messages that a short run may take: a storm of answers ends it within a second or two."""
 
 
 def protocol_parameters(
@@ -246,6 +248,7 @@ def small_setting(
         availability=availability or Always(kind="always"),
         stop=Stop(time=time),
         draws=Draws(seed),
+        limits=Limits(reactions=MOST_REACTIONS),
     )
 
 

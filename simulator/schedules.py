@@ -32,10 +32,13 @@ class Schedule(ABC):
     ----------
     engine : str
         What kind of engine this is.
+    remarks : tuple of str
+        What the run's summary should say of it.
     post : Post
     """
 
     engine: str
+    remarks: tuple[str, ...] = ()
     post: Post
 
     def __init__(self, world: World) -> None:

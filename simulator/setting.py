@@ -36,6 +36,25 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a run may do at most before it ends as ``limited``, with what was recorded until then.
+
+    Reactions are those to messages, and only if they say something: without delays a chain of them may never end.
+
+    Parameters
+    ----------
+    at_once, at_once_each : int
+        Reactions at one instant, of all agents together and of an agent on average; whichever comes first.
+    reactions : int, optional
+        Reactions of the whole run.
+    """
+
+    at_once: int = 10**6
+    at_once_each: int = 1000
+    reactions: int | None = None
+
+
+@dataclass(frozen=True)
 class Setting:
     """Everything that the runs of one seed have in common.
 
@@ -51,6 +70,7 @@ class Setting:
         Folder that file names in the scenario are relative to.
     assumed_public : tuple of str
         Inputs computed from private data that the setting treats as public.
+    limits : Limits
     """
 
     task: Task
@@ -62,6 +82,7 @@ class Setting:
     draws: Draws
     base: Path | None = None
     assumed_public: tuple[str, ...] = ()
+    limits: Limits = Limits()
 
     @property
     def always_up(self) -> bool:

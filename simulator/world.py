@@ -24,7 +24,7 @@ from ..protocols.privacy.ledger import Ledger
 from .attendance import attendance
 from .choice import choose, rounds_of
 from .clocks import wake_up_ranks
-from .finish import TIME_UP, Finish
+from .finish import TIME_UP, Finish, Reactions
 from .network import Network
 from .randomness import Purpose, quantise, stable_ids
 from .schedules import Schedule
@@ -59,6 +59,7 @@ class World:
     activations : int
         Steps of all agents so far.
     finish : Finish
+    reactions : Reactions
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class World:
         self.started = np.zeros(graph.agents, dtype=bool)
         self.activations = 0
         self.finish = Finish(self.env, setting.stop, graph.agents)
+        self.reactions = Reactions(setting.limits, task.ids)
         self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
         self.schedule = drive(self)
         self.engine = self.schedule.engine
@@ -151,6 +153,10 @@ class World:
             When a state becomes non-finite; what was recorded until then is kept.
         Stall
             When agents in rounds wait for messages that can never come; likewise.
+        StepFailure
+            When a compiled step raises an error; likewise.
+        LimitReached
+            When agents answer each other's messages beyond the setting's limits; likewise.
         """
         joins, leaves, timelines = attendance(self.setting, self.numbers.tolist())
         with np.errstate(over="ignore", invalid="ignore"):
@@ -290,6 +296,8 @@ class World:
         agent.silent = out.silent
         self.check_finite(agent)
         self.post.send(agent, out)
+        if out.sent:
+            self.reactions.count(agent.index, (sent.kind for sent in out.sent), self.now)
         self.check_vectors()
 
     def check_finite(self, agent: Agent) -> None:

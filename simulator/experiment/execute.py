@@ -89,7 +89,7 @@ def _manifest(run: Run, world: World, failure: Exception | None) -> dict[str, An
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
         "topology": describe(world.setting.graph),
         "privacy": privacy,
-        "warnings": warnings,
+        "warnings": [*warnings, *world.schedule.remarks],
         "totals": _totals(world),
         "versions": libraries(),
         "code": code_version(),

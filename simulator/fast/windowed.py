@@ -71,10 +71,13 @@ class Windowed(Schedule):
 
     def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world)
-        self.kernel, self.engine = None, "fast (Python step)"
+        self.kernel, why = None, ""
         if compiled and world.watch is None:
-            self.kernel, self.engine = kernel_of(world.protocol, world.state)
+            self.kernel, why = kernel_of(world.protocol, world.state)
         self.compiled = compiled = self.kernel is not None
+        self.engine = f"fast ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
+        if why:
+            self.remarks = (f"{why}, so its steps run in Python; a class that defines kernel vouches for it",)
         self.presence: Presence | None = None
         self._time = 0.0
         self._in_step = False
@@ -175,6 +178,7 @@ class Windowed(Schedule):
                 raise
             index, now, step = self.at_work()
             self.stopped_at(now)
+            self.world.activations = int(self.post.mail.counts[tallies.ACTIVATIONS])
             name, updates = type(self.world.protocol).__name__, int(self.post.mail.updates[index])
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
@@ -240,18 +244,15 @@ class Windowed(Schedule):
 
 
 def kernel_of(protocol: Protocol, state: State) -> tuple[Compiled | None, str]:
-    """A protocol's compiled step, if it has one that it vouches for (see `form_of`); and what engine that makes."""
-    form = form_of(protocol, "kernel")
+    """A protocol's compiled step, if it vouches for one (`form_of`); why one that it inherits is not used."""
+    form, kind = form_of(protocol, "kernel"), type(protocol)
     if form is not None:
-        kernel = form(state)
-        return kernel, f"fast ({'Python' if kernel is None else 'compiled'} step)"
-    if type(protocol).kernel is Protocol.kernel or protocol.kernel(state) is None:
-        return None, "fast (Python step)"
-    kind = type(protocol)
-    why = f"{kind.__name__} does not define kernel itself"
+        return form(state), ""
+    if kind.kernel is Protocol.kernel or protocol.kernel(state) is None:
+        return None, ""
     if "kernel" in vars(kind):
-        why = f"a method of this very {kind.__name__} was replaced"
-    return None, f"fast (Python step, because {why})"
+        return None, f"a method of this very {kind.__name__} was replaced"
+    return None, f"{kind.__name__} does not define kernel itself"
 
 
 def checked(kernel: Compiled | None, kind: type[Form], complaint: str) -> Form | None:

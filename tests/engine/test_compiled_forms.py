@@ -13,6 +13,7 @@ import pytest
 from hushnet.agents.availability import Always, Availability
 from hushnet.agents.compiled import compiled_callback, form_of
 from hushnet.agents.errors import InputError, StepFailure
+from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel
@@ -87,6 +88,21 @@ def test_a_subclass_whose_parent_would_not_compile_either_has_nothing_to_say():
     assert fast_world(small_setting(), Frozen, fields).engine == "fast (Python step)"
 
 
+@dataclasses.dataclass(frozen=True)
+class Steeper(Squared):
+    """A loss of somebody's own with the name of another."""
+
+    def slope(self, scores, labels):
+        return 3 * super().slope(scores, labels)
+
+
+def test_a_loss_of_ones_own_has_no_compiled_step_whatever_its_name():
+    setting = small_setting()
+    setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
+    fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
+    assert fast_world(setting, CoordinateDescent, fields).engine == "fast (Python step)"
+
+
 def test_an_object_with_a_replaced_method_is_not_served():
     protocol = fast_world(
         small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5})
@@ -147,6 +163,7 @@ def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(
     assert "after 2 updates" in said
     assert not world.ended
     assert world.updates[4] == 2
+    assert world.activations == world.updates.sum() > 2
     assert world.traffic.conserved
     times = recorder.trace()["time"]
     assert world.now - 0.25 <= times.max() <= world.now

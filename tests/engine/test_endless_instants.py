@@ -1,0 +1,239 @@
+"""Agents that answer each other's messages at one instant without end are stopped; what ends by itself is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import LimitReached
+from hushnet.agents.graph import Graph
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.simulator import bench
+from hushnet.simulator.bench import protocol_parameters, run_small, small_setting, small_task
+from hushnet.simulator.cli import main
+from hushnet.simulator.clocks import Periodic
+from hushnet.simulator.contract import ContractViolation, check_contract, checks
+from hushnet.simulator.engine import build_world
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Limits, Stop
+from hushnet.simulator.world import World
+
+from .exchange import Gossip
+from .helpers import Echo, Stamp
+
+
+class RallyParameters(ProtocolParameters):
+    """Parameters of `Rally`."""
+
+    kind: Literal["rally"] = "rally"
+    strokes: int | None = None
+
+
+class Rally(Protocol):
+    """Whoever wakes serves a ball to a neighbour, and every ball is played back: for ever, or so many strokes."""
+
+    Parameters = RallyParameters
+    traits = Traits(trigger="message")
+
+    def layout(self):
+        return Layout(agent={"model": 1}, messages={"ball": MessageKind(1)})
+
+    def start(self, view, out):
+        return
+
+    def wake(self, view, out):
+        if len(view.neighbours):
+            self.play(int(view.neighbours[0]), 0.0, out)
+
+    def receive(self, view, message, out):
+        if self.parameters.strokes is None or message.vector[0] < self.parameters.strokes:
+            self.play(message.sender, message.vector[0] + 1.0, out)
+
+    def play(self, to, stroke, out):
+        out.send("ball", [stroke], out.public("a ball"), to=to)
+
+
+class Storm(Rally):
+    """Every ball is played back to everybody."""
+
+    def play(self, to, stroke, out):
+        out.send("ball", [stroke], out.public("balls"))
+
+
+def limited(setting, protocol, **fields):
+    """The sentence with which a run ends, and its world."""
+    world = build_world("auto", setting, protocol, protocol.Parameters(), **fields)
+    with pytest.raises(LimitReached) as error:
+        world.run()
+    return str(error.value), world
+
+
+def test_a_rally_without_delays_ends_the_run_with_agents_kind_and_time():
+    recorder = Recorder(["traffic"])
+    said, world = limited(small_setting(), Rally, recorder=recorder, every=0.01)
+    first = world.now
+    assert first > 0.02
+    assert said.startswith("agents ")
+    assert f" at time {first:.6g}: 6,001 reactions to messages that send 'ball' at one instant" in said
+    assert "network.latency" in said
+    named = said.removeprefix("agents ").partition(" at time")[0].split(", ")
+    assert len(named) == 2
+    assert not world.ended
+    assert world.traffic.conserved
+    times = recorder.trace()["time"]
+    assert first - 0.01 <= times.max() < first
+
+
+@pytest.mark.parametrize(
+    ("limits", "count"),
+    [
+        (Limits(), 6001),
+        (Limits(at_once=50), 51),
+        (Limits(at_once_each=7), 43),
+        (Limits(at_once=50, at_once_each=7), 43),
+    ],
+)
+def test_the_first_of_both_limits_counts(limits, count):
+    said, world = limited(dataclasses.replace(small_setting(), limits=limits), Rally)
+    assert f": {count:,} reactions" in said
+    assert world.reactions.at_once == count
+
+
+def test_a_storm_with_delays_ends_once_it_is_larger_than_the_run_may_be():
+    network = NetworkParameters.model_validate({"latency": 0.1})
+    said, world = limited(dataclasses.replace(small_setting(network=network), limits=Limits(reactions=500)), Storm)
+    assert ": 501 reactions to messages that send 'ball'; let receive answer fewer" in said
+    assert world.reactions.at_once < 501
+
+
+def test_a_chain_that_ends_is_admissible_however_long():
+    setting = dataclasses.replace(small_setting(time=0.5), limits=Limits())
+    world = World(setting, Rally, RallyParameters(strokes=5_900))
+    world.run()
+    assert world.ended == "the time was up"
+    assert world.activations > 1
+    assert world.reactions.total == 5_900 * world.activations
+
+
+def test_a_rally_with_delays_is_admissible_however_short_they_are():
+    network = NetworkParameters.model_validate({"latency": 1e-3})
+    setting = dataclasses.replace(small_setting(network=network, time=0.5), limits=Limits(at_once=50))
+    world = World(setting, Rally, RallyParameters())
+    world.run()
+    assert world.reactions.total > 500
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("protocol", [Stamp, Gossip])
+def test_many_who_wake_at_one_instant_are_no_chain(protocol, engine):
+    """12,000 and more events at every instant, as many as a thousand an agent would be for twelve of them."""
+    complete = Graph.from_matrix(1.0 - np.eye(110))
+    setting = dataclasses.replace(
+        small_setting(),
+        task=small_task(110),
+        graph=complete,
+        clock=Periodic(kind="periodic", phase="common"),
+        stop=Stop(time=1.0),
+        limits=Limits(at_once=1, at_once_each=1, reactions=1),
+    )
+    world = build_world(engine, setting, protocol, protocol.Parameters())
+    world.run()
+    assert world.activations >= 55
+
+
+def test_reactions_that_say_nothing_are_not_counted():
+    """Everybody hears everybody else's answers, which nobody answers."""
+    setting = dataclasses.replace(small_setting(), clock=Periodic(kind="periodic", phase="common"))
+    world = World(setting, Echo, Echo.Parameters())
+    world.run()
+    heard = world.traffic.links.delivered
+    assert world.reactions.at_once == 14
+    assert world.reactions.total == 8 * 14 < heard
+
+
+def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
+    monkeypatch.setattr(checks, "run_small", partial(run_small, time=1.0))
+    refused = check_contract(Rally, {})
+    assert len(refused) == 1
+    assert refused[0].startswith("under Constant(kind='constant', value=0.0): agents ")
+    assert "reactions to messages that send 'ball' at one instant" in refused[0]
+    assert checks.check_networks(Rally, protocol_parameters(Rally, {"strokes": 3})) == ()
+
+
+def test_a_protocol_that_runs_on_no_network_breaks_the_contract(monkeypatch):
+    monkeypatch.setattr(bench, "MOST_REACTIONS", 60)
+    with pytest.raises(ContractViolation, match="answer each other's messages without end under"):
+        checks.check_networks(Storm, protocol_parameters(Storm, {}))
+
+
+SCENARIO = """\
+schema: 1
+scenario: endless
+task: {kind: linear_classification, agents: 8, dimension: 2, samples: [5, 20], test_samples: 10}
+topology: {kind: ring}
+protocols:
+  rally: {kind: "./rally.py:Rally"}
+  broken: {kind: "./rally.py:Broken"}
+  heir: {kind: "./rally.py:Heir"}
+  other: {kind: local}
+stop: {time: 4}
+record: {every: 0.01, metrics: [traffic]}
+"""
+PLUGIN = """
+import numpy as np
+from hushnet.agents.compiled import compiled_callback
+from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
+from hushnet.protocols.kernel import STEP, Kernel
+
+class Rally(Protocol):
+    traits = Traits(trigger="message")
+
+    def layout(self):
+        return Layout(agent={"strokes": 1}, messages={"ball": MessageKind(1)})
+
+    def start(self, view, out):
+        pass
+
+    def wake(self, view, out):
+        out.send("ball", [0.0], out.public("a ball"), to=int(view.neighbours[0]))
+
+    def receive(self, view, message, out):
+        out.send("ball", [0.0], out.public("a ball"), to=message.sender)
+
+@compiled_callback(STEP)
+def step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):
+    message[0] = reals[0][len(reals[0]) + updates]
+    return False
+
+class Broken(Rally):
+    traits = Traits()
+
+    def kernel(self, state):
+        block = state.agent["strokes"]
+        return Kernel(step, (block.values,), (), block.rows, np.zeros(len(block), dtype=bool), "")
+
+class Heir(Broken):
+    pass
+"""
+
+
+def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_first_ones_exit_code(tmp_path, capsys):
+    (tmp_path / "endless.yaml").write_text(SCENARIO)
+    (tmp_path / "rally.py").write_text(PLUGIN)
+    out = tmp_path / "out"
+    assert main(["run", str(tmp_path / "endless.yaml"), "--trust-code", "--quiet", "--out", str(out)]) == 5
+    summary, complaint = capsys.readouterr()
+    assert "fast (Python step, because Heir does not define kernel itself) for heir" in summary
+    assert "warning: Heir does not define kernel itself, so its steps run in Python" in summary
+    assert "reactions to messages that send 'ball' at one instant" in complaint
+    assert "Traceback" not in complaint
+    manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]
+    status = {manifest["protocol"]: manifest["status"] for manifest in manifests}
+    assert status == {"rally": "limited", "broken": "broken", "heir": "complete", "other": "complete"}
+    assert "the compiled step of Broken raised IndexError (index is out of bounds) after 0 updates" in complaint
+    assert "Exception ignored" not in complaint

@@ -106,8 +106,9 @@ def as_callback(function: Any, signature: Any) -> Callback:
     ValueError
         If it is neither, or has another signature.
     """
-    if isinstance(function, CFunc) and function._sig == signature:
-        return Callback(signature, function._pyfunc, **function._compiler.targetoptions)
+    pointer: Any = function if isinstance(function, CFunc) else None
+    if pointer is not None and pointer._sig == signature:
+        return Callback(signature, pointer._pyfunc, **pointer._compiler.targetoptions)
     if isinstance(function, Callback) and function.signature == signature:
         return function
     name = getattr(function, "__name__", repr(function))

@@ -16,7 +16,7 @@ from hushnet.simulator import bench
 from hushnet.simulator.bench import protocol_parameters, run_small, small_setting, small_task
 from hushnet.simulator.cli import main
 from hushnet.simulator.clocks import Periodic
-from hushnet.simulator.contract import ContractViolation, check_contract, checks
+from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_worlds
 from hushnet.simulator.engine import build_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.recorder import Recorder
@@ -158,6 +158,7 @@ def test_reactions_that_say_nothing_are_not_counted():
 
 def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
     monkeypatch.setattr(checks, "run_small", partial(run_small, time=1.0))
+    monkeypatch.setattr(small_worlds, "TIME", 1.0)
     refused = check_contract(Rally, {})
     assert len(refused) == 1
     assert refused[0].startswith("under Constant(kind='constant', value=0.0): agents ")
@@ -222,7 +223,7 @@ class Heir(Broken):
 """
 
 
-def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_first_ones_exit_code(tmp_path, capsys):
+def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_gravest_ones_exit_code(tmp_path, capsys):
     (tmp_path / "endless.yaml").write_text(SCENARIO)
     (tmp_path / "rally.py").write_text(PLUGIN)
     out = tmp_path / "out"

@@ -44,21 +44,17 @@ class Watched:
     def look(self, instant: Instant, now: float, ids: Sequence[int | str]) -> None:
         """Compare the distances of an instant with the scale."""
         invariant = self.invariant
-        distances, mask = np.broadcast_arrays(
-            np.asarray(invariant.distance(instant), dtype=np.float64), invariant.where.mask(instant)
-        )
+        mask, distances = invariant.where.mask(instant), np.asarray(invariant.distance(instant), dtype=np.float64)
         size = max(self.scale, float(invariant.scale(instant)))
         # Near the largest floats sums say nothing; a run that is there is about to diverge.
         if not mask.any() or not math.isfinite(size):
             return
         self.scale, self.checked = size, self.checked + 1
-        inside = np.where(mask, distances, 0.0)
-        place = int(np.argmax(np.where(np.isnan(inside), math.inf, inside)))
-        distance = float(inside.flat[place])
+        distance = float(np.max(distances, where=mask, initial=0.0))
         share = 0.0 if distance == 0.0 else distance / size if size > 0.0 else math.inf
         self.worst = max(self.worst, math.inf if math.isnan(share) else share)
         if self.first is None and not share <= invariant.tolerance:
-            self.first = {"time": now, "agents": _agents(instant, distances, place, ids)}
+            self.first = {"time": now, "agents": _agents(instant, np.where(mask, distances, 0.0), ids)}
 
     def report(self) -> dict[str, Any]:
         """What the manifest says."""
@@ -93,13 +89,14 @@ class InvariantCheck:
         declared = world.protocol.invariants()
         self.why_none = declared.why if isinstance(declared, NoInvariant) else None
         self._watched = [] if isinstance(declared, NoInvariant) else [Watched(each) for each in declared]
+        self._state = _shown(world.state)
 
     def look(self, world: World) -> None:
         """Look at every invariant as the world is now."""
         if not self._watched:
             return
         instant = Instant(
-            state=_shown(world.state),
+            state=self._state,
             graph=world.setting.graph,
             rounds=world.updates,
             started=world.started,
@@ -116,8 +113,9 @@ class InvariantCheck:
         return [watched.report() for watched in self._watched]
 
 
-def _agents(instant: Instant, distances: NDArray[np.float64], place: int, ids: Sequence[int | str]) -> list[str]:
-    """Whom a distance is about: an agent, the two ends of an edge, or nobody in particular."""
+def _agents(instant: Instant, distances: NDArray[np.float64], ids: Sequence[int | str]) -> list[str]:
+    """Whom the largest distance is about: an agent, the two ends of an edge, or nobody in particular."""
+    place = int(np.argmax(np.where(np.isnan(distances), math.inf, distances)))
     if distances.shape == (instant.graph.agents,):
         return [str(ids[place])]
     if distances.shape == instant.graph.heads.shape:

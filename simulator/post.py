@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -116,12 +116,18 @@ class Post(ABC):
         known : (n,) bool
             Whether there is such a vector.
         """
-        last = [mine.get((kind, None)) for mine in self._last_sent]
-        vectors = np.zeros((len(last), int(np.max(self.layout.messages[kind].width))))
-        for agent, entry in enumerate(last):
+        agents = range(self.graph.agents)
+        vectors = np.zeros((len(agents), int(np.max(self.layout.messages[kind].width))))
+        return vectors, self._fill_in(vectors, kind, agents)
+
+    def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
+        """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""
+        known = np.zeros(len(vectors), dtype=bool)
+        for agent in agents:
+            entry = self._last_sent[agent].get((kind, None))
             if entry is not None:
-                vectors[agent] = entry[0].vector
-        return vectors, np.array([entry is not None for entry in last], dtype=bool)
+                vectors[agent], known[agent] = entry[0].vector, True
+        return known
 
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""

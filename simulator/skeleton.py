@@ -19,6 +19,7 @@ from pydantic import Field
 
 from hushnet.agents.losses import local_gradient
 from hushnet.protocols.base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from hushnet.protocols.invariants import Declared, told_is_kept
 
 
 class {name}Parameters(ProtocolParameters):
@@ -52,6 +53,10 @@ class {name}(Protocol):
             model[:] = (model + mean) / 2
         model -= self.parameters.step_size * gradient
         out.send("model", model, out.plain("a model without noise"))
+
+    def invariants(self) -> Declared:
+        """What every run is checked for, on every network: an agent goes on from the model that it has told."""
+        return (told_is_kept("model", "model", "the step ends with sending the model"),)
 '''
 
 TEST = '''"""Whether {name} keeps to the contract between protocols and the simulator; run it with `pytest`."""

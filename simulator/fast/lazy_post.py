@@ -205,12 +205,11 @@ class LazyPost(Post):
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """See `Post.told`; what compiled steps send, which is of the first kind, is only in the mail."""
-        vectors, known = super().told(kind)
-        if self.mail.rules[5] == 0.0 and self._ranks[kind] == 0 and not self.sessions:
-            rows = self.mail.latest
-            stepped = rows >= 0
-            vectors[stepped], known[stepped] = self.mail.pool[rows[stepped], : vectors.shape[1]], True
-        return vectors, known
+        if self.mail.rules[5] != 0.0 or self._ranks[kind] > 0 or self.sessions:
+            return super().told(kind)
+        rows = self.mail.latest
+        vectors = self.mail.pool[np.maximum(rows, 0), : int(np.max(self.layout.messages[kind].width))]
+        return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 
     def keep(self, sent: Sent) -> int:
         """Charge a message of a session; the version that holds its vector, with one reference."""

@@ -6,6 +6,7 @@
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
     |   `-- StepFailure         1   a compiled step raised it
     |-- InputError              2   a scenario, a data file or an argument is not admissible
+    |-- AuditFailure            3   an audit found noise, sensitivities or an epsilon that are not what they say
     |-- Divergence              4   a state became non-finite or the objective exploded
     |-- Stall                   4   agents wait for messages that can never come
     |-- OutOfResources          5   the run would not fit into this machine
@@ -63,6 +64,12 @@ class RunFailure(HushnetError):
 
 class StepFailure(RunFailure):
     """A run in which a compiled step raised an error; what was recorded before that step is kept."""
+
+
+class AuditFailure(HushnetError):
+    """An audit that found noise, sensitivities or an epsilon to be other than what is said of them."""
+
+    exit_code = 3
 
 
 class Divergence(HushnetError):

@@ -102,6 +102,40 @@ def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None,
 
 
 @app.command()
+def audit(
+    scenario: Where,
+    tier: Annotated[
+        str, typer.Option("--tier", metavar="A,B,C", help="A: noise as drawn; B: replay of worst pairs; C: attack.")
+    ] = "A,B,C",
+    pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets a protocol.")] = 8,
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", help="Runs on either data set; 0: the mechanism alone.")
+    ] = 50,
+    level: Annotated[
+        float, typer.Option("--level", metavar="P", help="Probability that anything said is wrong.")
+    ] = 0.01,
+    jobs: Jobs = "1",
+    assignments: Assignments = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="DIR/audit instead of results/<scenario>/audit.")
+    ] = None,
+    data_dir: DataDir = None,
+    trust_code: TrustCode = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only the result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The scenario's quick version.")] = False,
+) -> None:
+    """Attack every private protocol of a scenario: what is claimed, what is verified, and epsilon at least."""
+    with _loaded(scenario, assignments, None, trust_code, quick=quick) as loaded:
+        from .audit.audit import Options
+        from .audit.command import audit_scenario
+        from .experiment import Experiment
+
+        tiers = tuple(part.strip().upper() for part in tier.split(","))
+        options = Options(tiers, pairs, trials, level, _count_of(_processes(jobs)))
+        audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON schema of scenario files, for editors."""
     import json
@@ -305,6 +339,14 @@ def _processes(jobs: str) -> int | Literal["auto"]:
     if not jobs.isdecimal() or int(jobs) < 1:
         raise typer.BadParameter(f"--jobs {jobs}: must be a number from 1, or auto")
     return int(jobs)
+
+
+def _count_of(jobs: int | Literal["auto"]) -> int:
+    if jobs != "auto":
+        return jobs
+    from dask.system import cpu_count
+
+    return cpu_count()
 
 
 def _complain(message: str, code: int) -> int:

@@ -75,6 +75,7 @@ class Noted:
         self.world = make(setting, self.recording)
         self.ended = _run(self.world)
         self.exposed = self.recording.exposed
+        self.forced: Forcing | None = None
         check_charges(self.world, self.recording)
 
     @property
@@ -111,7 +112,7 @@ class Noted:
         if held:
             given = replace(self.setting.task, train=_copied(self.setting.task))
             late = lambda: _put(task, given)  # noqa: E731
-        forcing = Forcing(self.recording, changed=changed, late=late)
+        forcing = self.forced = Forcing(self.recording, changed=changed, late=late)
         try:
             world = self.make(replace(self.setting, task=given), forcing)
             ended = _run(world)

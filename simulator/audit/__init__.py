@@ -1,0 +1,16 @@
+"""Audits: what a scenario's private protocols reveal at least, and whether noise and sensitivities are what they say.
+
+::
+
+    worlds.py            which protocols, and the worlds in which they are looked at
+    pairs.py             neighbouring data sets that are worst for a loss and a mechanism
+    noise_as_drawn.py    tier A: scale, law and independence of the noise in the scenario's own worlds
+    realised.py          tier B: the pairs, replayed
+    game.py              tier C: likelihood ratios of transcripts, and of the mechanism alone
+    players.py           who plays them
+    statistics.py        lower bounds on epsilon from counted trials
+    counterexamples.py   data sets that one message tells apart for certain
+    verdicts.py          proved, not proved, refuted
+    audit.py             all of it together
+    outcome.py, profile.py, figure.py, command.py   what is written and said
+"""

@@ -1,0 +1,105 @@
+"""The figure of an audit: delta by epsilon for every protocol, as claimed, as verified, and as an attack found it."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..look import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
+from ..storage.files import Frame, put_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CURVES = ("claimed", "verified", "audited at least")
+SIZES = (6.0, 4.0, 3.5)
+COLUMNS = 3
+PANEL = 1.9
+"""Inches: height of a panel."""
+
+
+def save_figure(profile: Frame, stem: Path) -> list[Path]:
+    """Write ``<stem>.png``, ``.pdf`` and the plotted numbers as ``.csv``; nothing where there is no finite number.
+
+    Parameters
+    ----------
+    profile : DataFrame
+        ``protocol, label, curve, epsilon, delta``.
+    stem : Path
+    """
+    finite = profile[np.isfinite(profile["epsilon"].astype(float))]
+    if finite.empty:
+        return []
+    png, pdf, csv = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv"))
+    with house_style():
+        figure = draw(profile)
+        kinds: list[tuple[Path, dict[str, Any]]] = [
+            (png, {"dpi": 300, "metadata": {"Software": None}}),
+            (pdf, {"format": "pdf", "metadata": {"CreationDate": None}}),
+        ]
+        for path, options in kinds:
+            content = BytesIO()
+            figure.savefig(content, **options)
+            put_file(content.getvalue(), path)
+    put_file(profile.to_csv(index=False, lineterminator="\n").encode(), csv)
+    return [png, pdf, csv]
+
+
+def draw(profile: Frame) -> Figure:
+    """One panel per protocol, with the legend below; to be called within `hushnet.simulator.look.house_style`."""
+    from matplotlib.figure import Figure
+
+    labels = list(dict.fromkeys(profile["label"]))
+    columns = min(COLUMNS, len(labels))
+    rows = -(-len(labels) // columns)
+    width = WIDTH if columns == 1 else PAGE_WIDTH
+    figure = Figure(figsize=(width, rows * PANEL + 0.5), layout="constrained")
+    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    panels = [axes for row in grid for axes in row]
+    for axes in panels[len(labels) :]:
+        axes.remove()
+    handles: dict[str, Any] = {}
+    for place, (axes, label) in enumerate(zip(panels, labels, strict=False)):
+        _panel(axes, profile[profile["label"] == label], handles)
+        axes.set_title(literal(wrapped(str(label), round(15 * width / columns))), fontsize=7)
+        axes.set_xlabel("\N{GREEK SMALL LETTER EPSILON} (nats)")
+        if place % columns == 0:
+            axes.set_ylabel("\N{GREEK SMALL LETTER DELTA} (probability)")
+    shown = [name for name in CURVES if name in handles]
+    figure.legend(
+        [handles[name] for name in shown],
+        shown,
+        loc="outside lower center",
+        ncols=len(shown),
+        frameon=False,
+        handlelength=3.2,
+    )
+    figure.draw_without_rendering()
+    for axes in panels[: len(labels)]:
+        thin_ticks(axes)
+    return figure
+
+
+def _panel(axes: Axes, rows: Frame, handles: dict[str, Any]) -> None:
+    """The curves of a protocol; one that is infinite everywhere is said in words."""
+    infinite = []
+    for rank, name in enumerate(CURVES):
+        curve = rows[rows["curve"] == name].sort_values("delta")
+        known = curve[np.isfinite(curve["epsilon"].astype(float))]
+        if known.empty:
+            infinite += [name] if len(curve) else []
+            continue
+        # Two curves that agree are seen both: a large mark below a smaller, open one.
+        style = {"color": COLOURS[rank], "linestyle": LINES[rank], "marker": MARKERS[rank], "markersize": SIZES[rank]}
+        style |= {"markerfacecolor": "white"} if rank == 1 else {}
+        (line,) = axes.plot(known["epsilon"], known["delta"], label=name, **style)
+        handles.setdefault(name, line)
+    axes.set_yscale("log")
+    axes.set_xlim(left=0)
+    if infinite:
+        text = f"{' and '.join(infinite)}: \N{INFINITY}"
+        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5)

@@ -1,0 +1,42 @@
+"""Privacy profiles: epsilon by delta, as claimed, as verified and as an attack found it at least."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..world import World
+from .outcome import Game
+
+DELTAS = tuple(float(f"{10.0**power:.3g}") for power in np.arange(-6.0, -0.9, 0.5))
+"""Deltas of a profile."""
+
+
+def profile(world: World, agent: int, delta: float, games: list[Game], level: float) -> list[dict[str, Any]]:
+    """Rows of a profile: ``curve, epsilon, delta``.
+
+    Parameters
+    ----------
+    world : World
+        At the end of the scenario's own first run.
+    agent : int
+        The one that was attacked.
+    delta : float
+        At which epsilons are reported.
+    games : list of Game
+    level : float
+        At which each game's bound is wrong. One test bounds epsilon at every delta together, as its two probabilities
+        do.
+    """
+    rows = []
+    for place in sorted({*DELTAS, delta}):
+        found = {
+            "claimed": float(world.ledger.epsilon("claimed", place)[agent]),
+            "verified": float(world.ledger.verified(place)[agent]),
+        }
+        lower = max((game.test.epsilon(place, level) for game in games), default=math.nan)
+        rows += [{"curve": name, "epsilon": value, "delta": place} for name, value in found.items()]
+        rows += [{"curve": "audited at least", "epsilon": lower, "delta": place}] if lower > 0 else []
+    return rows

@@ -1,0 +1,142 @@
+"""The worlds that an audit looks into: one protocol of a scenario as it is run first, on these data and on others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ...agents.tasks.base import Task
+from ...protocols.base import Out, Protocol, ProtocolParameters, View
+from ...protocols.privacy.mechanisms import Release
+from ..contract.transcript import Draw, Recording
+from ..experiment.plan import Experiment, Run, naming_fields
+from ..randomness import Draws
+from ..setting import Setting
+from ..watchers import Phase, Watch
+from ..world import World
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One protocol of a scenario, in the world of its first run.
+
+    Parameters
+    ----------
+    key, label : str
+        What the scenario and its figures call the protocol.
+    setting : Setting
+    protocol : type of Protocol
+    parameters : ProtocolParameters
+    delta : float
+        At which epsilons are reported.
+    """
+
+    key: str
+    label: str
+    setting: Setting
+    protocol: type[Protocol]
+    parameters: ProtocolParameters
+    delta: float
+
+    @property
+    def task(self) -> Task:
+        """The scenario's own data."""
+        return self.setting.task
+
+    def on(self, task: Task, seed: int | None = None) -> Setting:
+        """The setting of a run on some data, with the luck of a seed; by default that of the scenario's first run."""
+        return replace(self.setting, task=task, draws=self.setting.draws if seed is None else Draws(seed))
+
+    def made(self, setting: Setting, watch: Watch | None = None) -> World:
+        """A world that is ready to run."""
+        with quietly(self.key):
+            return World(setting, self.protocol, self.parameters, watch=watch)
+
+    def run(self, task: Task, *, seed: int | None = None, watch: Watch | None = None) -> World:
+        """A world after its run."""
+        world = self.made(self.on(task, seed), watch)
+        with quietly(self.key):
+            world.run()
+        return world
+
+    def record(self, task: Task, *, seed: int | None = None) -> tuple[World, Recording]:
+        """A run, and what could be observed of it."""
+        recording = Recording(task.ids)
+        return self.run(task, seed=seed, watch=recording), recording
+
+    def led(self, task: Task, seen: Recording, *, seed: int | None = None) -> Led:
+        """A run on other data along the noisy values of a run of the same luck."""
+        watch = Led(seen)
+        self.run(task, seed=seed, watch=watch)
+        return watch
+
+
+class Led(Recording):
+    """A watch that leads a run along what an agent released in another one, and asks for nothing.
+
+    What may not differ is the business of `hushnet.simulator.contract`; this is for the exact values that other data
+    have under the same noisy ones.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the other run.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording.names)
+        self.recording = recording
+
+    def drew(self, draw: Draw) -> Array:
+        """Keep the exact value, and go on with the other run's noisy one."""
+        noted = self.recording.draws[draw.release.agent]
+        rank = len(self.draws[draw.release.agent])
+        forced = noted[rank].noisy if rank < len(noted) else draw.noisy
+        return super().drew(replace(draw, noisy=forced))
+
+    def solution(self, release: Release, solution: Array) -> Array:
+        """The other run's minimiser."""
+        rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
+        return noted[rank].noisy if rank < len(noted) else solution
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """Nothing is compared."""
+
+
+@contextmanager
+def quietly(key: str) -> Iterator[None]:
+    """One thread for linear algebra, numbers that overflow on their way to an error, and fields by their full names."""
+    with naming_fields(key), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+        yield
+
+
+def subjects(experiment: Experiment) -> list[Subject]:
+    """The private protocols of a scenario's first grid point, each in the world of its first seed."""
+    found = []
+    for run in first_runs(experiment):
+        scenario = run.point.scenario
+        parameters, kind = scenario.protocols[run.protocol], experiment.loaded.code.protocol
+        protocol, label = kind(scenario.protocols[run.protocol].kind), scenario.label(run.protocol)
+        subject = Subject(run.protocol, label, experiment.setting(run), protocol, parameters, math.nan)
+        privacy = subject.made(subject.setting).protocol.privacy
+        if privacy is not None and not privacy.noiseless:
+            found.append(replace(subject, delta=privacy.reported_delta))
+    return found
+
+
+def first_runs(experiment: Experiment) -> list[Run]:
+    """The first run of every protocol."""
+    found: dict[str, Run] = {}
+    for run in experiment.runs():
+        if run.protocol in found:
+            break
+        found[run.protocol] = run
+    return list(found.values())

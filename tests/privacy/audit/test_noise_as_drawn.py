@@ -1,0 +1,113 @@
+"""Tier A: planted mistakes in noise are found, and noise without mistakes passes.
+
+Noise is seeded. What has no mistake passes at 1e-4, Holm's correction included: a false alarm has that probability.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of
+from hushnet.simulator.audit.noise_as_drawn import Drawn, checks
+from hushnet.simulator.compare.statistics import holm
+
+AGENTS, RANKS, SEEDS, WIDTH = 6, 8, 3, 4
+MECHANISMS = ("laplace", "gaussian", "gamma")
+
+
+def release_of(mechanism, agent, scale=1.0):
+    return Release(agent, 0.0, mechanism, mechanism_of(mechanism).norm, 1.0, "clip", 1.0, scale, 1.0, 0.0, 1)
+
+
+def noise_of(mechanism, change=lambda values, **place: values, drawn=None, ranks=RANKS):
+    """Noise of six agents, eight draws each, in three runs; ``change`` plants a mistake."""
+    rng, found = np.random.default_rng(12), []
+    for seed in range(SEEDS):
+        for agent in range(AGENTS):
+            for rank in range(ranks):
+                values = draw_noise(drawn or mechanism, WIDTH, 1.0, rng=rng)
+                values = change(values, seed=seed, agent=agent, rank=rank, found=found)
+                found.append(Drawn(seed, agent, rank, release_of(mechanism, agent), values))
+    return found
+
+
+def caught(noise):
+    """Names of the tests that fail at 1e-4."""
+    every = checks(noise, rng=np.random.default_rng(0))
+    adjusted = holm([check.p for check in every])
+    return [check.name for check, p in zip(every, adjusted, strict=True) if p <= 1e-4]
+
+
+def at(found, **place):
+    """The noise of a place."""
+    return next(one.values for one in found if all(getattr(one, name) == value for name, value in place.items()))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_noise_without_a_mistake_passes(mechanism):
+    assert caught(noise_of(mechanism)) == []
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("factor", [0.7, 1.5])
+def test_noise_of_another_scale_is_found(mechanism, factor):
+    assert f"scale of {mechanism} noise" in caught(noise_of(mechanism, lambda values, **_: factor * values))
+
+
+def test_noise_of_another_scale_is_found_about_a_single_agent():
+    noise = noise_of("gaussian", lambda values, agent, **_: values / 2 if agent == 3 else values)
+    assert "scale of gaussian noise of agent 3" in caught(noise)
+
+
+@pytest.mark.parametrize(("said", "drawn"), [("gaussian", "laplace"), ("laplace", "gaussian"), ("gamma", "gaussian")])
+def test_noise_of_another_law_is_found(said, drawn):
+    spread = {"laplace": 2**0.5, "gaussian": 1.0, "gamma": (WIDTH + 1) ** 0.5}
+    noise = noise_of(said, lambda values, **_: values * spread[said] / spread[drawn], drawn=drawn, ranks=60)
+    assert any(name.startswith(("law", "scale")) for name in caught(noise))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"),
+    [
+        (
+            lambda values, found, seed, agent, rank: at(found, seed=seed, agent=0, rank=rank) if agent == 1 else values,
+            "repeated numbers",
+        ),
+        (
+            lambda values, found, seed, agent, rank: at(found, seed=seed, agent=agent, rank=0) if rank == 5 else values,
+            "repeated numbers",
+        ),
+        (
+            lambda values, found, seed, agent, rank: (
+                -at(found, seed=seed, agent=0, rank=rank) if agent == 3 else values
+            ),
+            "repeated numbers",
+        ),
+        (
+            lambda values, found, seed, agent, rank: at(found, seed=0, agent=agent, rank=rank) if seed else values,
+            "repeated numbers",
+        ),
+        (lambda values, **_: np.repeat(values[:1], WIDTH), "repeated numbers"),
+    ],
+    ids=["two agents", "two steps", "opposite noise of two agents", "all seeds", "one number for all coordinates"],
+)
+def test_noise_that_is_shared_is_found(mistake, name):
+    assert name in caught(noise_of("laplace", mistake))
+
+
+def test_noise_that_is_correlated_over_steps_is_found():
+    def mixed(values, found, seed, agent, rank):
+        return (values + at(found, seed=seed, agent=agent, rank=rank - 1)) / 2**0.5 if rank else values
+
+    assert "independence between steps" in caught(noise_of("gaussian", mixed))
+
+
+def test_noise_that_is_correlated_between_agents_is_found():
+    def mixed(values, found, seed, agent, rank):
+        return (values + at(found, seed=seed, agent=agent - 1, rank=rank)) / 2**0.5 if agent else values
+
+    assert "independence between agents" in caught(noise_of("gaussian", mixed))
+
+
+def test_without_noise_there_is_nothing_to_test():
+    assert checks([], rng=np.random.default_rng(0)) == []

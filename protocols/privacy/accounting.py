@@ -18,7 +18,8 @@ from typing import Any, Literal, NamedTuple
 from .composition import gaussian, kairouz, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
 from .mechanisms import Mechanism, mechanism_of
-from .mechanisms.registry import shipped
+from .mechanisms.contract import proved
+from .mechanisms.registry import edition
 
 Composition = Literal["basic", "kairouz", "gaussian", "verified"]
 
@@ -125,7 +126,7 @@ def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> fl
     """
     parts = _parts(histogram, claimed=claimed)
     replaced = any(charge.sampling < 1 and charge.adjacency == "replace-one" for charge in histogram)
-    return math.inf if parts is None else max(0.0, _verified(parts, delta, replaced))
+    return math.inf if parts is None else max(0.0, _verified(parts, delta, replaced, edition()))
 
 
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
@@ -161,7 +162,7 @@ def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:
         multiplier = charge.claimed_multiplier if claimed else charge.multiplier
         if not count or charge.kind.free:
             continue
-        if not charge.kind.noisy or multiplier == 0 or not (claimed or shipped(charge.kind)):
+        if not charge.kind.noisy or multiplier == 0 or not (claimed or proved(charge.kind)):
             return None
         if not math.isinf(multiplier):
             part = Part(charge.mechanism, multiplier, charge.sampling, charge.dimension)
@@ -194,7 +195,7 @@ def _gaussian_curve(parts: Parts, delta: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _verified(parts: Parts, delta: float, replaced: bool) -> float:
+def _verified(parts: Parts, delta: float, replaced: bool, edition: int) -> float:  # noqa: ARG001  # for the cache
     if not parts:
         return 0.0
     exact = _gaussian_curve(parts, delta)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .accounting import Charge, Composition, evaluate
 from .budget import Budget
 from .mechanisms import Release, mechanism_of
+from .mechanisms.contract import unproved
 from .meter import Meter
 
 Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
@@ -188,7 +189,10 @@ class Ledger:
     def unverified(self, agents: Iterable[int]) -> tuple[str, ...]:
         """Why some agents' verified epsilon is infinite, by the reasons that their releases give; empty if none is."""
         inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if self._refuses else []
-        return _distinct([*inputs, *(reason for _, _, reason in self._kinds_of(agents))])
+        agents = list(agents)
+        names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
+        doubts = [unproved(mechanism_of(name)) for name in names]
+        return _distinct([*inputs, *doubts, *(reason for _, _, reason in self._kinds_of(agents))])
 
     def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
         return [kind for agent in agents for kind in self._kinds[agent]]

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
 from .composition import gaussian_mu, kairouz, root
+from .mechanisms.registry import edition
 
 
 def allocation_weights(
@@ -94,11 +95,11 @@ def plan(privacy: Privacy, weights: ArrayLike, *, dimension: int = 0) -> Plan:
         needs a delta: as Gaussian noise under basic or kairouz, with its own multiplier at (eps_k, delta_k).
     """
     shares = np.ascontiguousarray(weights, dtype=float)
-    return _plan(privacy, shares.tobytes(), dimension if privacy.noise.per_dimension else 0)
+    return _plan(privacy, shares.tobytes(), dimension if privacy.noise.per_dimension else 0, edition())
 
 
 @lru_cache(maxsize=65536)
-def _plan(privacy: Privacy, raw: bytes, dimension: int) -> Plan:
+def _plan(privacy: Privacy, raw: bytes, dimension: int, edition: int) -> Plan:  # noqa: ARG001  # for the cache
     weights = np.frombuffer(raw, dtype=float)
     if privacy.multiplier is not None:
         return _given(privacy, np.full(weights.shape, privacy.multiplier))

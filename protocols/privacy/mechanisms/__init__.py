@@ -10,7 +10,7 @@ from .base import Mechanism, Noise, Norm
 from .gamma import GAMMA
 from .gaussian import GAUSSIAN
 from .laplace import LAPLACE
-from .loss import Extent, Loss
+from .loss import Extent, Loss, RandomisedResponse
 from .registry import NoiseName, mechanism_of, noise_of, noises, register
 from .release import Implied, LogJacobian, Release, SensitivitySource, Solve, WatchedStream, Watcher, draw_noise
 from .silent import PLAIN, PUBLIC
@@ -29,6 +29,7 @@ __all__ = [
     "Noise",
     "NoiseName",
     "Norm",
+    "RandomisedResponse",
     "Release",
     "SensitivitySource",
     "Solve",

@@ -41,6 +41,8 @@ MARGIN = 1e-9
 """Relative; together with 1e-15 absolute."""
 DOTS = 60
 """Points per standard deviation of the loss at which its curve is computed; chords between them lie above it."""
+MOST_DOTS = 2000
+"""Most such points at losses above 0."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,14 @@ class GammaLoss(Loss):
 
     def step(self, interval: float) -> int:
         """Between points where the curve is computed."""
-        return max(1, math.floor(self.extent().spread / DOTS / interval))
+        extent = self.extent()
+        return max(1, math.floor(extent.spread / DOTS / interval), math.ceil(extent.largest / MOST_DOTS / interval))
 
 
 def _behind(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[np.float64]:
     """P(L > eps): certain for norms up to (t - eps) / 2."""
     near = (shift - eps) / 2
-    norms, weights = _nodes(near, dimension)
+    norms, weights = _nodes(near, dimension, 0.0)
     share = (shift - eps)[:, None] * (2 * norms + (shift + eps)[:, None]) / (4 * shift * norms)
     half = (dimension - 1) / 2
     return gammainc(dimension, near) + (weights * betainc(half, half, np.clip(share, 0.0, 1.0))).sum(axis=1)
@@ -93,15 +96,21 @@ def _behind(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[n
 
 def _ahead(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[np.float64]:
     """P(L < -eps): only for norms above (t + eps) / 2."""
-    norms, weights = _nodes((shift + eps) / 2, dimension)
+    norms, weights = _nodes((shift + eps) / 2, dimension, shift)
     share = (shift - eps)[:, None] * (2 * norms - (shift + eps)[:, None]) / (4 * shift * norms)
     half = (dimension - 1) / 2
     return (weights * betainc(half, half, np.clip(share, 0.0, 1.0))).sum(axis=1)
 
 
-def _nodes(start: NDArray[np.float64], dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k, NODES) norms above (k,) starts and their weights under Gamma(p, 1), for what has a root in norm - start."""
+def _nodes(
+    start: NDArray[np.float64], dimension: int, further: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k, NODES) norms above (k,) starts and their weights under Gamma(p, 1), for what has a root in norm - start.
+
+    They reach ``further`` than almost all norms, for what is then multiplied by up to e^further.
+    """
     least, most = _range(dimension)
+    most += further
     low = np.sqrt(np.maximum(least - start, 0.0))
     high = np.sqrt(np.maximum(most - start, 0.0))
     middle, half = (high + low) / 2, (high - low) / 2

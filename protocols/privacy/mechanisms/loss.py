@@ -97,8 +97,8 @@ class Loss(ABC):
     def _curve(self, epsilons: NDArray[np.float64], sampling: float) -> NDArray[np.float64]:
         """Delta of ((1 - q) Q + q P, Q) at (k,) epsilons of any sign."""
         certain = -np.expm1(epsilons)
-        possible = sampling > certain
-        inner = np.log1p(-certain[possible] / sampling) if sampling < 1 else epsilons
+        possible = np.full(certain.shape, True) if sampling == 1 else sampling > certain
+        inner = np.log1p(-certain[possible] / sampling) if sampling < 1 else epsilons[possible]
         delta = self.delta(np.abs(inner))
         delta = np.where(inner < 0, -np.expm1(inner) + np.exp(np.minimum(inner, 0.0)) * delta, delta)
         certain[possible] = sampling * delta

@@ -14,6 +14,7 @@ Kind = TypeVar("Kind", bound=Mechanism)
 
 _known: dict[str, Mechanism] = {}
 _shipped: set[str] = set()
+_changes: list[str] = []
 
 
 def register(mechanism: Kind) -> Kind:
@@ -45,6 +46,7 @@ def register(mechanism: Kind) -> Kind:
     if before is not None and _origin(before) != _origin(mechanism):
         raise ValueError(f"the name {mechanism.name!r} is taken by another mechanism; choose a new one.")
     _known[mechanism.name] = mechanism
+    _changes.append(mechanism.name)
     return mechanism
 
 
@@ -59,6 +61,11 @@ def ship(mechanism: Kind) -> Kind:
     """Register a mechanism of this package: its own tests check its contract."""
     _shipped.add(mechanism.name)
     return register(mechanism)
+
+
+def edition() -> int:
+    """How often mechanisms were registered: what was computed under another edition may be about other ones."""
+    return len(_changes)
 
 
 def shipped(mechanism: Mechanism) -> bool:

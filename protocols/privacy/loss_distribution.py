@@ -8,16 +8,19 @@ ADD_OR_REMOVE_ONE with sensitivity 1: what REPLACE_ONE does to it differs betwee
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .composed_losses import Losses, Memory, branches
 from .mechanisms import GAUSSIAN, Loss, Noise, noise_of
 from .mechanisms.loss import Sampled
+from .mechanisms.registry import edition
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -42,7 +45,8 @@ class Part(NamedTuple):
         return whole if self.sampling == 1 else Sampled(whole, self.sampling, replaced)
 
 
-Parts = tuple[tuple[Part, int], ...]
+Item = tuple[Part, int]
+Parts = tuple[Item, ...]
 """Counted releases, sorted."""
 
 SMALLEST_DELTA = 1e-10
@@ -60,20 +64,41 @@ MOST_SAMPLED_POINTS = 1e5
 def composed_epsilon(parts: Parts, delta: float, *, replaced: bool = False) -> float:
     """Upper bound on the epsilon of all ``parts`` together, at ``delta >= SMALLEST_DELTA``; inf if none is found.
 
-    Each part is composed with itself by one FFT, then the two smallest distributions are merged until one is left.
+    Each part is composed with itself by one FFT, and parts of one kind in the order of their multipliers' bits.
     ``replaced`` accounts for sampled releases under replace-one instead of add-or-remove-one.
     """
     parts = on_grid(_merged(parts))
     interval = discretisation(parts)
+    kinds: dict[tuple[str, float, int], list[Item]] = {}
+    for item in parts:
+        kinds.setdefault((item[0].mechanism, item[0].sampling, item[0].dimension), []).append(item)
+    tree = _Tree(interval, replaced)
     try:
-        heap = [_sized(_distribution(part, interval, replaced), serial) for serial, part in enumerate(parts)]
-        heapq.heapify(heap)
-        for serial in range(len(parts), 2 * len(parts) - 1):
-            first, second = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
-            heapq.heappush(heap, _sized(first.compose(second, tail_mass_truncation=1e-15), serial))
-        return float(heap[0][2].get_epsilon_for_delta(delta))
+        composed = [tree.losses(tuple(items)) for _, items in sorted(kinds.items())]
+        return reduce(Losses.compose, composed).epsilon(delta, interval)
     except OverflowError:  # the library takes exp of losses beyond 709: sampled releases with next to no noise
         return math.inf
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Composes the releases of one kind on a grid."""
+
+    interval: float
+    replaced: bool
+
+    def losses(self, items: tuple[Item, ...]) -> Losses:
+        """Of items with one mechanism, sampling and dimension, sorted by their multipliers."""
+        return _memory.recall((items, self.interval, self.replaced, edition()), lambda: self._made(items))
+
+    def _made(self, items: tuple[Item, ...]) -> Losses:
+        if len(items) == 1:
+            return Losses.of(_distribution(items[0], self.interval, self.replaced))
+        less, more = branches(items, tuple(part.multiplier for part, _ in items))
+        return self.losses(less).compose(self.losses(more))
+
+
+_memory = Memory()
 
 
 def on_grid(parts: Parts) -> Parts:
@@ -97,7 +122,9 @@ def discretisation(parts: Parts) -> float:
         float(_width(counts, spread, largest).sum()) / MOST_POINTS,
         max(slow, default=0.0) / MOST_SAMPLED_POINTS,
     )
-    if len(parts) == 1 and parts[0][0].noise.pure and interval < largest[0]:
+    if len(parts) > 1:
+        return 2.0 ** round(math.log2(interval))  # the same when one more release comes, but for few
+    if parts[0][0].noise.pure and interval < largest[0]:
         interval = float(largest[0]) / math.ceil(largest[0] / interval)  # the atom of the loss falls on the grid
     return interval
 
@@ -111,14 +138,15 @@ def _width(
     return np.minimum(2 * counts * largest, variance * order / (2 * largest) + 140 * largest / order)
 
 
-def _distribution(item: tuple[Part, int], interval: float, replaced: bool) -> PrivacyLossDistribution:
+def _distribution(item: Item, interval: float, replaced: bool) -> PrivacyLossDistribution:
     part, count = item
-    single = part.loss(replaced=replaced).distribution(interval)
+    single = _single(part, interval, replaced, edition())
     return single.self_compose(count) if count > 1 else single
 
 
-def _sized(distribution: PrivacyLossDistribution, serial: int) -> tuple[int, int, PrivacyLossDistribution]:
-    return distribution._pmf_remove.size, serial, distribution
+@lru_cache(maxsize=1024)
+def _single(part: Part, interval: float, replaced: bool, edition: int) -> PrivacyLossDistribution:  # noqa: ARG001
+    return part.loss(replaced=replaced).distribution(interval)
 
 
 def _merged(parts: Parts) -> Parts:
@@ -131,7 +159,7 @@ def _merged(parts: Parts) -> Parts:
     return (*(item for item in parts if item[0] not in plain), (Part(GAUSSIAN.name, 1 / mu), 1))
 
 
-def _rounded(parts: Iterable[tuple[Part, int]], step: float) -> Parts:
+def _rounded(parts: Iterable[Item], step: float) -> Parts:
     counts: dict[Part, int] = {}
     for part, count in parts:
         cell = math.floor(math.log(part.multiplier) / step)

@@ -35,7 +35,7 @@ from .laplace import LaplaceLoss
 from .loss import LARGEST_LOSS, Extent, Loss, RandomisedResponse
 from .registry import ship
 
-NODES = 160
+NODES = 100
 """Nodes of the integral over the norm: its error is below `MARGIN`, which is added to delta."""
 MARGIN = 1e-9
 """Relative; together with 1e-15 absolute."""
@@ -127,6 +127,11 @@ def _range(dimension: int) -> tuple[float, float]:
     return float(gammaincinv(dimension, 1e-20)), float(gammainccinv(dimension, 1e-20))
 
 
+@lru_cache(maxsize=8192)
+def _gamma_loss(multiplier: float, dimension: int) -> GammaLoss:
+    return GammaLoss(multiplier, dimension)  # remembers its extent
+
+
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.polynomial.legendre.leggauss(NODES)
@@ -161,7 +166,7 @@ class Gamma(Noise):
         """The exact one where the noise was added; otherwise that of randomised response."""
         if dimension == 0 or multiplier * LARGEST_LOSS < 1:
             return RandomisedResponse(1 / multiplier)
-        return LaplaceLoss(multiplier) if dimension == 1 else GammaLoss(multiplier, dimension)
+        return LaplaceLoss(multiplier) if dimension == 1 else _gamma_loss(multiplier, dimension)
 
     def printed_multiplier(self, epsilon: float, delta: float) -> float:
         """1 / epsilon."""

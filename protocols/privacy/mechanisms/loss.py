@@ -98,8 +98,9 @@ class Loss(ABC):
         """Delta of ((1 - q) Q + q P, Q) at (k,) epsilons of any sign."""
         certain = -np.expm1(epsilons)
         possible = np.full(certain.shape, True) if sampling == 1 else sampling > certain
-        inner = np.log1p(-certain[possible] / sampling) if sampling < 1 else epsilons[possible]
-        delta = self.delta(np.abs(inner))
+        inner = np.log1p(-certain[possible] / sampling) if sampling < 1 else epsilons
+        sizes, where = np.unique(np.abs(inner), return_inverse=True)  # on a grid, every size occurs twice
+        delta = self.delta(sizes)[where]
         delta = np.where(inner < 0, -np.expm1(inner) + np.exp(np.minimum(inner, 0.0)) * delta, delta)
         certain[possible] = sampling * delta
         return certain
@@ -197,6 +198,8 @@ def amplified(epsilon: float, sampling: float) -> float:
     """log(1 + q (e^epsilon - 1)), in [0, inf]."""
     if sampling == 1 or math.isinf(epsilon):
         return epsilon
+    if epsilon < 1:
+        return math.log1p(sampling * math.expm1(epsilon))  # never below 0
     return float(np.logaddexp(math.log1p(-sampling), math.log(sampling) + epsilon))
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from .base import Mechanism, Noise
+from .base import Mechanism
+
+if TYPE_CHECKING:
+    from .base import Noise
 
 Kind = TypeVar("Kind", bound=Mechanism)
 
@@ -96,9 +99,9 @@ def noise_of(name: str) -> Noise:
         If there is none that does.
     """
     mechanism = _known.get(name)
-    if not isinstance(mechanism, Noise):
+    if mechanism is None or not mechanism.noisy:
         raise ValueError(f"{name!r} is no mechanism that draws noise{_admissible(name, noises())}.")
-    return mechanism
+    return cast("Noise", mechanism)
 
 
 def noises() -> tuple[str, ...]:

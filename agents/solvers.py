@@ -63,7 +63,7 @@ def minimise_local(
     if weight == 0.0 or len(shard) == 0:
         return linear / curvature, 0.0
     if isinstance(loss, Hinge):
-        return _minimise_hinge(shard, weight / len(shard), curvature, linear, start, tolerance)
+        return _minimise_hinge(shard, weight / len(shard), curvature, linear, start, tolerance)[:2]
     count = len(shard)
 
     def evaluate(model: Array) -> tuple[float, Array]:
@@ -77,6 +77,44 @@ def minimise_local(
 
     model = newton(start.copy(), evaluate, direction, floor=tolerance)
     return model, float(np.linalg.norm(evaluate(model)[1]))
+
+
+def minimise_within(shard: Shard, loss: Loss, curvature: float, tolerance: float) -> tuple[Array, float]:
+    """The minimiser of mean_k phi(x_k . theta, y_k) + (curvature / 2) |theta|^2, and its distance from the exact one.
+
+    A function of strong convexity q lies above its minimum by (q/2) |theta - theta*|^2 at least, and its gradient has a
+    norm of q |theta - theta*| at least. The hinge has no gradient; there the duality gap bounds the height, a sum of
+    one term a row, none of which is negative or cancels.
+
+    Parameters
+    ----------
+    shard : Shard
+        m >= 1 rows of p features.
+    loss : Loss
+    curvature : float
+        q > 0.
+    tolerance : float
+        As of `minimise_local`.
+
+    Returns
+    -------
+    model : (p,) float64
+    distance : float
+        Bound on the l2 distance from the exact minimiser, up to the rounding of the residual.
+    """
+    zero = np.zeros(shard.features.shape[1])
+    if not isinstance(loss, Hinge):
+        model, residual = minimise_local(
+            shard, loss, weight=1.0, curvature=curvature, linear=zero, start=zero, tolerance=tolerance
+        )
+        return model, residual / curvature
+    most = 1.0 / len(shard)
+    _, _, dual = _minimise_hinge(shard, most, curvature, zero, zero, tolerance)
+    rows = shard.labels[:, None] * shard.features
+    model = dual @ rows / curvature
+    inside = 1.0 - rows @ model
+    gap = float(np.where(inside > 0.0, most - dual, dual) @ np.abs(inside))
+    return model, float(np.sqrt(2.0 * gap / curvature))
 
 
 def _bent_solve(features: Array, bends: Array, curvature: float, right: Array) -> Array:
@@ -95,7 +133,7 @@ def _bent_solve(features: Array, bends: Array, curvature: float, right: Array) -
 
 def _minimise_hinge(
     shard: Shard, most: float, curvature: float, linear: Array, start: Array, tolerance: float
-) -> tuple[Array, float]:
+) -> tuple[Array, float, Array]:
     """Dual of the problem: theta = (b + sum_k a_k y_k x_k) / q with multipliers a_k in [0, most].
 
     A row inside the margin has a_k = most, one outside has 0; coordinate ascent finds out which, and linear
@@ -116,4 +154,4 @@ def _minimise_hinge(
             break
         climb(rows, bounds, curvature, dual, model)
         model[:] = (linear + dual @ rows) / curvature
-    return model, residual
+    return model, residual, dual

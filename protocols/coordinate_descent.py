@@ -42,7 +42,6 @@ from .coordinate_descent_step import make_kernel
 from .invariants import Declared, told_is_kept
 from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
-from .output_perturbation import ASSUMED
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
 from .warm_start import PrivatePropagation, WarmStart
@@ -247,9 +246,9 @@ class CoordinateDescent(Protocol):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """Confidences and step sizes, where they come from the data, and what a private warm start relies on."""
+        """Confidences and step sizes, where they come from the data."""
         steps = () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
-        return assumed_of(self.parameters.confidence) + steps + (() if self.warm is None else (ASSUMED,))
+        return assumed_of(self.parameters.confidence) + steps
 
 
 def assumed_of(confidence: Confidence | Literal["uniform"]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from .invariants import Declared, Instant, Invariant, NoInvariant, largest, told
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
 from .noise import active
-from .output_perturbation import ASSUMED, OutputNoise, output_noise
+from .output_perturbation import OutputNoise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .schedule import ExchangeSchedule
@@ -263,8 +263,8 @@ class ModelPropagation(Protocol):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """The numbers of rows, where confidences come from them, and exact minimisers, where noise relies on them."""
-        return assumed_of(self.parameters.confidence) + (() if self.noise is None else (ASSUMED,))
+        """The numbers of rows, where confidences come from them."""
+        return assumed_of(self.parameters.confidence)
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ def conjugate_gradients(apply: Callable[[Array], Array], right: Array, diagonal:
             break
         image = apply(direction)
         bend = float(np.vdot(direction, image))
-        if bend <= 0.0:
+        if not 0.0 < bend < np.inf:
             break
         solution += (product / bend) * direction
         residual -= (product / bend) * image

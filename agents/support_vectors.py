@@ -51,7 +51,7 @@ def minimise_hinge(
     Raises
     ------
     ArithmeticError
-        If the duality gap is still above 1e-8 of the value after 20,000 passes.
+        If the duality gap is still above 1e-8 of the value after 20,000 passes, or overflows.
     """
     signed = np.ascontiguousarray(features * labels[:, None])
     squares = np.einsum("kp,kp->k", signed, signed)
@@ -66,6 +66,8 @@ def minimise_hinge(
             gap = _relative_gap(signed, weights, ridge, duals, model)
             if gap <= GAP:
                 return model
+            if not np.isfinite(gap):
+                raise ArithmeticError("the rows of the support vector machine are too large: their squares overflow")
             active = np.arange(len(labels))
         active = luck.permutation(active)
         kept = ascend(signed, squares, weights, ridge, duals, model, active)

@@ -35,7 +35,7 @@ from pydantic import Field, model_validator
 from scipy.linalg import cho_factor, cho_solve
 
 from ..agents.blocks import State
-from ..agents.errors import FieldError
+from ..agents.errors import FieldError, InputError
 from ..agents.losses import Loss
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
@@ -109,7 +109,7 @@ class FeatureSharing(Protocol):
         self.parties = min(len(self.columns) - 1, self.parameters.parties or len(self.columns))
         self.cycle = 2 if self.parameters.order == "jacobi" else 2 * self.parties
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Factor] = {}
+        self.factors: dict[int, Factor | None] = {}
         self.roots: dict[int, Array] = {}
 
     def layout(self) -> Layout:
@@ -135,7 +135,8 @@ class FeatureSharing(Protocol):
         if view.agent > self.parties:
             out.fall_silent()
         elif view.role == PARTY:
-            self.factors[view.agent] = factorised(view.data.features, self.parameters.ridge / self.parameters.rho)
+            ratio = self.parameters.ridge / self.parameters.rho
+            self.factors[view.agent] = factorised(view, ratio, self.parameters.privacy)
             if self.parameters.noise is not None:
                 self.roots[view.agent] = range_root(view.data.features)
 
@@ -198,16 +199,40 @@ class FeatureSharing(Protocol):
         return (slopes_are_duals(self.problem.task, self.parameters.rho, lambda at: at.rounds[CENTRE] >= self.cycle),)
 
 
-def factorised(columns: Array, ratio: float) -> Factor:
-    """The factor of D'D + ratio I, for `fitted`; columns D are (N, d)."""
+def factorised(view: View, ratio: float, privacy: Privacy | None) -> Factor | None:
+    """The factor of D'D + ratio I, for `fitted`; a party's columns D are (N, d).
+
+    Returns
+    -------
+    (array, bool) or None
+        None if the squares of the columns overflow and noise protects them: what the party adds to the scores then
+        counts as zero, because ending the run would tell what the columns are.
+
+    Raises
+    ------
+    InputError
+        If they overflow without such noise.
+    """
+    columns = view.data.features
     gram = columns.T @ columns
     gram[np.diag_indices(len(gram))] += ratio
-    return cho_factor(gram, lower=True)
+    try:
+        return cho_factor(gram, lower=True)
+    except (ValueError, np.linalg.LinAlgError):
+        if active(privacy):
+            return None
+        raise InputError(
+            f"agent {view.agent} has columns with values up to {np.abs(columns).max():.3g}, whose squares are too "
+            "large to compute with; scale the features",
+            field=("task",),
+        ) from None
 
 
-def fitted(factor: Factor, columns: Array, target: Array) -> Array:
-    """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho."""
-    return cho_solve(factor, columns.T @ target)
+def fitted(factor: Factor | None, columns: Array, target: Array) -> Array:
+    """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho; zeros without a factor."""
+    if factor is None:
+        return np.zeros(columns.shape[1])
+    return cho_solve(factor, columns.T @ target, check_finite=False)
 
 
 def centre_step(loss: Loss, view: View, total: Array, rho: float) -> None:

@@ -90,7 +90,7 @@ class StaleFeatureSharing(Protocol):
         """Columns and noise."""
         self.columns = columns_of(self.problem)
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Factor] = {}
+        self.factors: dict[int, Factor | None] = {}
         self.limit = np.inf if self.parameters.staleness == "unbounded" else float(self.parameters.staleness)
         self.stiffness = self.parameters.rho * (1 + self.parameters.damping)
 
@@ -119,7 +119,7 @@ class StaleFeatureSharing(Protocol):
         """Everything is zero; a party factorises its own quadratic, once."""
         if view.role == PARTY:
             ratio = self.parameters.ridge / self.stiffness
-            self.factors[view.agent] = factorised(view.data.features, ratio)
+            self.factors[view.agent] = factorised(view, ratio, self.parameters.privacy)
 
     def wake(self, view: View, out: Out) -> None:
         """A step of a party or of the centre, or what it told last once more."""

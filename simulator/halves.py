@@ -73,7 +73,7 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
     world.protocol.offer(view, partner, out)
     world.stepped("offer", view, out)
     caller.silent = out.silent
-    world.check_finite(caller)
+    world.check_finite(caller, out)
     request = _only(out, REQUEST, caller, int(world.setting.graph.heads[edge]))
     return None if request is None else (edge, request)
 
@@ -85,7 +85,7 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
     world.protocol.accept(view, edge - world.setting.graph.edges_of(callee.index).start, vector, out)
     world.stepped("accept", view, out)
     callee.silent = callee.silent or out.silent
-    world.check_finite(callee)
+    world.check_finite(callee, out)
     return _only(out, REPLY, callee, int(world.setting.graph.heads[edge]))
 
 
@@ -95,7 +95,7 @@ def take_reply(world: World, caller: Agent, edge: int, vector: NDArray[np.float6
     view, out = world.open(caller)
     world.protocol.finish(view, edge - world.setting.graph.edges_of(caller.index).start, vector)
     world.stepped("finish", view, out)
-    world.check_finite(caller)
+    world.check_finite(caller, out)
     world.count(caller)
 
 

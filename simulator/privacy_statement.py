@@ -29,7 +29,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
     warnings : list of str
     """
     privacy = world.protocol.privacy
-    if privacy is None or privacy.noiseless:
+    if privacy is None or not world.private:
         return None, []
     delta, protected = privacy.reported_delta, world.protected
     claimed = float(world.ledger.epsilon("claimed", delta)[protected].max())

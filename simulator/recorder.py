@@ -82,6 +82,8 @@ class Recorder:
     ----------
     invariants : InvariantCheck or None
         Whether the run keeps what its protocol says that it keeps; None before the first sample.
+    warnings : list of str
+        What went wrong with what was measured and did not end the run.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Recorder:
         self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
         self.samples, self.on_sample = 0, on_sample
         self.invariants: InvariantCheck | None = None
+        self.warnings: list[str] = []
         self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
@@ -114,7 +117,7 @@ class Recorder:
         Raises
         ------
         Divergence
-            When the objective has exploded.
+            When the objective has exploded; never of a private run, for the objective is computed from raw data.
         """
         self._finish_objective(world)
         instant = (world.now, world.activations)
@@ -221,11 +224,26 @@ class Recorder:
         if self._unfinished is None or self._reading is None:
             return None
         value, place = self._reading.value(), self._unfinished
-        minimum = cached_minimum(self._reading.objective, self.cache_dir)[1]
+        minimum = self._minimum(self._reading)
         for row, number in ((place, value), (place + 1, value - minimum)):
             self._rows[row] = (*self._rows[row][:7], number)
         self._unfinished = None
         return value
+
+    def _minimum(self, reading: ObjectiveReading) -> float:
+        """The objective's minimum; in a private run NaN if rows are too extreme to find it."""
+        try:
+            return cached_minimum(reading.objective, self.cache_dir)[1]
+        except (ArithmeticError, np.linalg.LinAlgError):
+            if not reading.world.private:
+                raise
+            self._warn("the objective's minimum cannot be computed from these data, so its gap is not known")
+            return np.nan
+
+    def _warn(self, what: str) -> None:
+        sentence = f"{self.protocol or 'the protocol'}: {what}"
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def _finish_objective(self, world: World) -> None:
         """Complete the last sample's objective, and see that it has not exploded."""
@@ -235,7 +253,12 @@ class Recorder:
         if self._first_objective is None:
             self._first_objective = value
         limit = EXPLOSION * max(abs(self._first_objective), 1.0)
-        if not value <= limit:
+        if world.private and not (value <= limit and np.isfinite(value)):
+            self._warn(
+                f"the objective grew more than {EXPLOSION:g} times or was not a finite number; it is computed from raw "
+                "data, so it is recorded and does not end a private run"
+            )
+        elif not world.private and not value <= limit:
             worst, (now, activations, *_) = self._worst_agent(world), self._rows[place]
             raise Divergence(
                 f"agent {worst!r} at time {now:.6g}: model has exploded; the objective grew from "

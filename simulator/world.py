@@ -8,7 +8,7 @@ times are ordered: arrivals, availability, wake-ups by agent, recorder.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,12 @@ class World:
         return tuple(dict.fromkeys(every))
 
     @property
+    def private(self) -> bool:
+        """Whether noise protects data, so that nothing ends the run but what is sent."""
+        privacy = self.protocol.privacy
+        return privacy is not None and not privacy.noiseless
+
+    @property
     def protected(self) -> NDArray[np.bool_]:
         """(n,) whose data the protocol's noise is there to protect: all agents, or those of one role."""
         if self.protocol.protects is None or self.layout.roles is None:
@@ -150,7 +156,8 @@ class World:
         Raises
         ------
         Divergence
-            When a state becomes non-finite; what was recorded until then is kept.
+            When a state becomes non-finite, or in a private run what an agent sends; what was recorded until then is
+            kept.
         Stall
             When agents in rounds wait for messages that can never come; likewise.
         StepFailure
@@ -251,7 +258,7 @@ class World:
         self.protocol.start(view, out)
         self.stepped("start", view, out)
         agent.silent = agent.silent or out.silent
-        self.check_finite(agent)
+        self.check_finite(agent, out)
         for sent in out.sent:
             self.post.remember(agent, sent, -1)
         self.schedule.started(agent)
@@ -281,7 +288,7 @@ class World:
         self.protocol.wake(view, out)
         self.stepped("wake", view, out)
         agent.silent = out.silent
-        self.check_finite(agent)
+        self.check_finite(agent, out)
         if out.silent and not out.sent:
             return
         self.schedule.send(agent, out)
@@ -294,27 +301,42 @@ class World:
         self.protocol.receive(view, message, out)
         self.stepped("receive", view, out)
         agent.silent = out.silent
-        self.check_finite(agent)
+        self.check_finite(agent, out)
         self.post.send(agent, out)
         if out.sent:
             self.reactions.count(agent.index, (sent.kind for sent in out.sent), self.now)
         self.check_vectors()
 
-    def check_finite(self, agent: Agent) -> None:
-        """Raise a `Divergence` if a block that an agent owns is not finite."""
+    def check_finite(self, agent: Agent, out: Out | None = None) -> None:
+        """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
+
+        That a run ends tells that something was not finite. A block may depend on an agent's data in other ways than
+        through its releases, so a private run goes on whatever becomes of it.
+
+        Parameters
+        ----------
+        agent : Agent
+        out : Out, optional
+            What the agent sends in this step; without it, the blocks are looked at, which a compiled step has found to
+            be what it sends.
+        """
+        for name, vector in self._owned(agent) if out is None or not self.private else _sent(out):
+            if not np.isfinite(vector).all():
+                raise Divergence(
+                    f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
+                    f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
+                    "check the data for extreme values or take smaller steps"
+                )
+
+    def _owned(self, agent: Agent) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """The blocks of an agent and of its outgoing edges, by name."""
         slots = self.setting.graph.edges_of(agent.index)
-        owned = [(name, [block[agent.index]]) for name, block in self.state.agent.items()]
+        for name, block in self.state.agent.items():
+            yield name, block[agent.index]
         for name, block in self.state.edge.items():
             vectors = block.of(slots)
-            owned.append((name, vectors if isinstance(vectors, list) else [vectors]))
-        for name, vectors in owned:
-            for vector in vectors:
-                if not np.isfinite(vector).all():
-                    raise Divergence(
-                        f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
-                        f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
-                        "check the data for extreme values or take smaller steps"
-                    )
+            for vector in vectors if isinstance(vectors, list) else [vectors]:
+                yield name, vector
 
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
@@ -345,6 +367,11 @@ class World:
             yield At(self.env, quantise(count * self.record_time), RECORD)
             self._sample(final=False)
             count += 1
+
+
+def _sent(out: Out) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """The vectors that leave with a step, by what they are called."""
+    return ((f"the {sent.kind} that it sends", sent.vector) for sent in out.sent)
 
 
 def _first_bad(vector: NDArray[np.float64]) -> str:

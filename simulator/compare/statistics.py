@@ -89,6 +89,10 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
     ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     known = ~(np.isnan(ours) | np.isnan(theirs))
     ours, theirs = ours[known], theirs[known]
+    # In units of a power of 2 near the largest, squares of exploded objectives do not overflow, and no digit changes.
+    sizes = np.abs(np.concatenate([ours, theirs]))
+    unit = int(np.frexp(np.max(sizes, where=np.isfinite(sizes), initial=0.0))[1])
+    ours, theirs = np.ldexp(ours, -unit), np.ldexp(theirs, -unit)
     counts = [int(np.sum(here)) for here in (np.isfinite(ours), np.isfinite(theirs), ours > theirs, ours < theirs)]
     both = np.isfinite(ours) & np.isfinite(theirs)
     differences = ours[both] - theirs[both]
@@ -103,7 +107,9 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
             p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
         else:
             p, method = _sign_test(*counts[2:]), "sign test"
-    return Difference(int(known.sum()), means[0], low, high, p, pairing, method, means[1], means[2], *counts)
+    with np.errstate(over="ignore"):
+        mean, low, high, our_mean, their_mean = np.ldexp([means[0], low, high, *means[1:]], unit).tolist()
+    return Difference(int(known.sum()), mean, low, high, p, pairing, method, our_mean, their_mean, *counts)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -54,11 +54,12 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
             failure = error
         ledger = world.ledger.to_frame()
         ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
+        trace, agents = recorder.trace(), recorder.agents(world)
         manifest = _manifest(run, world, failure)
+        manifest["warnings"] += recorder.warnings
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none
-        trace, agents = recorder.trace(), recorder.agents(world)
     seconds = time.perf_counter() - began
     manifest["timings"] = {
         "seconds": seconds,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...agents.losses import Logistic, local_gradient
 from ...agents.tables import Shard
-from .claims import Finding, Number, Statement
+from .claims import Finding, Number, Promise, Statement
 from .two_agents import allocated_excess, contraction, expected_excess, noise_bound
 
 UPDATES = 20
@@ -21,13 +21,18 @@ def largest_gradient(dimension: int) -> float:
 
 def theorem_1() -> Finding:
     """The Lipschitz constant that the proof needs."""
-    numbers = [Number(f"l1 norm of a gradient, p = {p}", largest_gradient(p), high=1.0) for p in (2, 100)]
+    numbers = [
+        Promise(f"verified epsilon of a step, claimed 1, p = {p}", largest_gradient(p), high=1.0, at_least=p / 2)
+        for p in (2, 100)
+    ]
     return Finding(
         tuple(numbers),
         "The printed statement asks for a loss that is Lipschitz in the l1 norm; that bounds the *largest* coordinate "
-        "of its gradient. Lemma 1 needs their *sum*. Counterexample: the corner (1, ..., 1) of the cube, where the "
-        "sum is p. With L0 read as a bound on the l1 norm of the gradient (`sensitivity: clip` or `data_check`) the "
-        "theorem holds.",
+        "of its gradient. Lemma 1 needs their *sum*, which reaches p at the corner (1, ..., 1) of the cube. "
+        "Counterexample: that corner with its label turned. The slopes of the logistic loss at both labels add up to "
+        "1, so that every coordinate moves by 1 / m, and the logarithm of the ratio of densities reaches p eps / 2. "
+        "With L0 read as a bound on the l1 norm of the gradient (`sensitivity: clip` or `data_check`) the theorem "
+        "holds.",
     )
 
 

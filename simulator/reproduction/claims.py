@@ -3,6 +3,9 @@
 A claim is decided by numbers, each with what is asked of it. A number *holds* if its whole 95 % interval lies within
 what is asked, *holds in part* if only its mean does, and *does not hold* otherwise. A claim holds if all of its
 numbers do, does not hold if none does, and holds in part in between.
+
+A claim of privacy is *proved* where everything that is verified lies within what is claimed, *refuted* where a lower
+bound lies above (`hushnet.simulator.audit.verdicts`), and *not proved* in between.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from ..aggregate import mean_interval
+from ..audit.verdicts import verdict
 from .runs import Runs
 
-Verdict = Literal["holds", "holds in part", "does not hold"]
+Verdict = Literal["holds", "holds in part", "does not hold", "proved", "not proved", "refuted"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,26 @@ class Number:
         return "holds" if inside else "holds in part"
 
 
+@dataclass(frozen=True)
+class Promise(Number):
+    """An epsilon that is claimed, ``high``: ``value`` is the one that is verified.
+
+    Parameters
+    ----------
+    at_least : float
+        The largest lower bound that is known; 0 without one, infinite by a counterexample.
+    """
+
+    at_least: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the claim is proved, refuted or neither."""
+        word = verdict(self.high, self.value, lower=self.at_least)
+        assert word != "no claim", "only finite claims are decided"
+        return word
+
+
 def measured(
     name: str,
     values: ArrayLike,
@@ -131,6 +155,8 @@ class Finding:
     def verdict(self) -> Verdict:
         """The verdict on all numbers together."""
         verdicts: set[Verdict] = {number.verdict for number in self.numbers}
+        if any(isinstance(number, Promise) for number in self.numbers) and len(verdicts) > 1:
+            return "refuted" if "refuted" in verdicts else "not proved"
         return verdicts.pop() if len(verdicts) == 1 else "holds in part"
 
 

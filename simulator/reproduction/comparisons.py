@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from .claims import Finding, Number, measured
+from ..audit.verdicts import ROUNDING
+from .claims import Finding, Number, Promise, measured
 from .runs import Point, Runs, Series
 
 
@@ -46,7 +47,14 @@ def ahead_along(
     return tuple(numbers)
 
 
-def promises(runs: Runs, protocols: Iterable[str], *, why: str = "", point: Point | None = None) -> Finding:
+def promises(
+    runs: Runs,
+    protocols: Iterable[str],
+    *,
+    why: str = "",
+    point: Point | None = None,
+    at_least: Callable[[str], float] = lambda protocol: 0.0,
+) -> Finding:
     """Whether the worst agent's verified epsilon stays within the claimed one, at the end of protocols' runs.
 
     Parameters
@@ -55,13 +63,16 @@ def promises(runs: Runs, protocols: Iterable[str], *, why: str = "", point: Poin
     protocols : iterable of str
     why : str
     point : mapping, optional
+    at_least : callable
+        A lower bound on the epsilon of a protocol's runs; asked for where what is verified is above the claim.
     """
     numbers = []
     for key in protocols:
         ends = (runs.final(key, f"epsilon_{which}", "worst", point=point) for which in ("claimed", "verified"))
         claimed, verified = (float(values.max()) for values in ends)
         name = f"verified epsilon of {key}, claimed {claimed:.3g}"
-        numbers.append(Number(name, verified, high=claimed * (1 + 1e-6)))
+        above = verified > claimed * (1 + ROUNDING)
+        numbers.append(Promise(name, verified, high=claimed, at_least=at_least(key) if above else 0.0))
     return Finding(tuple(numbers), why)
 
 

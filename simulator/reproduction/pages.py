@@ -12,7 +12,7 @@ from ...agents.errors import InputError
 from ..figures import draw, plots
 from ..look import house_style
 from ..summary import with_half_width
-from .claims import Figure, Finding, Number, Paper, Verdict
+from .claims import Figure, Finding, Number, Paper, Promise, Verdict
 from .runs import Runs
 
 LARGEST_PICTURE = 60_000
@@ -23,7 +23,9 @@ RESOLUTIONS = (150, 120, 100, 80, 60)
 
 RULE = (
     "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. A "
-    "claim holds if all of its numbers do, does not hold if none does, and holds in part in between."
+    "claim holds if all of its numbers do, does not hold if none does, and holds in part in between. A claim of "
+    "privacy is *proved* where what is verified lies within it, *refuted* where a lower bound lies above it, and *not "
+    "proved* in between."
 )
 NO_VERDICT = "**Quick runs**: smaller problems and fewer seeds than the paper's, so there are numbers but no verdict."
 
@@ -165,10 +167,12 @@ def number_text(number: Number) -> str:
     --------
     >>> number_text(Number("accuracy", 0.89123, 0.0042))
     '0.8912 ± 0.0042'
-    >>> number_text(Number("epsilon", float("inf")))
-    '∞'
+    >>> number_text(Promise("epsilon", float("inf"), high=1.0, at_least=3.2))
+    '∞, at least 3.2'
     """
     value, half = number.value, number.half_width
+    if isinstance(number, Promise) and number.at_least > 0:
+        return f"{_plain(value)}, at least {_plain(number.at_least)}"
     return with_half_width(value, half) if half and math.isfinite(value) else _plain(value)
 
 

@@ -11,6 +11,7 @@
     |-- Stall                   4   agents wait for messages that can never come
     |-- OutOfResources          5   the run would not fit into this machine
     |-- LimitReached            5   a run went beyond a limit
+    |-- Inconsistency        70   a number that mathematics rules out: an error of the program's own
     `-- Interrupted           130   somebody pressed Ctrl-C
 """
 
@@ -94,6 +95,12 @@ class LimitReached(HushnetError):
     """A run that went beyond a limit on what it may do; what was recorded is kept."""
 
     exit_code = 5
+
+
+class Inconsistency(HushnetError):
+    """A number that mathematics rules out, such as a value below its minimum: an error of the program's own."""
+
+    exit_code = 70
 
 
 class Interrupted(HushnetError):

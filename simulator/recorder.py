@@ -225,6 +225,7 @@ class Recorder:
             return None
         value, place = self._reading.value(), self._unfinished
         minimum = self._minimum(self._reading)
+        self._reading.check(minimum)
         for row, number in ((place, value), (place + 1, value - minimum)):
             self._rows[row] = (*self._rows[row][:7], number)
         self._unfinished = None
@@ -258,12 +259,13 @@ class Recorder:
                 f"the objective grew more than {EXPLOSION:g} times or was not a finite number; it is computed from raw "
                 "data, so it is recorded and does not end a private run"
             )
-        elif not world.private and not value <= limit:
+        elif not world.private and not (np.isfinite(value) and value <= limit):
             worst, (now, activations, *_) = self._worst_agent(world), self._rows[place]
+            grew = f"grew from {self._first_objective:.6g} to {value:.6g} after {activations} activations"
+            began = np.isfinite(self._first_objective)
             raise Divergence(
-                f"agent {worst!r} at time {now:.6g}: model has exploded; the objective grew from "
-                f"{self._first_objective:.6g} to {value:.6g} after {activations} activations; "
-                "take smaller steps or less noise"
+                f"agent {worst!r} at time {now:.6g}: model has exploded; the objective "
+                f"{grew if began else f'is {value:.6g} at the start'}; take smaller steps or less noise"
             )
 
     def _worst_agent(self, world: World) -> int | str:

@@ -49,6 +49,8 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         for key, points in series(plot.points, order, plot.splits):
             look = drawn_as[(order[0], *key[1:]) if swept_only else key]
             said = split_label(key, plot.splits) if swept_only else series_label(collection, key, plot.splits)
+            if plot.kind == "curve" and plot.statistic == "gap" and not spec.get("baseline"):
+                _mark_disagreement(axes, points, look)
             handles[said] = _draw_series(axes, plot, points, look, aside=DODGE * (look.place - (len(keys) - 1) / 2))
         _ticks(axes, plot)
         if axes is shared[-1]:
@@ -57,6 +59,11 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         said = {"baseline": spec.get("baseline"), "wins": bool(spec.get("wins"))}
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, **said))
     return handles | (_targets(panels, collection) if spec.get("target") else {})
+
+
+DISAGREEMENT = "\N{WHITE DOWN-POINTING TRIANGLE} below the minimum: models differ"
+ROUNDING = 1e-9
+"""Share of the largest gap below which one that is negative counts as 0."""
 
 
 def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float) -> Any:
@@ -104,6 +111,26 @@ def _curve(axes: Axes, points: Frame, look: Look, *, alone: bool) -> Any:
     (line,) = axes.plot(x, mean, **style)
     mark_beyond(axes, x[np.isposinf(mean)], look)
     return line
+
+
+def _mark_disagreement(axes: Axes, points: Frame, look: Look) -> None:
+    """Open triangles at the lower edge where a mean gap is below 0, which it is only while agents' models differ.
+
+    The minimum of what agents have to agree on bounds models that do (`Objective.minimum_over`), and a logarithmic axis
+    would not show such places at all.
+    """
+    mean = points["mean"].to_numpy(np.float64)
+    largest = np.abs(mean[np.isfinite(mean)]).max(initial=0.0)
+    below = np.flatnonzero(mean < -ROUNDING * largest)
+    if not len(below):
+        return
+    below = below[:: max(1, len(below) // 12)]
+    style = {"linestyle": "none", "marker": "v", "markersize": 3.5, "markerfacecolor": "white"}
+    edge, inside = axes.get_xaxis_transform(), 0.03 + 0.03 * look.place
+    x = points["x"].to_numpy(np.float64)[below]
+    axes.plot(x, np.full(len(x), inside), transform=edge, markeredgecolor=look.colour, zorder=3, **style)
+    if not any(text.get_text() == DISAGREEMENT for text in axes.texts):
+        axes.text(0.98, 0.97, DISAGREEMENT, transform=axes.transAxes, fontsize=5, va="top", ha="right")
 
 
 def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:

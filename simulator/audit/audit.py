@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...agents.errors import InputError
+from ...protocols.privacy.mechanisms import mechanism_of
 from ..compare.statistics import holm
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
@@ -177,7 +178,7 @@ def _games(
         return []
     if sampled:
         best = replayed(subject, bare(best.pair)) or best
-    merged = all(release.mechanism == "gaussian" for release in releases) and not sampled
+    merged = all(mechanism_of(release.mechanism).gaussian for release in releases) and not sampled
     bound: Bound = "gdp" if merged else "clopper-pearson"
     found = []
     shifts = constant_shifts(subject, best.pair, SEEDS)

@@ -25,7 +25,7 @@ from itertools import starmap
 import numpy as np
 
 from ...protocols.privacy.accounting import verified
-from ...protocols.privacy.mechanisms import Release
+from ...protocols.privacy.mechanisms import Release, noise_of
 from ..contract.transcript import Draw, Recording
 from .noise import Array, drawn, fresh, log_density, log_likelihood
 from .pairs import Pair, alone
@@ -193,14 +193,12 @@ def _ratio(one: Shifts, truth: Array, size: int, times: int, rng: np.random.Gene
 
 def _reduced(one: Shifts) -> Shifts:
     """The same without coordinates that tell nothing: noise of which is independent of all others."""
-    mechanism, both = one.release.mechanism, np.array([one.on_data, one.on_neighbour])
-    if mechanism == "laplace":
-        flat = both.reshape(2, -1)
-        kept = flat[:, (flat != 0).any(axis=0)]
-    elif mechanism == "gaussian":
+    mechanism, flat = noise_of(one.release.mechanism), np.array([one.on_data, one.on_neighbour]).reshape(2, -1)
+    if mechanism.gaussian:
         # Rotations change nothing about normal noise, so that its part along the shifts is all that matters.
-        flat = both.reshape(2, -1)
         kept = np.linalg.qr(flat.T, mode="reduced")[1].T if flat.shape[1] > 2 else flat
+    elif mechanism.independent:
+        kept = flat[:, (flat != 0).any(axis=0)]
     else:
         return one
     if not kept.shape[1]:

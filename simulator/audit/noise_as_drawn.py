@@ -27,7 +27,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
-from ...protocols.privacy.mechanisms import Release
+from ...protocols.privacy.mechanisms import Release, noise_of
 from ..contract.transcript import Draw, Recording
 from .noise import Array, drawn, fresh, log_density
 from .worlds import Subject
@@ -167,7 +167,7 @@ def _law(mechanism: str, noise: Sequence[Drawn], rng: np.random.Generator) -> Ch
     own, new = [], []
     for one in noise:
         # Coordinate by coordinate where they are independent, so that a few draws say more.
-        values = one.values.reshape(-1, 1) if mechanism in ("laplace", "gaussian") else one.values
+        values = one.values.reshape(-1, 1) if noise_of(mechanism).independent else one.values
         release = one.release
         own.append(np.atleast_1d(log_density(release, values * release.scale)).ravel() + _width(release, values))
         other = fresh(release, (FRESH, *values.shape), rng=rng)

@@ -294,3 +294,12 @@ def test_gaussian_releases_share_half_of_delta_under_the_three_way_minimum() -> 
     each = gaussian_epsilon(1 / 50, share)
     assert kairouz_bound({gaussian_charge(50.0): 200}, 1e-3) == pytest.approx(kairouz([each] * 200, slack), rel=1e-9)
     assert kairouz([each] * 200, slack) < basic_bound({gaussian_charge(50.0): 200}, 1e-3)
+
+
+@pytest.mark.parametrize(("count", "excess"), [(1, 0.0), (10, 0.025), (100, 0.108), (1000, 0.233)])
+def test_sampled_replacement_exceeds_the_best_known_value_by_what_is_documented(count: int, excess: float) -> None:
+    replaced, known = (
+        verified({gaussian_charge(1.0, 0.1)._replace(adjacency=adjacency): count}, 1e-5)
+        for adjacency in ("replace-one", "add-or-remove-one")
+    )
+    assert replaced / known - 1 == pytest.approx(excess, abs=2e-3)

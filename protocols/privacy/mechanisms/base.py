@@ -78,6 +78,8 @@ class Noise(Mechanism):
     norm: ClassVar[Norm]
     pure: ClassVar[bool] = True
     """Whether one release has a finite epsilon at delta 0."""
+    independent: ClassVar[bool] = False
+    """Whether the coordinates of a vector of noise are independent."""
 
     @abstractmethod
     def draw(self, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -53,6 +53,7 @@ def check_mechanism(mechanism: Noise) -> None:
     """
     _check_repeatable(mechanism)
     _check_scaling(mechanism)
+    _check_independent(mechanism)
     for scale in (0.5, 3.0):
         _check_draws_on_the_line(mechanism, scale)
     for dimension in (2, 8):
@@ -128,6 +129,15 @@ def _check_scaling(mechanism: Noise) -> None:
             _require(given.shape == (50,), f"the density of (50, {dimension}) noise has the shape {given.shape}")
             close = np.allclose(given, expected, rtol=1e-9, atol=1e-6)
             _require(close, f"its density at scale {scale:g} is not its density at scale 1, stretched")
+
+
+def _check_independent(mechanism: Noise) -> None:
+    """The density of independent coordinates is the product of their densities."""
+    if not mechanism.independent:
+        return
+    noise = mechanism.draw((50, 3), 1.5, rng=_rng(7))
+    product = sum(mechanism.log_density(noise[:, [rank]], 1.5) for rank in range(3))
+    _require(np.allclose(mechanism.log_density(noise, 1.5), product), "its coordinates are not independent")
 
 
 def _line(scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

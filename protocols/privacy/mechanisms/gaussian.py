@@ -66,6 +66,7 @@ class Gaussian(Noise):
 
     name = "gaussian"
     norm = "l2"
+    independent = True
     pure = False
 
     def draw(self, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -71,6 +71,7 @@ class Laplace(Noise):
 
     name = "laplace"
     norm = "l1"
+    independent = True
 
     def draw(self, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw noise of standard deviation scale sqrt(2)."""

@@ -34,6 +34,7 @@ COLUMNS = [
     "claimed_epsilon",
     "claimed_delta",
     "sampling",
+    "dimension",
     "count",
     "sensitivity_source",
 ]

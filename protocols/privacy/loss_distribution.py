@@ -111,7 +111,7 @@ def on_grid(parts: Parts) -> Parts:
 
 def discretisation(parts: Parts) -> float:
     """Width of the loss grid: a small part of the typical loss, coarser where the distribution would not fit."""
-    counts = np.array([count for _, count in parts], dtype=float)
+    first, counts = parts[0][0], np.array([count for _, count in parts], dtype=float)
     spread, largest = (
         np.array(column) for column in zip(*(part.loss().extent()[:2] for part, _ in parts), strict=True)
     )
@@ -124,7 +124,7 @@ def discretisation(parts: Parts) -> float:
     )
     if len(parts) > 1:
         return 2.0 ** round(math.log2(interval))  # the same when one more release comes, but for few
-    if parts[0][0].noise.pure and interval < largest[0]:
+    if first.noise.pure and interval < largest[0]:
         interval = float(largest[0]) / math.ceil(largest[0] / interval)  # the atom of the loss falls on the grid
     return interval
 

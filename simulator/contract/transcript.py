@@ -30,6 +30,7 @@ __all__ = ["Draw", "Forcing", "Recording", "Step", "difference", "distance", "pr
 
 TERMS = (
     "mechanism",
+    "dimension",
     "norm",
     "sensitivity",
     "sensitivity_source",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator
 
 from .base import Mechanism
 
@@ -120,5 +120,12 @@ def _checked(name: str) -> str:
     return name
 
 
-NoiseName = Annotated[str, AfterValidator(_checked), WithJsonSchema({"type": "string", "examples": []})]
+class _Suggested:
+    """Editors offer the names that there are, and admit those of plug-ins."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:  # as pydantic asks
+        return {"anyOf": [{"enum": list(noises())}, {"type": "string"}]}
+
+
+NoiseName = Annotated[str, AfterValidator(_checked), _Suggested()]
 """A scenario's field that names a mechanism with noise, shipped or registered by a plug-in."""

@@ -102,6 +102,7 @@ def run(
     quick: bool = False,
     jobs: Jobs = 1,
     scheduler: str | None = None,
+    contract: bool = True,
 ) -> Result:
     """Run what is not there yet of a scenario's runs, as ``hushnet run`` does, and return all of them.
 
@@ -130,6 +131,9 @@ def run(
         ``if __name__ == "__main__":`` around what it does, for they import it.
     scheduler : str, optional
         Address of a dask cluster to use instead.
+    contract : bool
+        Whether the privacy contract of your own protocols is checked, once for each set of parameters, by some ten runs
+        of small worlds each and of the scenario's first; without it none of their epsilons is verified.
 
     Raises
     ------
@@ -153,6 +157,7 @@ def run(
         quick=quick,
         jobs=jobs,
         scheduler=scheduler,
+        contract=contract,
     )
     return Result(collection)
 

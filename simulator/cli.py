@@ -80,13 +80,21 @@ def run(
     ] = False,
     jobs: Jobs = "1",
     scheduler: Scheduler = None,
+    contract: Annotated[
+        bool,
+        typer.Option(
+            "--contract/--no-contract",
+            help="Check the privacy of your own protocols by replay, once: some ten runs; else no epsilon is verified.",
+        ),
+    ] = True,
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
     with _loaded(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
         from .console import run_scenario
 
         workers = {"jobs": _processes(jobs), "scheduler": scheduler}
-        run_scenario(loaded, out=out, data_dir=data_dir, progress=not quiet, dry_run=dry_run, **workers)
+        options = {"progress": not quiet, "dry_run": dry_run, "contract": contract}
+        run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers)
 
 
 @app.command()

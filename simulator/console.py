@@ -35,6 +35,7 @@ def run_scenario(
     dry_run: bool = False,
     jobs: Jobs = 1,
     scheduler: str | None = None,
+    contract: bool = True,
 ) -> None:
     """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
 
@@ -47,7 +48,7 @@ def run_scenario(
         If somebody pressed Ctrl-C; it says how to go on.
     """
     console = Console()
-    experiment = Experiment(loaded, out, data_dir)
+    experiment = Experiment(loaded, out, data_dir, contract=contract)
     if dry_run:
         try:
             print_estimate(experiment, console, jobs)
@@ -123,7 +124,11 @@ def perform_visibly(
             rate = world.activations / max(time.perf_counter() - began["at"], 1e-9)
             progress.update(job, rate=f", {rate:,.0f} activations/s")
 
-        return perform(experiment, workers=workers, on_start=on_start, on_run=on_run, on_sample=on_sample)
+        def on_check(run: Run) -> None:
+            progress.update(job, description=f"privacy contract of {run.point.scenario.label(run.protocol)}", rate="")
+
+        on = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample, "on_check": on_check}
+        return perform(experiment, workers=workers, **on)
 
 
 def _words(run: Run) -> str:

@@ -40,6 +40,8 @@ class Claim:
         Why nothing could be verified, where that is so.
     unprotected : tuple of str
         What is not protected although the protocol has noise: ``role: reason``.
+    contract : tuple of str
+        What the protocol's privacy contract came to: what was replayed, or why not.
     """
 
     claimed: tuple[float, ...]
@@ -51,12 +53,14 @@ class Claim:
     mechanism: str
     because: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
+    contract: tuple[str, ...] = ()
 
     @property
     def details(self) -> str:
         """What stands beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
         parts = [f"not verified because {reason}" for reason in self.because]
         parts += [f"not protected: {who}" for who in self.unprotected]
+        parts += [f"contract {text}" for text in self.contract]
         return "; ".join([*parts, f"assumed public: {', '.join(self.assumed_public) or 'nothing'}"])
 
     @property
@@ -88,6 +92,7 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> Claim | None:
         flagged=sum(_flagged(entry) for entry in entries),
         runs=len(entries),
         assumed_public=tuple(public),
+        contract=tuple(dict.fromkeys(e["contract"] for e in entries if e.get("contract"))),
         mechanism=", ".join(dict.fromkeys(str(e["mechanism"]) for e in entries if e.get("mechanism"))),
         because=tuple(dict.fromkeys(reason for entry in entries for reason in entry.get("because") or ())),
         unprotected=tuple(

@@ -67,7 +67,7 @@ def trial_experiment(experiment: Experiment) -> Experiment | None:
     if not loaded.trials or loaded.tuning is not None:
         return None
     only = replace(loaded, scenario=loaded.trials[0].scenario, points=loaded.trials, trials=())
-    return replace(experiment, loaded=only, out=experiment.folder / "tuning")
+    return replace(experiment, loaded=only, out=experiment.folder / "tuning", contract=False)
 
 
 def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetError]]) -> LoadedScenario:

@@ -46,6 +46,8 @@ class World:
     observer : Observer, optional
     watch : Watch, optional
         Sees every step before anything of it leaves; compiled steps are then not used.
+    unproved : str
+        Why no epsilon of the protocol is verified, see `Ledger`.
     drive : callable
         Makes the schedule of the world, and with it its post; an event for everything by default.
 
@@ -73,6 +75,7 @@ class World:
         recorder: Recorder | None = None,
         observer: Observer | None = None,
         watch: Watch | None = None,
+        unproved: str = "",
         drive: Callable[[World], Schedule] = choose,
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
@@ -99,6 +102,7 @@ class World:
             claimed_by=privacy.claimed_by if privacy else "kairouz",
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
+            unproved=unproved,
         )
         self.started = np.zeros(graph.agents, dtype=bool)
         self.activations = 0

@@ -59,6 +59,9 @@ class Ledger:
         Inputs computed from private data but treated as public.
     strict : bool
         Whether such inputs make every verified epsilon infinite.
+    unproved : str
+        Why nothing that the protocol says about its releases can be relied on, which makes every verified epsilon
+        infinite; empty if nothing speaks against it.
     """
 
     def __init__(
@@ -70,8 +73,10 @@ class Ledger:
         claimed_by: Composition = "kairouz",
         assumed_public: tuple[str, ...] = (),
         strict: bool = False,
+        unproved: str = "",
     ) -> None:
         self.agents = agents
+        self.unproved = unproved
         self.assumed_public = assumed_public
         self.strict = strict
         self._claimed_by: Composition = claimed_by
@@ -189,19 +194,20 @@ class Ledger:
 
     def unverified(self, agents: Iterable[int]) -> tuple[str, ...]:
         """Why some agents' verified epsilon is infinite, by the reasons that their releases give; empty if none is."""
-        inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if self._refuses else []
+        public = self.strict and self.assumed_public
+        inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if public else []
         agents = list(agents)
         names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
         doubts = [unproved(mechanism_of(name)) for name in names]
-        return _distinct([*inputs, *doubts, *(reason for _, _, reason in self._kinds_of(agents))])
+        return _distinct([self.unproved, *inputs, *doubts, *(reason for _, _, reason in self._kinds_of(agents))])
 
     def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
         return [kind for agent in agents for kind in self._kinds[agent]]
 
     @property
     def _refuses(self) -> bool:
-        """Whether nothing is verified, because of inputs that are treated as public."""
-        return self.strict and bool(self.assumed_public)
+        """Whether nothing is verified, because of inputs that are treated as public or of what the protocol says."""
+        return bool(self.unproved or (self.strict and self.assumed_public))
 
     def releases(self, agent: int) -> int:
         """Number of releases that an agent was charged for."""

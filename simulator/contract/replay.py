@@ -20,7 +20,7 @@ from ..setting import Setting
 from ..watchers import Watch
 from ..world import World
 from .neighbours import Domain, domain_of, replaced, shortened, some_agents
-from .transcript import Forcing, Recording, difference, protects_nothing
+from .transcript import Forcing, Recording, TooLarge, difference, protects_nothing
 from .violation import ContractViolation
 
 Make = Callable[[Setting, Watch], World]
@@ -39,13 +39,15 @@ class Replayed:
     runs : int
         Runs that it took.
     steps : int
-        Steps of all agents in the run that was noted.
+        Completed steps of all agents in the run that was noted.
     agents : int
         Agents whose data were changed alone; all others' were changed together.
     ratio : float
         The largest realised change in relation to the sensitivity that was charged for.
     held : bool
         Whether the constants that the protocol prepares had to be held fixed, because they come from the data.
+    changed : int
+        Agents whose data were changed at all.
     """
 
     runs: int
@@ -53,6 +55,7 @@ class Replayed:
     agents: int
     ratio: float
     held: bool
+    changed: int
 
 
 class Noted:
@@ -73,7 +76,10 @@ class Noted:
         self.make, self.setting = make, setting
         self.recording = Recording(setting.task.ids)
         self.world = make(setting, self.recording)
-        self.ended = _run(self.world)
+        try:
+            self.ended = _run(self.world)
+        except Failed as error:
+            raise Broken(str(error)) from error
         self.exposed = self.recording.exposed
         self.forced: Forcing | None = None
         check_charges(self.world, self.recording)
@@ -151,6 +157,14 @@ class Noted:
                 )
 
 
+class Failed(ContractViolation):
+    """A run ends in an error that nobody foresaw."""
+
+
+class Broken(ContractViolation):
+    """A run fails on usual data, which says nothing about privacy."""
+
+
 class Inadmissible(Exception):
     """A protocol refuses a data set before anybody has made a step."""
 
@@ -186,7 +200,7 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
         try:
             if planted:
                 task = replaced(setting.task, noted.able, domain, models, rank=2 * number, whole=whole)
-                first, runs = Noted(make, replace(setting, task=task)), runs + 1
+                first, runs = _planted(make, replace(setting, task=task)), runs + 1
             able = first.able
             for task in _neighbours(first, able, domain, models, 2 * number + 1, whole=whole):
                 runs += 1
@@ -202,7 +216,15 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
             runs, single = runs + 1, single + 1
             most, fixed = noted.force(task, [agent])
             ratio, held = max(ratio, most), held or fixed
-    return Replayed(runs, len(noted.recording.steps), single, ratio, held)
+    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able))
+
+
+def _planted(make: Make, setting: Setting) -> Noted:
+    """A run on worst records: that it does not fail is part of what is promised."""
+    try:
+        return Noted(make, setting)
+    except Broken as error:
+        raise ContractViolation(f"with an extreme record {error}, which gives the record away") from error
 
 
 def _neighbours(
@@ -255,13 +277,13 @@ def _run(world: World) -> str:
     """Run a world: why it has ended, or how it has failed."""
     try:
         world.run()
-    except (ContractViolation, InputError):
+    except (ContractViolation, InputError, TooLarge):
         raise
     except HushnetError as error:
         return f"{type(error).__name__}: {error}"
     except Exception as error:
         words = str(error).strip().splitlines()
-        raise ContractViolation(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
+        raise Failed(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
     return world.ended
 
 

@@ -46,6 +46,14 @@ TERMS = (
 """What a release says in public; all of it has to be the same on neighbouring data."""
 
 
+MOST_BYTES = 2**30
+"""A transcript that is larger is not kept."""
+
+
+class TooLarge(Exception):
+    """A transcript does not fit into the memory that it may take."""
+
+
 class Recording:
     """A watch that takes note of a run and changes nothing.
 
@@ -69,6 +77,7 @@ class Recording:
         self._drawn_for: dict[Release, int] = defaultdict(int)
         self._drawn_with: dict[tuple[Any, ...], int] = defaultdict(int)
         self._sent_with: dict[tuple[Any, ...], set[Release]] = defaultdict(set)
+        self._bytes = 0
         self._noisy_bytes: dict[int, set[bytes]] = defaultdict(set)
 
     def prepared(self, protocol: Protocol) -> None:
@@ -109,6 +118,7 @@ class Recording:
     def drew(self, draw: Draw) -> NDArray[np.float64]:
         """Keep a draw; what the protocol goes on with."""
         self.draws[draw.release.agent].append(draw)
+        self._keep(draw.exact, draw.noisy)
         self._drawn_for[draw.release] += 1
         self._drawn_with[_law(draw.release)] += 1
         return draw.noisy.copy()
@@ -118,6 +128,7 @@ class Recording:
         step = self.step(phase, view, out)
         self.check_noise(step)
         self.steps.append(step)
+        self._keep(*(sent.vector for sent in step.sent))
 
     def step(self, phase: Phase, view: View, out: Out) -> Step:
         """A step as it leaves its agent."""
@@ -146,6 +157,11 @@ class Recording:
                     f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=view.stream('noise'))"
                 )
             known.add(sent.vector.tobytes())
+
+    def _keep(self, *arrays: NDArray[np.float64]) -> None:
+        self._bytes += sum(array.nbytes for array in arrays)
+        if self._bytes > MOST_BYTES:
+            raise TooLarge(f"what is sent in the own world takes more than {MOST_BYTES / 2**30:g} GiB to compare")
 
     @property
     def exposed(self) -> frozenset[int]:

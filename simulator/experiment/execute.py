@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
+from ..contract.verdict import Verdict
 from ..graphs import describe
 from ..privacy_statement import privacy_statement
 from ..results import RunResult
@@ -55,7 +56,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         ledger = world.ledger.to_frame()
         ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
         trace, agents = recorder.trace(), recorder.agents(world)
-        manifest = _manifest(run, world, failure)
+        manifest = _manifest(run, world, failure, experiment.verdict(run))
         manifest["warnings"] += recorder.warnings
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
@@ -69,14 +70,18 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
     return RunResult(manifest, trace, agents, ledger, extras={} if log is None else {"messages": log.table(world)})
 
 
-def _manifest(run: Run, world: World, failure: Exception | None) -> dict[str, Any]:
+def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdict) -> dict[str, Any]:
     scenario, task = run.point.scenario, world.setting.task
     status = next((name for name, kind in FAILURES.items() if isinstance(failure, kind)), "complete")
     privacy, warnings = privacy_statement(world)
+    label = scenario.label(run.protocol)
+    if verdict.unproved:
+        warnings.append(f"{label}: no epsilon is verified, because {verdict.unproved}")
+    warnings += [f"{label}: {warning}" for warning in verdict.warnings]
     return {
         "scenario": scenario.resolved(),
         "protocol": run.protocol,
-        "label": scenario.label(run.protocol),
+        "label": label,
         "seed": run.seed,
         "data_seed": run.data_seed,
         "run_seed": run.run_seed,
@@ -89,7 +94,8 @@ def _manifest(run: Run, world: World, failure: Exception | None) -> dict[str, An
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
         "topology": describe(world.setting.graph),
-        "privacy": privacy,
+        "privacy": privacy and {**privacy, "contract": verdict.text},
+        "contract": verdict.as_dict(),
         "warnings": [*warnings, *world.schedule.remarks],
         "totals": _totals(world),
         "versions": libraries(),

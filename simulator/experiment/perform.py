@@ -22,6 +22,7 @@ from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
+from .proofs import prove
 from .workers import InProcess, Jobs, Workers, hire
 
 
@@ -38,6 +39,7 @@ def run(
     quick: bool = False,
     jobs: Jobs = 1,
     scheduler: str | None = None,
+    contract: bool = True,
 ) -> Collection:
     """Run what is not there yet of a scenario's runs, and return all of them as they are on disk.
 
@@ -46,7 +48,7 @@ def run(
     loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds, quick=quick)
     for hint in loaded.hints:
         warnings.warn(hint, FutureWarning, stacklevel=3)  # at the caller of `hushnet.simulator.run`
-    experiment = Experiment(loaded, out, data_dir, metrics or {})
+    experiment = Experiment(loaded, out, data_dir, metrics or {}, contract)
     with hire(jobs, scheduler) as workers:
         failures = perform(experiment, workers=workers)
     if failures:
@@ -61,6 +63,7 @@ def perform(
     on_start: Callable[[Run], None] | None = None,
     on_run: Callable[[Run, Answer], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
+    on_check: Callable[[Run], None] | None = None,
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
@@ -77,6 +80,8 @@ def perform(
         Told what became of every run.
     on_sample : callable, optional
         Called with the world at every record instant; only where this process executes the runs.
+    on_check : callable, optional
+        Told of a run when the privacy contract of its protocol is about to be checked in its world.
 
     Returns
     -------
@@ -103,6 +108,7 @@ def perform(
         store.forget_failures()
         keep_origin(experiment)
         try:
+            prove(experiment, queue, on_check)
             work = (workers or InProcess()).work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
                 for rank, answer in work:

@@ -14,6 +14,7 @@ from ...agents.tasks.base import Task
 from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
+from ..contract.verdict import SHIPPED, Verdict
 from ..engine import build_world
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.yaml_source import Source
@@ -27,6 +28,7 @@ from ..storage.files import json_text
 from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
 from ..world import Observer, World
+from .proofs import NOT_ASKED, key_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,13 @@ class Experiment:
         A user's own metrics, beside those that the scenario names.
     token : str, optional
         What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`.
+    contract : bool
+        Whether the privacy contract of users' own protocols is checked.
+
+    Attributes
+    ----------
+    verdicts : dict of str to Verdict
+        What is known of protocols' privacy contracts, see `hushnet.simulator.experiment.proofs`.
     """
 
     loaded: LoadedScenario
@@ -83,6 +92,8 @@ class Experiment:
     data_dir: Path | None = None
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     token: str | None = field(default=None, init=False)
+    contract: bool = True
+    verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -118,6 +129,7 @@ class Experiment:
         )
         other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.resolve(), self.metrics)
         other.token, other._sources = self.token, dict(self._sources)
+        other.verdicts = dict(self.verdicts)
         return other
 
     def data(self, run: Run) -> tuple[Task, Graph]:
@@ -149,7 +161,7 @@ class Experiment:
             run.protocol,
             [run.data_seed, run.run_seed],
             code_version=code_version(),
-            plugin_source=self.source(run),
+            plugin_source=self._judged_source(run),
             data_fingerprint=f"{self._data(run).fingerprint} {json_text(files)}",
             libraries=libraries(),
         )
@@ -166,6 +178,15 @@ class Experiment:
             things += code.files(key)
             self._sources[key] = source_hash(things)
         return self._sources[key]
+
+    def verdict(self, run: Run) -> Verdict:
+        """What is known of the privacy contract of a run's protocol."""
+        return self.verdicts.get(key_of(run), SHIPPED if self.source(run) is None else NOT_ASKED)
+
+    def _judged_source(self, run: Run) -> str | None:
+        """The hash of the user's own code; with it what speaks against it, so that this is not taken for a proof."""
+        known = self.verdicts.get(key_of(run))
+        return self.source(run) if known is None or not known.unproved else f"{self.source(run)} {known.status}"
 
     def setting(self, run: Run) -> Setting:
         """What the world of a run has in common with those of other protocols."""
@@ -196,6 +217,7 @@ class Experiment:
             activations=scenario.record.activations,
             recorder=recorder,
             observer=observer,
+            unproved=self.verdict(run).unproved,
         )
 
     def message_log(self, run: Run) -> MessageLog | None:

@@ -53,7 +53,7 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
         if plot.panel:
             axes.set_title(literal(wrapped(plot.panel, round(15 * width / columns))), fontsize=7)
     height = figure.get_figheight() + _title(figure, spec)
-    legend = _legend(figure, list(entries.values()), list(entries), caption(plots, spec))
+    legend = _legend(figure, list(entries.values()), list(entries), caption(plots, spec, collection))
     box = legend.get_window_extent()
     figure.set_size_inches(width, height + box.height / figure.dpi)
     figure.draw_without_rendering()

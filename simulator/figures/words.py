@@ -88,8 +88,28 @@ def split_label(key: tuple[Any, ...], splits: Sequence[str]) -> str:
     return ", ".join(f"{short(path)} {shown(value)}" for path, value in zip(splits, key[1:], strict=True))
 
 
-def caption(plots: Sequence[Plot], spec: Spec) -> str:
-    """What the marks are: means of how many runs, with which interval."""
+def caption(plots: Sequence[Plot], spec: Spec, collection: Collection) -> str:
+    """What the marks are, means of how many runs with which interval; and what epsilons rest on, if there are some."""
+    return "; ".join(filter(None, [_marks(plots, spec), *_contracts(collection)]))
+
+
+def _contracts(collection: Collection) -> list[str]:
+    """What the privacy contract of private protocols, and of users' own, came to."""
+    found: dict[str, dict[str, None]] = {}
+    for manifest in collection.manifests:
+        contract = manifest.get("contract") or {}
+        if contract and (manifest.get("privacy") or contract["status"] != "shipped"):
+            failed = contract["status"] == "failed"  # the reason is long, and among the warnings
+            text = "failed" if failed else contract["text"]
+            found.setdefault(text, {})[collection.labels[manifest["protocol"]]] = None
+    everywhere = len(found) == 1
+    return [
+        f"privacy contract {'' if everywhere else 'of ' + ', '.join(labels) + ' '}{text}"
+        for text, labels in found.items()
+    ]
+
+
+def _marks(plots: Sequence[Plot], spec: Spec) -> str:
     if plots[0].note:
         return "; ".join(dict.fromkeys(plot.note for plot in plots))
     counts = [int(n) for plot in plots for n in (plot.points["n"].min(), plot.points["n"].max())]

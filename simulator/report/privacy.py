@@ -58,6 +58,7 @@ def _row(collection: Collection, series: Series) -> dict[str, Any] | None:
         "verified": _span(claim.verified, digits) or "not verified",
         "delta": _span(claim.delta, 4) or "\N{EN DASH}",
         "because": _names(entries, "because"),
+        "contract": list(claim.contract),
         "flagged": claim.flagged,
         "checked": bool(claim.verified),
         "unbounded": bool(claim.verified) and math.isinf(max(claim.verified)),

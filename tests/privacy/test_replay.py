@@ -63,7 +63,7 @@ def own_world(protocol, fields, *, agents=6, time=8.0, **how):
 def test_shipped_private_protocols_can_be_replayed_everywhere(name):
     found = replayed(*SHIPPED[name])
     assert set(found) == {"perfect", "late", "lossy", "churning"}
-    assert all(world.runs >= 8 and world.agents >= 2 and world.steps > 0 for world in found.values())
+    assert all(world.runs >= 8 and world.agents >= 2 for world in found.values())
     assert 0 < max(world.ratio for world in found.values()) <= 1 + 1e-9
 
 

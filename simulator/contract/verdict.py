@@ -1,0 +1,121 @@
+"""What the privacy contract of a protocol came to: done once by `run`, and said beside every epsilon.
+
+Passing means that a replay found nothing in small worlds and in the scenario's own: its first run's task, graph,
+parameters and luck, to its end. That is a proof for the steps that were made there, not for those of other runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ...agents.errors import HushnetError
+from ...protocols.base import Protocol, ProtocolParameters
+from ..setting import Setting
+from .replay import Broken, Make, Replayed, replay
+from .small_worlds import WORLDS, check_replay
+from .transcript import TooLarge
+from .violation import ContractViolation
+
+Status = Literal["passed", "shipped", "failed", "unchecked"]
+
+TOGETHER, ALONE = 2, 5
+"""Runs of the own world in which everybody's data are changed, and agents at least whose data are changed alone."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about a protocol's privacy contract.
+
+    Parameters
+    ----------
+    status : {"passed", "shipped", "failed", "unchecked"}
+        ``shipped`` protocols are replayed by this package's own tests.
+    details : str
+        What was replayed, what failed, or why nothing was checked.
+    warnings : tuple of str
+        What else does not work, and is no matter of privacy.
+    """
+
+    status: Status
+    details: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """One line for summary, manifest, notes and report."""
+        if self.status == "shipped":
+            return "passed (shipped)"
+        return f"{'not checked' if self.status == 'unchecked' else self.status}: {self.details}"
+
+    @property
+    def unproved(self) -> str:
+        """Why no epsilon is verified; empty where it may be."""
+        if self.status == "failed":
+            return f"the protocol's privacy contract failed: {self.details}"
+        if self.status == "unchecked":
+            return f"the protocol's privacy contract was not checked: {self.details}"
+        return ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For files."""
+        return {**asdict(self), "warnings": list(self.warnings), "text": self.text}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Verdict:
+        """From what `as_dict` gave."""
+        return cls(stored["status"], stored["details"], tuple(stored["warnings"]))
+
+
+SHIPPED = Verdict("shipped")
+
+
+def judged(protocol: type[Protocol], parameters: ProtocolParameters, setting: Setting, make: Make) -> Verdict:
+    """Replay a protocol in small worlds and in its own.
+
+    Parameters
+    ----------
+    protocol : type of Protocol
+    parameters : ProtocolParameters
+    setting : Setting
+        Of the own world.
+    make : callable
+        Makes it.
+    """
+    with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+        small, warnings = _small(lambda: check_replay(protocol, parameters))
+        if isinstance(small, str):
+            return Verdict("failed", f"in a small world, {small}", warnings)
+        try:
+            own = replay(make, setting, planted=False, together=TOGETHER, alone=ALONE)
+        except (Broken, TooLarge) as error:
+            return Verdict("unchecked", str(error), warnings)
+        except ContractViolation as violation:
+            return Verdict("failed", str(violation), warnings)
+    return Verdict("passed", _said(small, own), warnings)
+
+
+def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed] | str, tuple[str, ...]]:
+    """What the small worlds came to: a violation's sentence, or what was replayed, and what else went wrong."""
+    try:
+        return check(), ()
+    except Broken as error:
+        return {}, (f"in a small world, {error}",)
+    except ContractViolation as violation:
+        return str(violation), ()
+    except HushnetError as error:
+        return {}, (f"the contract's small worlds cannot be run: {error}",)
+
+
+def _said(small: dict[str, Replayed], own: Replayed) -> str:
+    worlds = [f"{len(small)} small worlds"] if len(small) == len(WORLDS) else []
+    if not own.changed:
+        alone = "nobody to protect, for every agent with data sends something without noise"
+        return ", ".join([*worlds, "own world", f"{own.steps} steps", alone])
+    everybody = f"{own.agents} agents alone and {own.changed} at once" if own.agents else f"{own.changed} agents"
+    held = ", what is prepared from the data held fixed" if own.held else ""
+    return ", ".join([*worlds, "own world", f"{own.steps} steps", f"{everybody}{held} ({own.runs} runs of it)"])

@@ -1,0 +1,82 @@
+"""The privacy contract of users' own protocols: done once for each set of parameters, kept beside the results.
+
+What was found is kept under the id of the run that the own world is taken from, which stands for the plug-in's sources,
+all that they import, parameters, data, luck and versions: whoever changes one of them is judged anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...agents.errors import HushnetError
+from ..contract.verdict import SHIPPED, Verdict, judged
+from ..engine import build_world
+from ..storage.files import json_text, put_file
+from ..storage.user_code import source_hash
+
+if TYPE_CHECKING:
+    from ..setting import Setting
+    from ..watchers import Watch
+    from ..world import World
+    from .plan import Experiment, PlannedRun, Run
+
+NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
+
+
+def key_of(run: Run) -> str:
+    """Runs with the same key share a verdict."""
+    return json_text(run.point.scenario.protocols[run.protocol].model_dump(exclude={"label"}), indent=None)
+
+
+def prove(experiment: Experiment, queue: Sequence[PlannedRun], on_check: Callable[[Run], None] | None = None) -> None:
+    """Find out about the contract of every protocol that is to be run, and let the experiment know.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    queue : sequence of PlannedRun
+        The first run with each protocol and each set of parameters is the own world.
+    on_check : callable, optional
+        Told of every run whose protocol is about to be checked.
+    """
+    for planned in queue:
+        key = key_of(planned.run)
+        if key not in experiment.verdicts:
+            experiment.verdicts[key] = _verdict(experiment, planned.run, on_check)
+
+
+def _verdict(experiment: Experiment, run: Run, on_check: Callable[[Run], None] | None) -> Verdict:
+    protocol = experiment.loaded.code.protocol(run.point.scenario.protocols[run.protocol].kind)
+    if source_hash([protocol]) is None:
+        return SHIPPED
+    file = experiment.folder / ".cache" / f"contract-{experiment.run_id(run)}.json"
+    known = _load(file)
+    if known is not None:
+        return known
+    if not experiment.contract:
+        return NOT_ASKED
+    if on_check:
+        on_check(run)
+    scenario, parameters = run.point.scenario, run.point.scenario.protocols[run.protocol]
+
+    def make(setting: Setting, watch: Watch) -> World:
+        return build_world(scenario.engine, setting, protocol, parameters, watch=watch)
+
+    try:
+        verdict = judged(protocol, parameters, experiment.setting(run), make)
+    except HushnetError as error:  # the run itself will say so
+        return Verdict("unchecked", str(error))
+    with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
+        put_file(json_text(verdict.as_dict()).encode(), file)
+    return verdict
+
+
+def _load(file: Path) -> Verdict | None:
+    try:
+        return Verdict.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,147 @@
+"""`run` replays users' own protocols once, and says beside every epsilon what that came to."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import pytest
+from hushnet.protocols.base import Layout, MessageKind, Protocol
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.simulator import run
+from hushnet.simulator.contract import verdict as verdicts
+from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.plan import plan
+from hushnet.simulator.experiment.proofs import prove
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.summary import claim_of, print_summary
+from rich.console import Console
+
+LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 4, "clip": 1.0}
+
+
+class Liar(Protocol):
+    """Says its model in public from its second step on."""
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("the start is 0"))
+
+    def wake(self, view, out):
+        out.send("model", view.state["model"], out.public("it was public before"))
+        view.state["model"][:] = view.data.features.mean(axis=0)
+
+
+class Honest(CoordinateDescent):
+    """Adds noise to every gradient, as its parent does."""
+
+
+class Breaks(Honest):
+    """Fails where agents are few."""
+
+    def start(self, view, out):
+        if self.problem.task.agents < 8:
+            raise RuntimeError("too few of us")
+        super().start(view, out)
+
+
+def scenario(kind="mine", **fields):
+    return {
+        "schema": 1,
+        "scenario": "own",
+        "task": {"kind": "linear_classification", "agents": 8, "dimension": 3, "samples": [4, 8]},
+        "topology": {"kind": "ring"},
+        "protocols": {"mine": {"kind": kind, **fields}},
+        "stop": {"time": 6},
+        "record": {"every": 3, "metrics": ["accuracy", "epsilon"]},
+        "seeds": 1,
+    }
+
+
+PRIVATE = {"mu": 0.5, "privacy": LAPLACE}
+
+
+def ran(tmp_path, protocol, fields, **how):
+    return run(scenario(**fields), protocols={"mine": protocol}, out=tmp_path / "results", **how)
+
+
+def verified(result):
+    trace = result.trace
+    return trace[(trace["metric"] == "epsilon_verified") & (trace["statistic"] == "worst")]["value"].max()
+
+
+def test_a_liar_has_no_verified_epsilon_and_the_sentence_says_why(tmp_path):
+    result = ran(tmp_path, Liar, {})
+    [manifest] = result.manifests
+    assert math.isinf(verified(result))
+    assert manifest["contract"]["status"] == "failed"
+    assert "as public (it was public before), but it depends on the agent's data" in manifest["contract"]["text"]
+    assert any("no epsilon is verified, because" in warning for warning in manifest["warnings"])
+
+
+def test_what_was_replayed_stands_beside_the_epsilon_of_an_honest_plugin(tmp_path, capsys):
+    result = ran(tmp_path, Honest, PRIVATE)
+    [manifest] = result.manifests
+    text = manifest["contract"]["text"]
+    assert text.startswith("passed: 4 small worlds, own world, 32 steps, 5 agents alone and 8 at once (8 runs of it)")
+    assert manifest["privacy"]["contract"] == text
+    assert manifest["privacy"]["verified"] < 1.1
+    print_summary(result.collection, Console(width=400))
+    assert f"contract {text}" in capsys.readouterr().out
+
+
+def test_an_unchecked_plugin_has_no_verified_epsilon_until_it_is_checked(tmp_path):
+    unchecked = ran(tmp_path, Honest, PRIVATE, contract=False)
+    assert math.isinf(verified(unchecked))
+    assert "not checked: it was not asked for" in unchecked.manifests[0]["contract"]["text"]
+    assert "was not checked" in claim_of(unchecked.manifests).details
+    assert verified(ran(tmp_path, Honest, PRIVATE)) < 1.1
+    assert verified(ran(tmp_path, Honest, PRIVATE, contract=False)) < 1.1
+
+
+def test_a_contract_is_checked_once(tmp_path, monkeypatch):
+    checked, judged = [], verdicts.judged
+    monkeypatch.setattr(
+        "hushnet.simulator.experiment.proofs.judged", lambda *given: checked.append(given) or judged(*given)
+    )
+    ran(tmp_path, Honest, PRIVATE)
+    ran(tmp_path, Honest, PRIVATE, overrides=("seeds=2",))
+    assert len(checked) == 1
+    ran(tmp_path, Honest, {**PRIVATE, "mu": 0.7})
+    assert len(checked) == 2
+
+
+def test_a_verdict_that_was_kept_is_not_taken_for_another_protocol_or_a_damaged_file(tmp_path):
+    ran(tmp_path, Honest, PRIVATE)
+    [file] = (tmp_path / "results" / ".cache").glob("contract-*.json")
+    file.write_text(json.dumps({"status": "passed"}))
+    assert ran(tmp_path, Honest, PRIVATE).manifests[0]["contract"]["status"] == "passed"
+    assert json.loads(file.read_text())["details"]
+
+
+def test_what_fails_in_a_small_world_for_other_reasons_is_a_warning(tmp_path):
+    [manifest] = ran(tmp_path, Breaks, PRIVATE).manifests
+    assert manifest["contract"]["text"].startswith("passed: own world, 32 steps")
+    assert any("too few of us" in warning for warning in manifest["warnings"])
+
+
+def test_a_shipped_protocol_has_passed_before(tmp_path):
+    result = run(scenario("coordinate_descent", **PRIVATE), out=tmp_path / "results")
+    assert result.manifests[0]["contract"]["text"] == "passed (shipped)"
+    assert not list((tmp_path / "results" / ".cache").glob("contract-*"))
+
+
+@pytest.mark.parametrize("protocol", [Liar, Honest])
+def test_workers_are_told_the_verdict(tmp_path, protocol):
+    fields = PRIVATE if protocol is Honest else {}
+    experiment = Experiment(load(scenario(**fields), extra={"mine": protocol}), tmp_path / "results")
+    runs = list(experiment.runs())
+    before = experiment.run_id(runs[0])
+    prove(experiment, plan(experiment, runs))
+    told = pickle.loads(pickle.dumps(experiment.elsewhere().verdicts))
+    assert told == experiment.verdicts
+    assert (experiment.run_id(runs[0]) == before) == (protocol is Honest)

@@ -17,6 +17,7 @@ from ..results import RunResult
 from ..storage.provenance import code_version, commit, libraries
 from ..world import World
 from .plan import Experiment, Run, naming_fields
+from .remarks import Remarks
 
 FAILURES: dict[str, type[HushnetError]] = {
     "diverged": Divergence,
@@ -45,7 +46,8 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(run.protocol), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
-        recorder = experiment.recorder(run, on_sample)
+        remarks = Remarks(on_sample)
+        recorder = experiment.recorder(run, remarks)
         log = experiment.message_log(run)
         world = experiment.world(run, recorder, log)
         failure = None
@@ -58,6 +60,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         trace, agents = recorder.trace(), recorder.agents(world)
         manifest = _manifest(run, world, failure, experiment.verdict(run))
         manifest["warnings"] += recorder.warnings
+        manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in remarks.of(world)]
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none

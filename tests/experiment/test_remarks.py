@@ -1,0 +1,92 @@
+"""A run tells its author of models that stand still, of releases that were not made, and of growth."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hushnet.protocols.base import Layout, MessageKind, Protocol
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.simulator import run
+
+PRIVATE = {"mu": 0.5, "privacy": {"mechanism": "laplace", "multiplier": 2.0, "updates": 20, "clip": 1.0}}
+
+
+class Sketch(Protocol):
+    def layout(self):
+        return Layout(agent={"model": 3, "dual": 3}, messages={"model": MessageKind(3)})
+
+    def start(self, view, out):
+        pass
+
+
+class StandsStill(Sketch):
+    def wake(self, view, out):
+        view.state["dual"] += 1.0
+
+
+class Explodes(Sketch):
+    def wake(self, view, out):
+        view.state["model"][:] = np.sin(view.now)
+        view.state["dual"][:] = 3.0 ** (view.updates + 1)
+
+
+class Powers(Sketch):
+    def wake(self, view, out):
+        view.state["model"][:] = view.now
+        view.state["dual"][:] = 1e6 * view.now**4
+
+
+class Collects(Sketch):
+    def prepare(self):
+        self.history = []
+
+    def wake(self, view, out):
+        view.state["model"][:] = view.now
+        self.history += [view.now] * 10
+
+
+def warnings_of(tmp_path, protocol, *, time=40, **fields):
+    scenario = {
+        "schema": 1,
+        "scenario": "remarks",
+        "task": {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [4, 8]},
+        "topology": {"kind": "ring"},
+        "protocols": {"mine": {"kind": "mine", **fields}},
+        "stop": {"time": time},
+        "record": {"every": 5, "metrics": ["accuracy"]},
+        "seeds": 1,
+    }
+    result = run(scenario, protocols={"mine": protocol}, out=tmp_path / "results", contract=False)
+    [manifest] = result.manifests
+    return [warning for warning in manifest["warnings"] if "not checked" not in warning]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "remark"),
+    [
+        (StandsStill, r"mine: no model has changed in \d+ steps"),
+        (Explodes, r"mine: the block dual grows without bound: \S+ at time 15, \S+ at time 40"),
+        (
+            Collects,
+            r"mine: the protocol's attribute history grows without bound: \d+ entries at time 15, \d+ at time 40",
+        ),
+    ],
+)
+def test_a_run_remarks(tmp_path, protocol, remark):
+    [warning] = warnings_of(tmp_path, protocol)
+    assert re.match(remark, warning)
+
+
+def test_what_grows_as_a_power_of_time_is_no_matter(tmp_path):
+    assert warnings_of(tmp_path, Powers) == []
+
+
+def test_releases_planned_and_not_made_are_counted(tmp_path):
+    [warning] = [text for text in warnings_of(tmp_path, CoordinateDescent, time=5, **PRIVATE) if "planned" in text]
+    assert warning.startswith("mine: releases planned for each agent 20, made ")
+
+
+def test_a_plan_that_was_kept_needs_no_remark(tmp_path):
+    assert not any("planned" in text for text in warnings_of(tmp_path, CoordinateDescent, time=60, **PRIVATE))

@@ -60,7 +60,7 @@ class Claim:
         """What stands beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
         parts = [f"not verified because {reason}" for reason in self.because]
         parts += [f"not protected: {who}" for who in self.unprotected]
-        parts += [f"contract {text}" for text in self.contract]
+        parts += [f"contract {text}" for text in self.contract if text.startswith("passed")]  # else it is a reason
         return "; ".join([*parts, f"assumed public: {', '.join(self.assumed_public) or 'nothing'}"])
 
     @property
@@ -204,6 +204,9 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
             remarks.append((f"{label} declares no invariant, so nothing that it should keep was checked.", False))
         claim = claim_of(manifests)
         if claim is None:
+            remarks += [
+                (f"{mark}{label}: privacy contract {text}.", bool(mark)) for text, mark in _contracts(manifests)
+            ]
             continue
         if claim.flagged:
             remarks.append((f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; {claim.details}.", True))
@@ -234,6 +237,13 @@ def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int)
         f"{first['time']:.6g}{who and f' ({who})'}: off by {worst:.3g} of its size at worst, where "
         f"{entries[0]['tolerance']:g} would be rounding; what these runs learned may be wrong."
     )
+
+
+def _contracts(manifests: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
+    """What the privacy contract of a user's own protocol came to, each once, with a mark if that proves nothing."""
+    found = [manifest["contract"] for manifest in manifests if manifest.get("contract")]
+    own = [contract for contract in found if contract["status"] != "shipped"]
+    return dict.fromkeys((c["text"], "" if c["status"] == "passed" else f"{MARK} ") for c in own)
 
 
 def _flagged(entry: dict[str, Any]) -> bool:

@@ -4,7 +4,9 @@
 
     plan.py        which runs there are, and how the world of one is made
     origin.py      what an experiment was made from, kept beside its results
+    proofs.py      the privacy contract of users' own protocols, replayed once before the runs
     execute.py     one run, from its world to its result
+    remarks.py     what a run should tell its author, though nothing forbids it
     attempts.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     who executes runs: this process, ...
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)

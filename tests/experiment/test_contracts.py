@@ -74,13 +74,15 @@ def verified(result):
     return trace[(trace["metric"] == "epsilon_verified") & (trace["statistic"] == "worst")]["value"].max()
 
 
-def test_a_liar_has_no_verified_epsilon_and_the_sentence_says_why(tmp_path):
+def test_a_liar_has_no_verified_epsilon_and_the_sentence_says_why(tmp_path, capsys):
     result = ran(tmp_path, Liar, {})
     [manifest] = result.manifests
     assert math.isinf(verified(result))
     assert manifest["contract"]["status"] == "failed"
     assert "as public (it was public before), but it depends on the agent's data" in manifest["contract"]["text"]
     assert any("no epsilon is verified, because" in warning for warning in manifest["warnings"])
+    print_summary(result.collection, Console(width=400))
+    assert f"mine: privacy contract {manifest['contract']['text']}" in capsys.readouterr().out
 
 
 def test_what_was_replayed_stands_beside_the_epsilon_of_an_honest_plugin(tmp_path, capsys):

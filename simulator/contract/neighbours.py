@@ -16,11 +16,15 @@ from ...protocols.base import Protocol
 from .transcript import Recording
 
 Array = NDArray[np.float64]
+Record = tuple[Array, float]
+"""Features and label."""
 
 EXTREMES = (1e6, 1e300)
 """Sizes of records that clipping has to cope with."""
 ORDINARY = 10.0
 """How far beyond the largest row a record may lie where nothing is said about the domain and nothing is clipped."""
+STRIDE = 7
+"""Pairs that lie between those of an agent in two consecutive runs."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,8 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     return Domain(bounds, sizes, values, protocol.shared_parts)
 
 
-def records(domain: Domain, width: int, model: Array | None) -> list[tuple[Array, float]]:
-    """Worst records of so many features: opposite gradients come one after the other.
+def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Record, Record]]:
+    """Pairs of worst records of so many features, whose gradients are as far apart as can be.
 
     Parameters
     ----------
@@ -86,13 +90,14 @@ def records(domain: Domain, width: int, model: Array | None) -> list[tuple[Array
     model : (width,) float64, optional
         An agent's model; along it scores are extreme, across it slopes are largest.
     """
-    found = []
-    for size in domain.sizes:
-        for direction in _directions(width, model):
+    found: list[tuple[Record, Record]] = []
+    first, last = domain.labels[0], domain.labels[-1]
+    for direction in _directions(width, model):
+        for size in domain.sizes:
             row = _within(domain, direction, size)
-            found += [(row, label) for label in domain.labels[:2]] + [(-row, domain.labels[-1])]
-    found.append((np.zeros(width), domain.labels[0]))
-    return found
+            found += [((row, domain.labels[1]), (row, first)), ((row, first), (-row, last))]
+            found += [((-row, label), (row, first)) for label in domain.labels[2:]]
+    return [*found, (found[0][0], (np.zeros(width), first))]
 
 
 def _directions(width: int, model: Array | None) -> Iterator[Array]:
@@ -115,7 +120,9 @@ def _within(domain: Domain, direction: Array, size: float) -> Array:
     return direction * (most * (1 - 1e-12))
 
 
-def replaced(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, rank: int, whole: bool) -> Task:
+def replaced(
+    task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, side: int, whole: bool
+) -> Task:
     """A task in which some agents have another record, or all of their data are others.
 
     Parameters
@@ -126,8 +133,10 @@ def replaced(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, 
     domain : Domain
     models : (n, p) array or None
         Along which the worst records lie.
-    rank : int
-        Which of the worst records, from the agent's own place on in their list; and which of the agent's rows.
+    number : int
+        Chooses, with the agent's index, among the pairs of `opposites`, and which of the agent's rows is replaced.
+    side : int
+        Which record of a pair, 0 or 1.
     whole : bool
         Whether all of an agent's data are replaced.
     """
@@ -136,11 +145,10 @@ def replaced(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, 
         rows, columns = _held(task, agent)
         if not len(rows):
             continue
-        width, own = len(columns), models[agent, columns] if models is not None else None
-        worst = records(domain, width, own)
-        chosen = rows if whole else rows[[(rank // len(worst)) % len(rows)]]
+        worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
+        chosen = rows if whole else rows[[number % len(rows)]]
         for place, row in enumerate(chosen):
-            record, label = worst[(rank + agent + place) % len(worst)]
+            record, label = worst[(STRIDE * number + agent + place) % len(worst)][side]
             if "features" not in domain.shared:
                 features[row, columns] = record
             if "labels" not in domain.shared and (task.columns is None or agent == 0):

@@ -82,7 +82,8 @@ class Noted:
             raise Broken(str(error)) from error
         self.exposed = self.recording.exposed
         self.forced: Forcing | None = None
-        check_charges(self.world, self.recording)
+        if self.world.ended:  # a step that was broken off has not sent what it drew
+            check_charges(self.world, self.recording)
 
     @property
     def able(self) -> list[int]:
@@ -199,10 +200,10 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
         first = noted
         try:
             if planted:
-                task = replaced(setting.task, noted.able, domain, models, rank=2 * number, whole=whole)
+                task = replaced(setting.task, noted.able, domain, models, number=number, side=0, whole=whole)
                 first, runs = _planted(make, replace(setting, task=task)), runs + 1
             able = first.able
-            for task in _neighbours(first, able, domain, models, 2 * number + 1, whole=whole):
+            for task in _neighbours(first, able, domain, models, number, whole=whole):
                 runs += 1
                 most, fixed = first.force(task, able)
                 ratio, held = max(ratio, most), held or fixed
@@ -228,13 +229,13 @@ def _planted(make: Make, setting: Setting) -> Noted:
 
 
 def _neighbours(
-    noted: Noted, agents: Sequence[int], domain: Domain, models: np.ndarray | None, rank: int, *, whole: bool
+    noted: Noted, agents: Sequence[int], domain: Domain, models: np.ndarray | None, number: int, *, whole: bool
 ) -> list[Task]:
     """Neighbouring data sets by the adjacency that the releases name."""
     task = noted.setting.task
     if "add-or-remove-one" in noted.world.ledger.adjacencies(agents):
         return [shortened(task, agents)]
-    return [replaced(task, agents, domain, models, rank=rank, whole=whole)]
+    return [replaced(task, agents, domain, models, number=number, side=1, whole=whole)]
 
 
 def check_charges(world: World, recording: Recording) -> None:

@@ -117,6 +117,12 @@ class Recording:
 
     def drew(self, draw: Draw) -> NDArray[np.float64]:
         """Keep a draw; what the protocol goes on with."""
+        if not (protects_nothing(draw.release) or np.isfinite(draw.exact).all()):
+            what = "not a number (NaN)" if np.isnan(draw.exact).any() else "infinite"
+            raise ContractViolation(
+                f"{self.agent(draw.release.agent)} at time {draw.release.time:.6g}: the value under its "
+                f"{draw.release.mechanism} noise is {what}"
+            )
         self.draws[draw.release.agent].append(draw)
         self._keep(draw.exact, draw.noisy)
         self._drawn_for[draw.release] += 1

@@ -233,7 +233,7 @@ def clipped_gradient(
 
 
 def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisation: float) -> float:
-    """Smoothness curvature * lambda_max(X'X / m) + 2 lambda of a local objective, from its own data.
+    """Smoothness curvature * lambda_max(X'X / m) + 2 lambda of a local objective, from its own data; may be infinite.
 
     It depends on private data: a step size made from it leaks, noise or not. See `public_smoothness`.
 
@@ -249,6 +249,8 @@ def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisatio
     if count == 0:
         return 0.0
     gram = features @ features.T if count < dimension else features.T @ features
+    if not np.isfinite(gram).all():
+        return float("inf")
     return loss.curvature * float(np.linalg.eigvalsh(gram)[-1]) / count + 2.0 * regularisation
 
 

@@ -8,7 +8,8 @@ for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,8 +76,8 @@ class Noted:
     def __init__(self, make: Make, setting: Setting) -> None:
         self.make, self.setting = make, setting
         self.recording = Recording(setting.task.ids)
-        self.world = make(setting, self.recording)
         try:
+            self.world = _made(make, setting, self.recording)
             self.ended = _run(self.world)
         except Failed as error:
             raise Broken(str(error)) from error
@@ -121,7 +122,7 @@ class Noted:
             late = lambda: _put(task, given)  # noqa: E731
         forcing = self.forced = Forcing(self.recording, changed=changed, late=late)
         try:
-            world = self.make(replace(self.setting, task=given), forcing)
+            world = _made(self.make, replace(self.setting, task=given), forcing)
             ended = _run(world)
         except InputError as error:
             if not forcing.steps:
@@ -191,6 +192,11 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
     ContractViolation
         As of `Noted`.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _replay(make, setting, planted=planted, together=together, alone=alone, seed=seed)
+
+
+def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone: int, seed: int) -> Replayed:
     noted = Noted(make, setting)
     runs, ratio, held, single = 1, 0.0, False, 0
     whole = _whole(noted)
@@ -274,18 +280,34 @@ def _models(world: World) -> np.ndarray | None:
     return models.copy()
 
 
+def _made(make: Make, setting: Setting, watch: Watch) -> World:
+    """A world that is ready to run."""
+    with _failing():
+        return make(setting, watch)
+
+
 def _run(world: World) -> str:
     """Run a world: why it has ended, or how it has failed."""
     try:
-        world.run()
-    except (ContractViolation, InputError, TooLarge):
-        raise
+        with _failing():
+            world.run()
     except HushnetError as error:
+        if isinstance(error, InputError):
+            raise
         return f"{type(error).__name__}: {error}"
+    return world.ended
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Call errors that nobody foresaw failures of the protocol."""
+    try:
+        yield
+    except (ContractViolation, HushnetError, TooLarge):
+        raise
     except Exception as error:
         words = str(error).strip().splitlines()
         raise Failed(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
-    return world.ended
 
 
 def _copied(task: Task) -> Table:

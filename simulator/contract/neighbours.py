@@ -146,12 +146,14 @@ def replaced(
         if not len(rows):
             continue
         worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
-        chosen = rows if whole else rows[[number % len(rows)]]
-        for place, row in enumerate(chosen):
-            record, label = worst[(STRIDE * number + agent + place) % len(worst)][side]
+        labelled = "labels" not in domain.shared and (task.columns is None or agent == 0)
+        if not labelled:
+            worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
+        record, label = worst[(STRIDE * number + agent) % len(worst)][side]
+        for row in rows if whole else rows[[number % len(rows)]]:
             if "features" not in domain.shared:
                 features[row, columns] = record
-            if "labels" not in domain.shared and (task.columns is None or agent == 0):
+            if labelled:
                 labels[row] = label
     return replace(task, train=replace(task.train, features=features, labels=labels))
 

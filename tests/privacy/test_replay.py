@@ -7,12 +7,14 @@ import pytest
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.local_dp import LocalDP
 from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation, check_replay
 from hushnet.simulator.contract.replay import replay
@@ -24,6 +26,7 @@ CHECKED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "data_check
 CLAIMED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "claimed"}
 ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 1.0}
 ROWS = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
+SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
 WARM = {"kind": "private_propagation", "epsilon": 0.5}
 SHIPPED = {
     "laplace": (CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
@@ -41,6 +44,8 @@ SHIPPED = {
     "sampled by Poisson": (DualAveraging, {"privacy": GAUSSIAN, "sampling": "poisson", "batch": 2}),
     "running totals": (PushSumDualAveraging, {"privacy": GAUSSIAN}),
     "rows": (LocalDP, {"privacy": {**ROWS, "clip": 1.0}}),
+    "columns": (FeatureSharing, {"privacy": SCORES, "order": "gauss_seidel"}),
+    "columns, with stale scores": (StaleFeatureSharing, {"privacy": SCORES}),
 }
 
 

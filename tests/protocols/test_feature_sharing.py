@@ -17,7 +17,8 @@ from hushnet.protocols.feature_noise import range_root
 from hushnet.protocols.feature_sgd import FeatureSgd
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
-from hushnet.simulator import bench, contract
+from hushnet.simulator import bench
+from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.latency import Lognormal
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.recorder import Recorder

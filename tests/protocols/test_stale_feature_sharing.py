@@ -8,7 +8,8 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator import bench, contract
+from hushnet.simulator import bench
+from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop

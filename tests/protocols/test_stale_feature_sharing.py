@@ -9,8 +9,8 @@ from hushnet.agents.tasks.base import Task
 from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator import bench
-from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.clocks import Periodic
+from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World

@@ -244,6 +244,12 @@ def multiplier_by_the_claim(plant):
     plant.everywhere(ledgers.charge_of, change)
 
 
+@mistake("charge", case="descent-claimed", guard="contract")
+def multiplier_of_a_release_by_the_claim(plant):
+    """A release's own multiplier divides by the claimed sensitivity instead of the proved one."""
+    plant.around(Release, "multiplier", lambda _: lambda self: self.claimed_multiplier)
+
+
 @mistake("charge", case="descent", guard="contract")
 def noisy_updates_as_public(plant):
     """Coordinate descent draws its noise and sends the model as public, as noise is harmless."""

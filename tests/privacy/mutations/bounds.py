@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from hushnet.agents.clipping import clip_rows
@@ -16,11 +17,14 @@ from hushnet.protocols.local_dp import LocalDP
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.privacy.composition import remaining_delta
+from hushnet.protocols.privacy.ledger import Ledger
+from hushnet.protocols.privacy.mechanisms import GAMMA, GAUSSIAN, LAPLACE, Release
+from hushnet.protocols.privacy.mechanisms.loss import amplified
 from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .declarations import mistake
-from .seams import replace_one
+from .seams import memory, replace_one
 
 # Clipping
 
@@ -407,3 +411,62 @@ def pair_in_the_other_order(plant):
         return other
 
     plant.around(library, "from_gaussian_mechanism", change)
+
+
+# Composition
+
+
+def _loss(plant, mechanism, change):
+    """Change the loss distribution of a mechanism's releases: ``change(loss, multiplier, dimension)``."""
+
+    def around(loss):
+        return lambda self, multiplier, dimension=0: change(partial(loss, self), multiplier, dimension)
+
+    plant.around(type(mechanism), "loss", around)
+
+
+@mistake("composition", case="descent", guard="tests")
+def laplace_loss_of_half_the_shift(plant):
+    """A Laplace release reveals what one of half its sensitivity reveals."""
+    _loss(plant, LAPLACE, lambda loss, multiplier, dimension: loss(2 * multiplier, dimension))
+
+
+@mistake("composition", case="descent-gaussian", guard="tests")
+def gaussian_loss_of_a_tenth_more_noise(plant):
+    """A Gaussian release reveals, and is merged as, one of a tenth more noise."""
+    _loss(plant, GAUSSIAN, lambda loss, multiplier, dimension: loss(1.1 * multiplier, dimension))
+    plant.around(type(GAUSSIAN), "gaussian_multiplier", lambda merged: lambda self, multiplier: 1.1 * multiplier)
+
+
+@mistake("composition", case="propagation", guard="tests")
+def gamma_loss_in_one_dimension_more(plant):
+    """Gamma noise is composed as if it had been added to one coordinate more."""
+    _loss(plant, GAMMA, lambda loss, multiplier, dimension: loss(multiplier, dimension and dimension + 1))
+
+
+@mistake("composition", case="averaging", guard="tests")
+def amplified_twice(plant):
+    """Sampling amplifies an epsilon by the square of its probability."""
+    plant.everywhere(amplified, lambda amplify: lambda epsilon, sampling: amplify(epsilon, sampling**2))
+
+
+@mistake("composition", case="descent-gaussian", guard="tests")
+def delta_spent_twice(plant):
+    """The deltas of single releases do not come out of the one that is left for their composition."""
+    plant.everywhere(remaining_delta, lambda _: lambda delta, logs: delta)
+
+
+@mistake("composition", case="descent", guard="tests")
+def epsilon_read_once(plant):
+    """An agent's epsilon is not composed anew after its first charges."""
+
+    def change(epsilon):
+        def other(self, which, delta):
+            fresh, known = epsilon(self, which, delta), memory(self)
+            kept = known.setdefault((which, delta), fresh.copy())
+            kept[kept == 0] = fresh[kept == 0]
+            return kept.copy()
+
+        return other
+
+    plant.around(Ledger, "epsilon", change)

@@ -18,6 +18,7 @@ Kind = Literal[
     "order",
     "sampling",
     "charge",
+    "composition",
     "dependence on data",
 ]
 Guard = Literal["tests", "contract", "audit"]

@@ -30,7 +30,8 @@ NEAREST = {
     "sharing-stale": "tests/protocols/test_stale_feature_sharing.py",
 }
 """The test file of a case's protocol, by the case or the first word of its name."""
-LEDGER = ["tests/privacy/test_ledger.py", "tests/privacy/test_accounting.py", "tests/privacy/test_mechanisms.py"]
+PRIVACY = ["ledger", "accounting", "mechanisms", "mechanism_contract", "gamma", "budget"]
+"""What is in ``tests/privacy/test_*.py`` and is run for every mistake."""
 
 
 def by_contract(mutation: Mutation) -> str | None:
@@ -49,7 +50,7 @@ def by_tests(mutation: Mutation) -> str | None:
     protocol = NEAREST.get(mutation.case) or NEAREST[mutation.case.split("-")[0]]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "tests.privacy.mutations.plugin"]
     run = subprocess.run(
-        [*command, *LEDGER, protocol],
+        [*command, *(f"tests/privacy/test_{name}.py" for name in PRIVACY), protocol],
         cwd=ROOT,
         env={**os.environ, VARIABLE: mutation.name},
         capture_output=True,

@@ -86,8 +86,19 @@ def _modules(under: str = "hushnet.") -> list[Any]:
 
 
 def drawing(plant: Plant, change: Change) -> None:
-    """Change how noise is drawn: ``draw(mechanism, size, scale, *, rng)``."""
-    plant.everywhere(mechanisms.draw_noise, change)
+    """Change how mechanisms draw: ``draw(mechanism, size, scale, *, rng)``, whichever mechanism it is."""
+    usual = {name: type(mechanisms.noise_of(name)).draw for name in mechanisms.noises()}
+
+    def draw(kind: str, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+        return usual[kind](mechanisms.noise_of(kind), size, scale, rng=rng)
+
+    changed = change(draw)
+    for name in usual:
+
+        def other(self: Any, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+            return changed(self.name, size, scale, rng=rng)
+
+        plant.put(type(mechanisms.noise_of(name)), "draw", other)
 
 
 def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw], np.ndarray]) -> None:

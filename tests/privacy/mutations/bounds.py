@@ -450,7 +450,7 @@ def amplified_twice(plant):
     plant.everywhere(amplified, lambda amplify: lambda epsilon, sampling: amplify(epsilon, sampling**2))
 
 
-@mistake("composition", case="descent-gaussian", guard="tests")
+@mistake("composition", case="descent-printed", guard="tests")
 def delta_spent_twice(plant):
     """The deltas of single releases do not come out of the one that is left for their composition."""
     plant.everywhere(remaining_delta, lambda _: lambda delta, logs: delta)

@@ -49,6 +49,7 @@ class Case:
 
 LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 4, "clip": 0.2}
 GAUSSIAN = {"mechanism": "gaussian", "target": {"verified": 4.0, "delta": DELTA}, "updates": 4, "clip": 0.2}
+PRINTED = {**GAUSSIAN, "target": None, "budget": {"epsilon": 2.0, "delta": DELTA}}
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 CLAIMED = {"mechanism": "laplace", "multiplier": 3.0, "updates": 4, "sensitivity": "claimed", "lipschitz": 0.3}
 ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 0.5}
@@ -59,6 +60,7 @@ CASES: dict[str, Case] = {
     "descent": Case(CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
     "descent-loose": Case(CoordinateDescent, {"mu": 0.5, "privacy": {**LAPLACE, "clip": 2.0}}),
     "descent-gaussian": Case(CoordinateDescent, {"mu": 0.5, "privacy": GAUSSIAN}),
+    "descent-printed": Case(CoordinateDescent, {"mu": 0.5, "privacy": PRINTED}),
     "descent-claimed": Case(CoordinateDescent, {"mu": 0.5, "privacy": CLAIMED, "radius": 0.5}),
     "descent-warm": Case(CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE, "start": START}),
     "descent-plain": Case(CoordinateDescent, {"mu": 0.5, "updates": 4}),
@@ -86,7 +88,8 @@ class Notes:
         self.messages: list[tuple[Any, ...]] = []
 
     def woke(self, world: World, agent: Any) -> None:
-        self.messages.append(("woke", agent.index, world.now))
+        spent = world.ledger.epsilon("claimed", DELTA).tolist()
+        self.messages.append(("woke", agent.index, world.now, *spent))
 
     def sent(self, world: World, message: Any, delay: float, lost: bool) -> None:
         seen = (message.sender, message.receiver, message.kind, message.vector.tobytes(), message.sent_at)
@@ -128,4 +131,5 @@ def seen(case: Case) -> tuple[Any, ...]:
         return (str(error),)
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
     charges = world.ledger.to_frame().to_json()
-    return (*notes.messages, *states, charges, world.updates.tolist(), world.ledger.verified(DELTA).tolist())
+    epsilons = [world.ledger.epsilon(which, DELTA).tolist() for which in ("basic", "kairouz", "verified")]
+    return (*notes.messages, *states, charges, world.updates.tolist(), *epsilons)

@@ -271,10 +271,15 @@ def split_setting(**fields: Any) -> Setting:
 
 
 def run_small(
-    protocol: type[Protocol], parameters: ProtocolParameters, *, make: Callable[..., World] = World, **fields: Any
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    *,
+    make: Callable[..., World] = World,
+    small: Callable[..., Setting] = small_setting,
+    **fields: Any,
 ) -> World:
-    """Run a protocol in a `small_setting` with these fields, in a world of an engine's making."""
-    world = make(small_setting(**fields), protocol, parameters)
+    """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, in a world of an engine's making."""
+    world = make(small(**fields), protocol, parameters)
     world.run()
     return world
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -102,7 +103,24 @@ def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: 
     if not found:
         name = experiment.loaded.scenario.scenario
         raise InputError(f"{name}: has no protocol with noise, so there is no epsilon to audit", field=("protocols",))
-    with players(options.jobs, experiment.loaded.base) as play:
+    return audit_subjects(found, options, experiment.loaded.base, say)
+
+
+def audit_subjects(
+    found: Sequence[Subject], options: Options, base: Path, say: Say = lambda sentence: None
+) -> list[Outcome]:
+    """Audit protocols, each in a world of its own.
+
+    Parameters
+    ----------
+    found : sequence of Subject
+    options : Options
+    base : Path
+        Folder that files of a scenario are relative to.
+    say : callable
+        Told what is going on.
+    """
+    with players(options.jobs, base) as play:
         own = [_audited(subject, options, play, say) for subject in found]
     outcomes = [outcome for outcome, _ in own]
     _judge_noise(outcomes, options.share)

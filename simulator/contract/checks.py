@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
-from ...agents.errors import LimitReached
+from ...agents.errors import InputError, LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
-from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting
+from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from ..choice import rounds_of
 from ..engine import declined, fast_world
 from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network import Bernoulli, GilbertElliott, NetworkParameters
+from ..setting import Setting
 from ..world import World
 from .small_worlds import check_replay
 from .transcript import difference
@@ -58,6 +59,10 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     """
     checked = protocol_parameters(protocol, parameters)
     check_methods(protocol, checked)
+    if holds_columns(protocol, checked):
+        refused = check_networks(protocol, checked, small=split_setting)
+        check_replay(protocol, checked)
+        return refused
     check_starts(protocol, checked)
     check_locality(protocol, checked)
     check_public_messages(protocol, checked)
@@ -70,6 +75,22 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_engines(protocol, checked)
     check_replay(protocol, checked)
     return refused
+
+
+def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
+    """Whether a protocol learns from columns only, so that it has no place on a `Bench`, where agents hold rows.
+
+    Raises
+    ------
+    InputError
+        If it can learn from neither.
+    """
+    try:
+        World(small_setting(empty=False), protocol, parameters)
+    except InputError:
+        World(split_setting(), protocol, parameters)
+        return True
+    return False
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -254,7 +275,9 @@ def check_zero_noise(protocol: type[Protocol], parameters: ProtocolParameters) -
             raise ContractViolation(f"{mechanism} noise of multiplier 0 differs from the protocol without noise")
 
 
-def check_networks(protocol: type[Protocol], parameters: ProtocolParameters) -> tuple[str, ...]:
+def check_networks(
+    protocol: type[Protocol], parameters: ProtocolParameters, *, small: Callable[..., Setting] = small_setting
+) -> tuple[str, ...]:
     """The protocol works under every latency, loss and churn, and traffic is conserved.
 
     In rounds nobody joins or leaves, and with the usual schedule a lossy network repeats messages. A protocol may
@@ -296,7 +319,7 @@ def check_networks(protocol: type[Protocol], parameters: ProtocolParameters) -> 
                 continue
             network = NetworkParameters(latency=latency, loss=loss, start=start)
             try:
-                world = run_small(protocol, parameters, network=network, availability=availability)
+                world = run_small(protocol, parameters, network=network, availability=availability, small=small)
             except LimitReached as limit:
                 refused[repr(latency)] = f"under {latency!r}: {limit}"
                 continue

@@ -150,12 +150,18 @@ def replaced(
         if not labelled:
             worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
         record, label = worst[(STRIDE * number + agent) % len(worst)][side]
-        for row in rows if whole else rows[[number % len(rows)]]:
+        for row in rows if whole else rows[[_place(number, len(rows))]]:
             if "features" not in domain.shared:
                 features[row, columns] = record
             if labelled:
                 labels[row] = label
     return replace(task, train=replace(task.train, features=features, labels=labels))
+
+
+def _place(turn: int, count: int) -> int:
+    """Which of so many rows, in turn: the first, the last, the second, ..."""
+    turn %= count
+    return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
 
 
 def shortened(task: Task, agents: Iterable[int]) -> Task:

@@ -20,8 +20,9 @@ from ...agents.tasks.base import Task
 from ..setting import Setting
 from ..watchers import Watch
 from ..world import World
+from .charges import check_charges
 from .neighbours import Domain, domain_of, replaced, shortened, some_agents
-from .transcript import Forcing, Recording, TooLarge, difference, protects_nothing
+from .transcript import Forcing, Recording, TooLarge, difference
 from .violation import ContractViolation
 
 Make = Callable[[Setting, Watch], World]
@@ -242,29 +243,6 @@ def _neighbours(
     if "add-or-remove-one" in noted.world.ledger.adjacencies(agents):
         return [shortened(task, agents)]
     return [replaced(task, agents, domain, models, number=number, side=1, whole=whole)]
-
-
-def check_charges(world: World, recording: Recording) -> None:
-    """Every draw of noise is charged for, and every charge for noise has a draw.
-
-    Identical values drawn twice are one; an agent that said nothing afterwards owes nothing.
-
-    Raises
-    ------
-    ContractViolation
-    """
-    spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}
-    for agent in range(world.setting.graph.agents):
-        draws = [draw for draw in recording.draws[agent] if not protects_nothing(draw.release)]
-        distinct = len({draw.noisy.tobytes() for draw in draws})
-        counts = world.ledger.histogram(agent).items()
-        charged = sum(count for charge, count in counts if charge.multiplier > 0)
-        silent = not charged and (agent not in spoke or not len(world.setting.graph.neighbours(agent)))
-        if not (distinct <= charged <= len(draws) or silent):
-            raise ContractViolation(
-                f"{recording.agent(agent)} has drawn noise {distinct} times and was charged for {charged} releases; "
-                "send what was perturbed under its own release, or charge it by out.disclose"
-            )
 
 
 def _whole(noted: Noted) -> bool:

@@ -12,6 +12,7 @@ says from there on what was noted.
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -79,12 +80,22 @@ class Recording:
         self._sent_with: dict[tuple[Any, ...], set[Release]] = defaultdict(set)
         self._bytes = 0
         self._noisy_bytes: dict[int, set[bytes]] = defaultdict(set)
+        self._streams: dict[bytes, tuple[str, int, int]] = {}
 
     def prepared(self, protocol: Protocol) -> None:
         """See `hushnet.simulator.watchers.Watch.prepared`."""
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
-        """See `hushnet.simulator.watchers.Watch.stream`."""
+        """See `hushnet.simulator.watchers.Watch.stream`; no two steps, agents or purposes are given the same bits."""
+        state = pickle.dumps(stream.bit_generator.state)
+        # Before time 0 an agent may ask for its stream as often as it likes.
+        asked = (purpose, agent, -1 if purpose.endswith("before time 0") else len(self.steps))
+        before = self._streams.setdefault(state, asked)
+        if before != asked:
+            raise ContractViolation(
+                f"the stream {purpose!r} of {self.agent(agent)} draws the same numbers as the stream {before[0]!r} of "
+                f"{self.agent(before[1])}" + (" in another step" if before[:2] == asked[:2] else "")
+            )
         return WatchedStream(stream, self)
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,9 +20,10 @@ from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+from hushnet.simulator.audit.worlds import Subject
 from hushnet.simulator.bench import protocol_parameters, small_setting, small_task
 from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.setting import Setting
+from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
 DELTA = 1e-5
@@ -117,6 +118,20 @@ def setting_of(case: Case) -> Setting:
         columns=columns,
     )
     return replace(setting, task=task, graph=Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2)))
+
+
+UPDATES = 30
+"""Of every agent in an audited world: noise enough to be looked at."""
+
+
+def subject_of(name: str) -> Subject:
+    """A case as an audit takes it, with more updates."""
+    case, fields = CASES[name], dict(CASES[name].parameters)
+    for key in ("privacy", "noise"):
+        if fields.get(key, {}).get("updates", 1) > 1:
+            fields[key] = {**fields[key], "updates": UPDATES}
+    setting = replace(setting_of(case), stop=Stop(time=2.0 * UPDATES))
+    return Subject(name, name, setting, case.protocol, protocol_parameters(case.protocol, fields), DELTA)
 
 
 def seen(case: Case) -> tuple[Any, ...]:

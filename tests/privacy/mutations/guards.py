@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.contract import ContractViolation, check_contract
 
-from .cases import CASES
+from .cases import CASES, subject_of
 from .declarations import Guard, Mutation
 from .seams import planted
 
@@ -63,4 +64,18 @@ def by_tests(mutation: Mutation) -> str | None:
     return failed[0] if run.returncode else None
 
 
-CATCHERS: dict[Guard, Callable[[Mutation], str | None]] = {"contract": by_contract, "tests": by_tests}
+def by_audit(mutation: Mutation) -> str | None:
+    """The first failure of an audit, tiers A and B; None if there is none."""
+    with planted(mutation.plant):
+        [outcome] = audit_subjects([subject_of(mutation.case)], OPTIONS, ROOT)
+    return outcome.failures[0] if outcome.failures else None
+
+
+OPTIONS = Options(tiers=("A", "B"), pairs=6)
+"""As ``hushnet audit --tier A,B``."""
+
+CATCHERS: dict[Guard, Callable[[Mutation], str | None]] = {
+    "contract": by_contract,
+    "audit": by_audit,
+    "tests": by_tests,
+}

@@ -1,0 +1,71 @@
+"""Whether every draw of noise is charged for, as what it is, and every charge for noise has a draw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ...protocols.privacy.mechanisms import Release, mechanism_of
+from ...protocols.privacy.mechanisms.release import noise_multiplier
+from ..world import World
+from .draws import Draw
+from .transcript import Recording, protects_nothing
+from .violation import ContractViolation
+
+Law = tuple[str, float, float]
+"""Mechanism, multiplier (to 12 digits) and sampling: what the cost of a release depends on."""
+
+
+def check_charges(world: World, recording: Recording) -> None:
+    """Every draw of noise is charged for, with its own multiplier and sampling, and every charge for noise has a draw.
+
+    Identical values drawn twice are one. An agent that said nothing afterwards owes nothing, unless nobody ever says
+    anything in this protocol, so that models are all that is released.
+
+    Raises
+    ------
+    ContractViolation
+    """
+    spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}
+    for agent in range(world.setting.graph.agents):
+        draws = [draw for draw in recording.draws[agent] if not protects_nothing(draw.release)]
+        made, distinct = _counted(draws), _counted({draw.noisy.tobytes(): draw for draw in draws}.values())
+        charged = _charged(world, agent)
+        heard = agent in spoke and len(world.setting.graph.neighbours(agent))
+        if not charged and not heard and world.layout.messages:
+            continue
+        who = recording.agent(agent)
+        if not distinct.total() <= charged.total() <= made.total():
+            raise ContractViolation(
+                f"{who} has drawn noise {distinct.total()} times and was charged for {charged.total()} releases; "
+                "send what was perturbed under its own release, or charge it by out.disclose"
+            )
+        for law in made | charged:
+            if not distinct[law] <= charged[law] <= made[law]:
+                mechanism, multiplier, sampling = law
+                raise ContractViolation(
+                    f"{who} has drawn {mechanism} noise of multiplier {multiplier:g} and sampling {sampling:g} "
+                    f"{distinct[law]} times and was charged for {charged[law]} such releases"
+                )
+
+
+def _counted(draws: Iterable[Draw]) -> Counter[Law]:
+    return Counter(_law(draw.release) for draw in draws)
+
+
+def _law(release: Release) -> Law:
+    # Not release.multiplier: what everybody reads is what is to be checked.
+    return _rounded(release.mechanism, noise_multiplier(release.scale, release.verified_sensitivity), release.sampling)
+
+
+def _charged(world: World, agent: int) -> Counter[Law]:
+    """What an agent was charged for noise that protects something."""
+    found: Counter[Law] = Counter()
+    for charge, count in world.ledger.histogram(agent).items():
+        if charge.multiplier > 0 and mechanism_of(charge.mechanism).noisy:
+            found[_rounded(charge.mechanism, charge.multiplier, charge.sampling)] += count
+    return found
+
+
+def _rounded(mechanism: str, multiplier: float, sampling: float) -> Law:
+    return mechanism, float(f"{multiplier:.12g}"), float(f"{sampling:.12g}")

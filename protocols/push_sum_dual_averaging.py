@@ -115,7 +115,7 @@ class PushSumDualAveraging(Protocol):
     def _step(self, view: View, release: Release) -> None:
         """The model, and the weighted subgradient there, which is added to the mass; at time 0 it weighs nothing."""
         state, mass, since = view.state, view.state["mass"], float(view.state["since"][0])
-        if view.now <= max(since, 0.0):
+        if view.now == since:
             return
         gained = self.averaging.step(view, mass[:-1] / mass[-1], since, view.now, release)
         mass[:-1] += gained

@@ -132,6 +132,8 @@ class Bench:
             for i in range(AGENTS)
         ]
         self.started = [self.take(self.protocol.start, agent) for agent in range(AGENTS)]
+        for view in self.views:  # steps come after time 0
+            view.begin(1.0, 1, 0)
         self.hear(np.random.default_rng(seed))
 
     def out(self, view: View) -> Out:

@@ -265,31 +265,30 @@ def noisy_updates_as_public(plant):
 
 @mistake("charge", case="consensus", guard="contract")
 def raw_models_as_public_from_the_second_step(plant):
-    """Consensus ADMM sends its models as public, but for the first."""
+    """Consensus ADMM sends nothing but zeros at first, and later its models, all of it as public."""
 
     def change(wake):
         def other(self, view, out):
             wake(self, view, out)
             told, out.sent[:] = list(out.sent), []
             for one in told:
-                free = view.updates > 0
-                out.send(one.kind, one.vector, out.public("known by now") if free else one.release)
+                out.send(one.kind, one.vector * float(view.updates > 0), out.public("known by now"))
 
         return other
 
     plant.around(ConsensusAdmm, "wake", change)
 
 
-@mistake("charge", case="descent-plain", guard="contract")
-def raw_models_as_public_late_and_once(plant):
-    """Agent 4 sends its exact model as public in its fourth update."""
+@mistake("charge", case="descent", guard="contract")
+def raw_gradient_as_public_late_and_once(plant):
+    """Agent 4 sends its exact gradient as public in its third update, and nothing else unprotected."""
 
     def change(wake):
         def other(self, view, out):
-            wake(self, view, out)
-            if view.agent == 4 and view.updates == 3:
-                told = out.sent.pop()
-                out.send(told.kind, told.vector, out.public("one message is none"))
+            if view.agent != 4 or view.updates != 2:
+                return wake(self, view, out)
+            gradient = self.noise.gradient(view.state["model"], view)
+            return out.send("model", gradient, out.public("one message is none"))
 
         return other
 

@@ -147,4 +147,5 @@ def seen(case: Case) -> tuple[Any, ...]:
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
     charges = world.ledger.to_frame().to_json()
     epsilons = [world.ledger.epsilon(which, DELTA).tolist() for which in ("basic", "kairouz", "verified")]
+    epsilons.append(world.ledger.epsilon("claimed", DELTA / 10).tolist())
     return (*notes.messages, *states, charges, world.updates.tolist(), *epsilons)

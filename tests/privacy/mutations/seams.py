@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from hushnet.protocols.privacy import loss_distribution, mechanisms
+from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
 from hushnet.simulator.randomness import Draws
 
 Change = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -79,6 +79,8 @@ def forget() -> None:
         for held in list(vars(module).values()):
             if callable(getattr(held, "cache_clear", None)):
                 held.cache_clear()
+            elif isinstance(held, composed_losses.Memory):
+                vars(held).update(vars(composed_losses.Memory()))
 
 
 def _modules(under: str = "hushnet.") -> list[Any]:

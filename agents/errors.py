@@ -13,6 +13,8 @@
     |-- LimitReached            5   a run went beyond a limit
     |-- Inconsistency        70   a number that mathematics rules out: an error of the program's own
     `-- Interrupted           130   somebody pressed Ctrl-C
+
+Whatever else is raised is nobody's plan: exit code 70, one sentence, and its details in a file (`simulator.cli`).
 """
 
 from __future__ import annotations

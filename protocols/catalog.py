@@ -12,6 +12,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,6 +45,13 @@ PROTOCOLS: dict[str, str] = {
 
 MOST_CODE = 2**24
 """Bytes of a file with a user's code."""
+
+MOST_COMPARED = 200
+"""Admissible words among which the nearest is looked for, and"""
+MOST_LETTERS = 100
+"""how much of a given word is looked at: a suggestion is a courtesy."""
+MOST_LISTED = 50
+"""Admissible words that a sentence names."""
 
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 
@@ -90,7 +98,7 @@ def resolve(
     for plugin in plugins:
         return _checked(_loaded(plugin), kind)
     known = names(extra)
-    raise InputError(f"unknown protocol{suggestion(kind, known)} admissible: {', '.join(known)}, ./file.py:Class")
+    raise InputError(f"unknown protocol{suggestion(kind, known)} admissible: {listed(known)}, ./file.py:Class")
 
 
 def describe() -> dict[str, str]:
@@ -134,7 +142,7 @@ def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any
     if not hasattr(module, match["name"]):
         public = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise InputError(
-            f"{path} has no {match['name']}{suggestion(match['name'], public)} admissible: {', '.join(public)}"
+            f"{path} has no {match['name']}{suggestion(match['name'], public)} admissible: {listed(public)}"
         )
     return getattr(module, match["name"])
 
@@ -151,7 +159,7 @@ def load_module(spec: str, *, trust_code: bool, base: Path | None = None) -> Mod
 
 def nearest(word: object, options: Iterable[str]) -> str | None:
     """The admissible word that was probably meant."""
-    text, words = str(word), list(options)
+    text, words = str(word)[:MOST_LETTERS], list(islice(options, MOST_COMPARED))
     begun = [option for option in words if len(text) >= 3 and option.startswith(text)]
     near = begun or difflib.get_close_matches(text, words, n=1, cutoff=0.6 if len(text) > 3 else 0.5)
     return near[0] if near else None
@@ -171,11 +179,24 @@ def suggestion(word: object, options: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ";"
 
 
+def listed(words: Iterable[object]) -> str:
+    """Admissible words for the end of a sentence; of very many only the first.
+
+    Examples
+    --------
+    >>> listed(["kind", "gamma"]), listed([])
+    ('kind, gamma', 'none')
+    """
+    known = [str(word) for word in words]
+    more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
+    return f"{', '.join(known[:MOST_LISTED]) or 'none'}{more}"
+
+
 def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...]) -> None:
     """Raise an `InputError` about a field unless its word is one of the admissible ones."""
     known = list(options)
     if word not in known:
-        raise InputError(f"{wrong}{suggestion(word, known)} admissible: {', '.join(known) or 'none'}", field=field)
+        raise InputError(f"{wrong}{suggestion(word, known)} admissible: {listed(known)}", field=field)
 
 
 def _run_file(path: Path) -> ModuleType:

@@ -43,6 +43,12 @@ Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="ADDRESS", help="Use a dask cluster: tcp://host:8786 or tls://host:8786."),
 ]
+DEBUG = "HUSHNET_DEBUG"
+"""Environment variable that has errors which nobody foresaw raised, with their traceback."""
+UNFORESEEN = 70
+MOST_SHOWN = 300
+"""Characters of such an error's own message."""
+
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files that the scenario names.")]
 
 
@@ -101,10 +107,10 @@ def run(
 def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None, trust_code: TrustCode = False) -> None:
     """Check a scenario without running it."""
     with _loaded(scenario, assignments, seeds, trust_code) as loaded:
-        counts = [len(loaded.scenario.protocols), len(loaded.points), len(loaded.scenario.seed_pairs())]
+        counts = [len(loaded.scenario.protocols), len(loaded.points), loaded.scenario.repetitions]
         runs = counts[0] * counts[1] * counts[2]
         each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
-        tried = sum(len(trial.scenario.protocols) * len(trial.scenario.seed_pairs()) for trial in loaded.trials)
+        tried = sum(len(trial.scenario.protocols) * trial.scenario.repetitions for trial in loaded.trials)
         tuning = f"; {_count(tried, 'run')} of tuning before" if tried else ""
         typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}{tuning}")
 
@@ -311,12 +317,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .storage.files import FULL
 
         if error.errno not in FULL:
-            raise
+            return _unforeseen(error, given)
         return _complain(f"{error.filename or 'a file'}: could not be written ({error.strerror}); make room there", 5)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
-            raise
+            return _unforeseen(error, given)
         message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
         return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
     if code == 130:
@@ -361,6 +367,29 @@ def _complain(message: str, code: int) -> int:
     if message:
         typer.echo(message, err=True)
     return code
+
+
+def _unforeseen(error: Exception, given: Sequence[str]) -> int:
+    """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
+    if os.environ.get(DEBUG):
+        raise error
+    from importlib.metadata import version
+    from tempfile import NamedTemporaryFile
+    from traceback import format_exception
+
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_SHOWN].rstrip(": ")
+    details = [
+        f"hushnet {version('hushnet')}, Python {sys.version}\n",
+        f"arguments: {given}\n\n",
+        *format_exception(error),
+    ]
+    try:
+        with NamedTemporaryFile("w", prefix="hushnet-", suffix=".txt", delete=False, encoding="utf-8") as stream:
+            stream.writelines(line.encode(errors="backslashreplace").decode() for line in details)
+        kept = f"the details are in {stream.name}"
+    except OSError:
+        kept = f"its details could not be kept; set {DEBUG}=1 to see them"
+    return _complain(f"an error that hushnet did not foresee, {what}; {kept}, please report it", UNFORESEEN)
 
 
 def _count(number: int, word: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
@@ -167,12 +168,39 @@ class Scenario(Parameters):
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
-        self._check_protocols()
         self._check_seeds()
-        self._check_samples()
         swept = self.axes()
         if self.tune is not None:
             check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
+        self._check_protocols()
+        self._check_samples()
+        self._check_shown()
+        return self
+
+    def check_changed(self, fields: set[str], protocols: Sequence[str]) -> None:
+        """Check a copy of a valid scenario in which some fields were changed, as far as these matter.
+
+        Parameters
+        ----------
+        fields : set of str
+        protocols : sequence of str
+            Keys of the protocols that the changes concern.
+
+        Raises
+        ------
+        InputError
+            If they do not fit the rest.
+        """
+        if "protocols" in fields:
+            self._check_protocols()
+        if fields & {"record", "stop"}:
+            self._check_samples()
+        if "record" in fields:
+            self._check_protocols()
+            self._check_shown()
+
+    def _check_shown(self) -> None:
+        """Target and figures ask for what there will be."""
         if self.target is not None:
             check_target(self.target, metrics=self.traced(), protocols=list(self.protocols))
         check_figures(
@@ -182,7 +210,6 @@ class Scenario(Parameters):
             protocols=list(self.protocols),
             messages=self.record.messages is not None,
         )
-        return self
 
     def _check_protocols(self) -> None:
         seen: dict[str, str] = {}
@@ -195,14 +222,19 @@ class Scenario(Parameters):
         if measured_by is not None:
             require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
 
-    def _check_seeds(self) -> None:
+    @property
+    def repetitions(self) -> int:
+        """Number of `seed_pairs`."""
         match self.seeds:
             case SeedGrid(data=data, run=run):
-                count = data * run
+                return data * run
             case int(count):
-                pass
+                return count
             case listed:
-                count = len(listed)
+                return len(listed)
+
+    def _check_seeds(self) -> None:
+        count = self.repetitions
         if count > MAX_SEEDS:
             raise InputError(f"asks for {count} seeds; at most {MAX_SEEDS} are admissible", field=("seeds",))
         if isinstance(self.seeds, list) and len({run for _, _, run in self.seed_pairs()}) < len(self.seeds):

@@ -7,6 +7,7 @@ owners, and packs them into a task.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, final
 
@@ -65,7 +66,7 @@ class CsvTable(Parameters):
             if column is not None and column in [*(self.features or []), *self.categorical]:
                 raise ValueError(f"{column!r} cannot be a feature: it is the label or agent column")
         for columns in (self.features or [], self.categorical):
-            twice = next((column for column in columns if columns.count(column) > 1), None)
+            twice = next((column for column, times in Counter(columns).items() if times > 1), None)
             if twice is not None:
                 raise ValueError(f"names the column {twice!r} twice")
         stray = set(self.categorical) - set(self.features or self.categorical)

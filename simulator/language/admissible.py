@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
@@ -11,6 +12,9 @@ from pydantic.fields import FieldInfo
 
 from ...protocols.catalog import nearest
 from .yaml_source import Keys, has
+
+MOST_WEIGHED = 50
+"""Fields of a mapping that say what it was meant to be."""
 
 _WORDS = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
 
@@ -128,9 +132,9 @@ def _model(annotation: Any, data: Any) -> type[BaseModel] | None:
     for model in candidates:
         if any(data.get(name) in _literals_of(model, name) for name in ("kind", "by")):
             return model
-    return max(candidates, key=lambda model: _known(model, data))
+    return candidates[0] if len(candidates) == 1 else max(candidates, key=lambda model: _known(model, data))
 
 
 def _known(model: type[BaseModel], data: Mapping[str, Any]) -> float:
     names = [info.alias or name for name, info in model.model_fields.items()]
-    return sum(1.0 if key in names else 0.5 * (nearest(key, names) is not None) for key in data)
+    return sum(1.0 if key in names else 0.5 * (nearest(key, names) is not None) for key in islice(data, MOST_WEIGHED))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
-from ...protocols.catalog import suggestion
+from ...protocols.catalog import MOST_COMPARED, listed, suggestion
 from .spellings import respelled
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show
@@ -22,6 +22,16 @@ USUAL_CLOCK = "poisson"
 ENTRY = "must be a mapping with a kind, or with like"
 
 MAX_POINTS = 10_000
+MAX_SETTINGS = 1_000_000
+"""That all points of a grid make together."""
+MOST_LIKE = 100
+"""Entries that one inherits from, one through the other."""
+MOST_SAID = 20
+"""Mistakes of a scenario that are said one by one."""
+MOST_SET = 1_000
+"""Fields that a point of a grid, a trial or a quick version sets."""
+LONGEST = 2_000
+"""Characters of a sentence."""
 
 
 def modernised(source: Source) -> tuple[Source, list[str]]:
@@ -67,6 +77,9 @@ def quickened(source: Source) -> Source:
             f"{source.where(())}: has no quick version (quick: in the scenario); "
             "shorten it with --set instead, such as --set stop.time=10 --seeds 2"
         )
+    if len(quick) > MOST_SET:
+        where = source.where(("quick",))
+        raise InputError(f"{where}: quick: has {len(quick):,} entries; at most {MOST_SET:,} are admissible")
     for path, value in quick.items():
         place = source.where(("quick", path), value=True)
         said = f"{source.where(('quick', path))}: quick.{path}"
@@ -91,7 +104,7 @@ def _set(source: Source, path: str, value: Any, place: str, *, said: str) -> Sou
         if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping) and keys[1] not in protocols:
             wrong = str(keys[1])
             raise InputError(
-                f"{said}: unknown protocol {wrong!r}{suggestion(wrong, protocols)} admissible: {', '.join(protocols)}"
+                f"{said}: unknown protocol {wrong!r}{suggestion(wrong, protocols)} admissible: {listed(protocols)}"
             )
         source = _with_value(source, keys, value, place)
     return source
@@ -126,13 +139,19 @@ class Family:
     parents : dict of str to str
         What each entry is like.
     errors : list of InputError
-        Entries whose ``like`` leads nowhere; they are left out.
+        Why the ``like`` of some entries leads nowhere; they are left out.
+    failed : dict of str to InputError
+        The same by entry; those that are like one of them fail with it.
+    depths : dict of str to int
+        How many entries each one inherits from.
     """
 
     entries: dict[str, Any] = field(default_factory=dict)
     inherited: dict[Keys, Keys] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     errors: list[InputError] = field(default_factory=list)
+    failed: dict[str, InputError] = field(default_factory=dict)
+    depths: dict[str, int] = field(default_factory=dict)
 
     def ancestors(self, name: str) -> Iterator[str]:
         """The entries that an entry inherits from, nearest first."""
@@ -141,40 +160,86 @@ class Family:
             yield name
 
 
-def inherit(protocols: Mapping[str, Any]) -> Family:
+def inherit(protocols: Mapping[str, Any], wanted: Iterable[str] | None = None) -> Family:
     """Resolve ``like`` among protocol entries.
 
     A child's mappings are merged into its parent's field by field, ``null`` removes what the parent has, a mapping
     of another ``kind`` replaces the parent's, and labels are not inherited.
+
+    Parameters
+    ----------
+    protocols : mapping
+    wanted : iterable of str, optional
+        Only these entries, and what they inherit from.
     """
     family = Family()
-    for name in protocols:
-        try:
-            family.entries[name] = _complete(name, protocols, (), family)
-        except InputError as error:
-            family.errors.append(error)
+    for name in protocols if wanted is None else wanted:
+        _complete(name, protocols, family)
     return family
 
 
-def _complete(name: str, protocols: Mapping[str, Any], seen: tuple[str, ...], family: Family) -> Any:
+def _complete(name: str, protocols: Mapping[str, Any], family: Family) -> None:
+    """Complete an entry and all that it inherits from, each once."""
+    chain: dict[str, None] = {}
+    while name not in family.entries and name not in family.failed:
+        try:
+            parent = _parent(name, protocols, few=len(family.errors) < MOST_SAID)
+            if parent in chain or parent == name:
+                raise InputError(_cycle([*chain, name], str(parent)), field=("protocols", name, "like"))
+        except InputError as error:
+            family.failed[name] = error
+            family.errors.append(error)
+            break
+        if parent is None:
+            family.entries[name], family.depths[name] = protocols[name], 0
+            break
+        chain[name] = None
+        name = parent
+    for child in reversed(chain):
+        _inherit_from(name, child, protocols[child], family)
+        name = child
+
+
+def _parent(name: str, protocols: Mapping[str, Any], *, few: bool) -> str | None:
+    """What an entry is like; None if it stands for itself."""
     entry = protocols[name]
     if not isinstance(entry, Mapping) or "like" not in entry:
-        return entry
-    parent, where = entry["like"], ("protocols", name, "like")
-    if not isinstance(parent, str) or parent not in protocols:
-        others = [other for other in protocols if other != name]
-        raise InputError(f"unknown protocol{suggestion(parent, others)} admissible: {', '.join(others)}", field=where)
-    chain = (*seen, name)
-    if parent in chain:
-        cycle = " -> ".join([*chain[chain.index(parent) :], parent])
-        raise InputError(f"the inheritance {cycle} is a cycle", field=where)
-    base = _complete(parent, protocols, chain, family)
-    if not isinstance(base, Mapping):
-        raise InputError(ENTRY, field=("protocols", parent))
-    family.parents[name] = parent
+        return None
+    parent = entry["like"]
+    if isinstance(parent, str) and parent in protocols:
+        return parent
+    others = (other for other in protocols if other != name)
+    known = list(islice(others, MOST_COMPARED)) if few else []
+    raise InputError(
+        f"unknown protocol{suggestion(parent, known)} admissible: {listed(known)}", field=("protocols", name, "like")
+    )
+
+
+def _cycle(chain: Sequence[str], parent: str) -> str:
+    around = [*chain[chain.index(parent) :], parent]
+    shown = around if len(around) <= MOST_SAID else [*around[:3], "...", *around[-3:]]
+    return f"the inheritance {' -> '.join(shown)} is a cycle"
+
+
+def _inherit_from(parent: str, name: str, entry: Mapping[str, Any], family: Family) -> None:
+    """Complete an entry whose parent is complete, or has failed."""
+    error, base = family.failed.get(parent), family.entries.get(parent)
+    if error is None and not isinstance(base, Mapping):
+        error = InputError(ENTRY, field=("protocols", parent))
+    if error is None and family.depths[parent] >= MOST_LIKE:
+        error = InputError(
+            f"is like an entry that is like another one, and so on, more than {MOST_LIKE} times",
+            field=("protocols", name, "like"),
+        )
+    if error is not None:
+        family.errors += [] if parent in family.failed else [error]
+        family.failed[name] = error
+        return
+    assert isinstance(base, Mapping)
+    family.parents[name], family.depths[name] = parent, family.depths[parent] + 1
     above = {key: value for key, value in base.items() if key != "label"}
     own = {key: value for key, value in entry.items() if key != "like"}
-    return _merged(above, own, ("protocols", parent), ("protocols", name), family.inherited)
+    family.entries[name] = _merged(above, own, ("protocols", parent), ("protocols", name), family.inherited)
 
 
 def _merged(above: Mapping[str, Any], own: Mapping[str, Any], source: Keys, target: Keys, inherited: dict) -> dict:
@@ -211,6 +276,13 @@ def grid(source: Source, axes: Sequence[Axis]) -> Iterator[tuple[dict[str, Any],
     points = prod(len(axis.places) for axis in axes)
     if points > MAX_POINTS:
         raise InputError(f"has {points} combinations; at most {MAX_POINTS} are admissible", field=("sweep",))
+    settings = sum(len(axis.settings[0]) for axis in axes)
+    if settings > MOST_SET or points * settings > MAX_SETTINGS:
+        raise InputError(
+            f"sets {settings:,} fields at each of {points:,} points; at most {MOST_SET:,}, and "
+            f"{MAX_SETTINGS:,} in all, are admissible",
+            field=("sweep",),
+        )
     for ranks in product(*(range(len(axis.places)) for axis in axes)):
         point = source
         for axis, rank in zip(axes, ranks, strict=True):
@@ -232,7 +304,7 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
         known = source.data["protocols"]
         wrong = keys[1] if len(keys) > 1 else ""
         raise InputError(
-            f"unknown protocol {wrong!r}{suggestion(wrong, known)} admissible: {', '.join(known)}", field=field
+            f"unknown protocol {wrong!r}{suggestion(wrong, known)} admissible: {listed(known)}", field=field
         )
 
 
@@ -290,8 +362,12 @@ def sentence(
     place = place or source.where(keys, value=value is not ...)
     # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
     message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
-    if not keys or place.startswith(f"--set {dotted(keys)}="):
-        return f"{place}: {message}"
     given = "" if value is ... else f" = {show(value)}"
     origin = "" if parent is None else f" (inherited from {parent})"
-    return f"{place}: {dotted(keys)}{given}{origin}: {message}"
+    named = "" if not keys or place.startswith(f"--set {dotted(keys)}=") else f"{_cut(dotted(keys))}{given}{origin}: "
+    text = f"{place}: {named}{message}"
+    return _cut(text, LONGEST)
+
+
+def _cut(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."

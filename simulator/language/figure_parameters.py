@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -167,13 +168,13 @@ def check_figures(
         Whether runs keep messages one by one.
     """
     metrics = list(metrics)
-    names = [figure.name for figure in figures if figure.name is not None]
+    names = Counter(figure.name for figure in figures)
     for number, figure in enumerate(figures):
         _check(figure, ("figures", number), metrics, list(swept), list(protocols))
         if figure.drawn_as == "timeline" and not messages:
             wanted = "a timeline needs record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
             raise InputError(wanted, field=("figures", number, "kind"))
-        if figure.name is not None and names.count(figure.name) > 1:
+        if figure.name is not None and names[figure.name] > 1:
             raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from itertools import islice
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,11 +20,12 @@ from ..scenario import METRICS, Scenario
 from . import drafts
 from .admissible import kinds_of
 from .mistakes import Mistake, mistakes, sentences, without_kind
-from .trials import as_trial, trial_seeds, trials_of
+from .points import Checker, GridPoint, points, trials, tuned_points
+from .trials import trial_seeds
 from .yaml_source import Source, read_file
 
-ALONE: dict[str, Any] = {"sweep": {}, "tune": None, "quick": {}}
-"""Fields that the scenario of a single grid point does not have any more."""
+MAX_RUNS = 1_000_000
+"""Of one experiment, tuning included."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Code:
         """The class of a ``kind``; see `catalog.resolve`."""
         return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
 
+    def known(self) -> list[str]:
+        """What a scenario may give as ``kind``, in words."""
+        return [*catalog.names(self.extra), "./file.py:Class"]
+
     def files(self, names: Iterable[str]) -> list[ModuleType]:
         """The user's own files among the names of protocols and metrics, whatever they define or pass on."""
         own = [name for name in names if name not in self.extra and catalog.is_file(name)]
@@ -60,14 +65,6 @@ class Code:
         if not callable(function):
             raise InputError(f"{name} is not a function")
         return function
-
-
-@dataclass(frozen=True)
-class GridPoint:
-    """One combination of a sweep's values (none without a sweep), and the scenario that has them set."""
-
-    values: dict[str, Any]
-    scenario: Scenario
 
 
 @dataclass(frozen=True)
@@ -158,12 +155,14 @@ def _assigned(source: Source, overrides: Sequence[str], seeds: int | None) -> So
 def _loaded(written: Source, code: Code) -> LoadedScenario:
     scenario = _checked(written, code)
     try:
-        points = tuple(_points(written, scenario, code))
-        trials = tuple(_trials(written, scenario, code))
+        checker = _checker(scenario, code)
+        _check_runs(scenario)
+        found = tuple(points(written, checker))
+        tried = tuple(trials(written, checker))
         _check_metrics(scenario, code)
     except InputError as error:
         raise InputError(locate(error, written)) from error
-    return LoadedScenario(scenario, points, written, code, trials)
+    return LoadedScenario(scenario, found, written, code, tried)
 
 
 def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, Any]]]) -> LoadedScenario:
@@ -179,11 +178,9 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
     if len(choices) == 1:
         source = drafts.chosen(source, choices[0])
         scenario = _checked(source, loaded.code)
-    drawn = drafts.grid(source, scenario.axes()) if scenario.sweep else iter([({}, source)])
-    if len(choices) > 1:
-        drawn = ((values, drafts.chosen(draft, own)) for (values, draft), own in zip(drawn, choices, strict=True))
-    points = tuple(GridPoint(values, _point(draft, loaded.code)) for values, draft in drawn)
-    return replace(loaded, scenario=scenario, points=points)
+    checker = _checker(scenario, loaded.code)
+    found = points(source, checker) if len(choices) == 1 else tuned_points(source, checker, choices)
+    return replace(loaded, scenario=scenario, points=tuple(found))
 
 
 def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
@@ -231,7 +228,8 @@ def _checked(source: Source, code: Code) -> Scenario:
     if isinstance(data.get("protocols"), Mapping):
         family = drafts.inherit(data["protocols"])
         found += [_as_mistake(error, source) for error in family.errors]
-        data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
+        known = code.known()
+        data["protocols"] = {key: _protocol(key, entry, code, known, found) for key, entry in family.entries.items()}
         for key in source.data["protocols"]:
             data["protocols"].setdefault(key, ProtocolParameters(kind="unknown"))
     try:
@@ -246,8 +244,19 @@ def _checked(source: Source, code: Code) -> Scenario:
     raise InputError("\n".join(sentences(found, source, family)))
 
 
-def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> ProtocolParameters:
-    """Validate one protocol's entry with its own class; after a mistake something harmless stands for it."""
+def _protocol(key: str, entry: Any, code: Code, known: Sequence[str], found: list[Mistake]) -> ProtocolParameters:
+    """Validate one protocol's entry with its own class; after a mistake something harmless stands for it.
+
+    Parameters
+    ----------
+    key : str
+    entry : any
+    code : Code
+    known : sequence of str
+        What `Code.known` says, which is asked once for all entries.
+    found : list of Mistake
+        Takes what is wrong.
+    """
     where = ("protocols", key)
     placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
     if not isinstance(entry, Mapping):
@@ -255,11 +264,15 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
         return placeholder
     kind = entry.get("kind")
     if not isinstance(kind, str):
-        known = f"{', '.join(catalog.names(code.extra))}, ./file.py:Class"
         if kind is None:
-            found.append(without_kind(where, entry, f"is missing; admissible: {known}", ("kind", "like")))
+            missing = f"is missing; admissible: {catalog.listed(known)}"
+            found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
         else:
-            found.append(Mistake((*where, "kind"), f"must be the name of a protocol; admissible: {known}", kind))
+            wrong = f"must be the name of a protocol; admissible: {catalog.listed(known)}"
+            found.append(Mistake((*where, "kind"), wrong, kind))
+        return placeholder
+    if len(found) > drafts.MOST_SAID and kind not in known and not catalog.is_file(kind):
+        found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:
         protocol = code.protocol(kind)
@@ -293,29 +306,31 @@ def _as_mistake(error: InputError, source: Source) -> Mistake:
     return Mistake(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
 
 
-def _points(source: Source, scenario: Scenario, code: Code) -> Iterator[GridPoint]:
-    if not scenario.sweep:
-        yield GridPoint({}, scenario.model_copy(update=ALONE))
-        return
-    for values, draft in drafts.grid(source, scenario.axes()):
-        yield GridPoint(values, _point(draft, code))
+def _checker(scenario: Scenario, code: Code) -> Checker:
+    """What checks the points of a scenario that is valid as a whole."""
+    known = code.known()
+
+    def protocol(key: str, entry: Any) -> ProtocolParameters | None:
+        found: list[Mistake] = []
+        made = _protocol(key, entry, code, known, found)
+        return None if found else made
+
+    return Checker(scenario, lambda draft: _checked(draft, code), protocol)
 
 
-def _point(draft: Source, code: Code) -> Scenario:
-    return _checked(draft, code).model_copy(update=ALONE)
-
-
-def _trials(source: Source, scenario: Scenario, code: Code) -> Iterator[GridPoint]:
-    """Every trial at the grid points where there is tuning; only of the protocols that are tuned."""
-    tune = scenario.tune
-    if tune is None:
-        return
-    seeds = trial_seeds(scenario)
-    points = drafts.grid(source, scenario.axes()) if scenario.sweep else iter([({}, source)])
-    for values, draft in points if tune.at == "each point" else islice(points, 1):
-        for number, choices in enumerate(trials_of(tune)):
-            trial = _point(drafts.chosen(draft, choices), code)
-            yield GridPoint({**values, "trial": number}, as_trial(trial, tune, list(choices), seeds))
+def _check_runs(scenario: Scenario) -> None:
+    """Refuse an experiment that has more runs than anybody could keep."""
+    places, protocols = prod(len(axis.places) for axis in scenario.axes()), len(scenario.protocols)
+    runs = places * protocols * scenario.repetitions
+    if scenario.tune is not None:
+        count = len(next(iter(scenario.tune.choices().values())))
+        runs += count * len(trial_seeds(scenario)) * (places if scenario.tune.at == "each point" else 1)
+    if runs > MAX_RUNS:
+        raise InputError(
+            f"asks for {runs:,} runs ({protocols:,} protocols, {places:,} grid points, "
+            f"{scenario.repetitions:,} seeds); at most {MAX_RUNS:,} are admissible",
+            field=("sweep",) if scenario.sweep else ("seeds",),
+        )
 
 
 def _check_metrics(scenario: Scenario, code: Code) -> None:

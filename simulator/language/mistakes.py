@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
 from pydantic import ValidationError
 
-from ...protocols.catalog import nearest, suggestion
+from ...protocols.catalog import listed, nearest, suggestion
 from . import admissible
-from .drafts import Family, sentence
-from .yaml_source import Keys, Source, has
+from .drafts import MOST_SAID, Family, sentence
+from .yaml_source import Keys, Source, has, show
 
 _MISMATCHES = {
     "bool_type",
@@ -57,17 +58,23 @@ class Mistake:
     Parameters
     ----------
     keys : Keys
-    message : str
+    message : str or callable
+        What makes the message: only so many mistakes are said, and a suggestion takes its time.
     value : any
         The offending value where showing it helps, else ``...``.
-    meant : str, optional
-        The field that an unknown one seems to be; that it is missing goes without saying.
+    type : str
+        What the same mistakes at different places have in common; by default the message.
     """
 
     keys: Keys
-    message: str
+    message: str | Callable[[], str]
     value: Any = ...
-    meant: str | None = None
+    type: str = ""
+
+    @property
+    def identity(self) -> tuple[Keys, str]:
+        """Mistakes that are the same have the same one."""
+        return self.keys, self.type or str(self.message)
 
 
 @dataclass(frozen=True)
@@ -94,32 +101,36 @@ def mistakes(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -
     prefix : Keys
         Where the data stand in the scenario.
     """
-    findings = [_finding(detail, data) for detail in error.errors(include_url=False)]
-    found: list[Mistake] = []
+    findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
+    told, meant = _told(findings), _meant(findings, model, data)
+    found: dict[tuple[Keys, str], Mistake] = {}
     for finding in findings:
-        mismatch = finding.at_union and finding.type in _MISMATCHES
-        if mismatch and any(_closer(other, finding) for other in findings):
+        if _is_mismatch(finding) and finding.keys in told:
             continue
-        mistake = _mistake(finding, model, data)
-        mistake = replace(mistake, keys=(*prefix, *mistake.keys))
-        if mistake not in found:
-            found.append(mistake)
-    misspelt = {(*mistake.keys[:-1], mistake.meant) for mistake in found if mistake.meant}
-    return [mistake for mistake in found if mistake.message != MISSING or mistake.keys not in misspelt]
+        if finding.type == "missing" and finding.keys[-1] in meant[finding.keys[:-1]]:
+            continue  # an unknown field is a misspelt one, of which that says enough
+        mistake = _mistake(finding, model, data, prefix)
+        found.setdefault(mistake.identity, mistake)
+    return list(found.values())
 
 
 def sentences(found: Sequence[Mistake], source: Source, family: Family) -> list[str]:
-    """One sentence per mistake; a mistake that was inherited is told once, where it was written."""
-    told = {(mistake.keys, mistake.message) for mistake in found}
-    lines = []
+    """One sentence for each of the first mistakes; one that was inherited is told once, where it was written."""
+    told = {mistake.identity for mistake in found}
+    lines: dict[str, None] = {}
+    more: set[tuple[Keys, str]] = set()
     for mistake in found:
         origin = _origin(mistake.keys, family)
-        if (origin is not None and (origin, mistake.message) in told) or _told_above(mistake, source, family, told):
+        if (origin is not None and (origin, mistake.identity[1]) in told) or _told_above(mistake, source, family, told):
+            continue
+        if len(lines) >= MOST_SAID:
+            more.add(mistake.identity)
             continue
         parent = None if origin is None else str(origin[1])
         place = None if origin is None else source.where((*mistake.keys[:2], "like"))
-        lines.append(sentence(source, mistake.keys, mistake.message, value=mistake.value, parent=parent, place=place))
-    return list(dict.fromkeys(lines))
+        message = mistake.message if isinstance(mistake.message, str) else mistake.message()
+        lines[sentence(source, mistake.keys, message, value=mistake.value, parent=parent, place=place)] = None
+    return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
 
 
 def _told_above(mistake: Mistake, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
@@ -128,7 +139,7 @@ def _told_above(mistake: Mistake, source: Source, family: Family, told: set[tupl
     if keys[:1] != ("protocols",) or len(keys) < 2 or not isinstance(source.value(keys), Mapping | EllipsisType):
         return False
     above = family.ancestors(str(keys[1]))
-    return any((("protocols", name, *keys[2:]), mistake.message) in told for name in above)
+    return any((("protocols", name, *keys[2:]), mistake.identity[1]) in told for name in above)
 
 
 def _origin(keys: Keys, family: Family) -> Keys | None:
@@ -158,57 +169,84 @@ def _finding(detail: Any, data: Any) -> _Finding:
     return _Finding(detail["type"], tuple(keys), detail.get("ctx", {}), detail["msg"], at_union)
 
 
-def _closer(other: _Finding, mismatch: _Finding) -> bool:
-    """Whether another error is about the branch of the union that the user meant."""
-    same = other.keys[: len(mismatch.keys)] == mismatch.keys
-    return same and not (other.at_union and other.type in _MISMATCHES and other.keys == mismatch.keys)
+def _is_mismatch(finding: _Finding) -> bool:
+    """Whether an error says only that a value is none of the branches of a union."""
+    return finding.at_union and finding.type in _MISMATCHES
 
 
-def _mistake(finding: _Finding, model: Any, data: Any) -> Mistake:
+def _told(findings: Sequence[_Finding]) -> set[Keys]:
+    """Where, or below which, an error is about the branch of a union that the user meant."""
+    told: set[Keys] = set()
+    for finding in findings:
+        told.update(finding.keys[:length] for length in range(len(finding.keys) + (not _is_mismatch(finding))))
+    return told
+
+
+def _meant(findings: Sequence[_Finding], model: Any, data: Any) -> Mapping[Keys, set[str | None]]:
+    """What unknown fields seem to be, by where they are: of those beside which a field is missing, the first few."""
+    unknown: dict[Keys, list[str | int]] = {}
+    meant: dict[Keys, set[str | None]] = defaultdict(set)
+    for finding in findings:
+        if finding.type == "extra_forbidden":
+            unknown.setdefault(finding.keys[:-1], []).append(finding.keys[-1])
+    for keys in dict.fromkeys(finding.keys[:-1] for finding in findings if finding.type == "missing"):
+        if keys in unknown and len(meant) < MOST_SAID:
+            known = admissible.fields(admissible.at(model, data, keys), _at(data, keys))
+            meant[keys] = {nearest(field, known) for field in unknown[keys][:MOST_SAID]}
+    return meant
+
+
+def _at(data: Any, keys: Keys) -> Any:
+    for key in keys:
+        data = data[key]
+    return data
+
+
+def _mistake(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Mistake:
     keys, context = finding.keys, finding.context
-    value = data
-    for key in keys if finding.type != "missing" else keys[:-1]:
-        value = value[key]
+    where = (*prefix, *keys)
     if finding.type == "missing":
-        return Mistake(keys, MISSING)
+        return Mistake(where, MISSING)
+    value = _at(data, keys)
     if finding.type == "extra_forbidden":
-        around: Any = data
-        for key in keys[:-1]:
-            around = around[key]
-        known = admissible.fields(admissible.at(model, data, keys[:-1]), around)
-        return unknown_field(keys, known)
-    annotation = admissible.at(model, data, keys)
-    if finding.type == "union_tag_not_found":
+        above = keys[:-1]
+        return unknown_field(where, lambda: admissible.fields(admissible.at(model, data, above), _at(data, above)))
+    if finding.type in ("union_tag_not_found", "union_tag_invalid"):
         name = _tag_name(context)
-        known = admissible.tags(annotation, name)
-        return without_kind(keys, value, f"is missing; admissible: {', '.join(known)}", (name,))
-    if finding.type == "union_tag_invalid":
-        name = _tag_name(context)
-        wrong = _one_of(f"unknown {name}", value[name], admissible.tags(annotation, name))
-        return Mistake((*keys, name), wrong, value[name])
-    shown = ... if isinstance(value, Mapping) else value
+        known = lambda: admissible.tags(admissible.at(model, data, keys), name)  # noqa: E731
+        if finding.type == "union_tag_not_found":
+            return without_kind(where, value, lambda: f"is missing; admissible: {listed(known())}", (name,))
+        return Mistake(
+            (*where, name), lambda: _one_of(f"unknown {name}", value[name], known()), value[name], finding.type
+        )
+    shown = value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping)) else ...
     if finding.type in _MISMATCHES:
-        options = admissible.literals(annotation)
-        if len(options) > 1 and not admissible.models(annotation) and isinstance(value, str):
-            return Mistake(keys, _one_of("is not admissible", value, options), value)
-        text = admissible.words(annotation)
-        return Mistake(keys, f"must be {text}" if text else _fallback(finding), value if _small(value) else ...)
+        return Mistake(where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type")
     template = _LIMITS.get(finding.type)
-    message = template.format(**context) if template else _fallback(finding)
-    return Mistake(keys, message, shown if _small(value) else ...)
+    return Mistake(where, template.format(**context) if template else _fallback(finding), shown)
 
 
-def unknown_field(keys: Keys, known: Sequence[str]) -> Mistake:
+def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
+    options = admissible.literals(annotation)
+    if len(options) > 1 and not admissible.models(annotation) and isinstance(value, str):
+        return _one_of("is not admissible", value, options)
+    text = admissible.words(annotation)
+    return f"must be {text}" if text else _fallback(finding)
+
+
+def unknown_field(keys: Keys, known: Callable[[], Sequence[str]]) -> Mistake:
     """A field that is not admissible where it stands."""
-    return Mistake(keys, _one_of(f"unknown field {keys[-1]!r}", keys[-1], known), meant=nearest(keys[-1], known))
+    return Mistake(keys, lambda: _one_of(f"unknown field {show(keys[-1])}", keys[-1], known()), type="unknown field")
 
 
-def without_kind(keys: Keys, given: Mapping[str, Any], message: str, names: Sequence[str] = ("kind",)) -> Mistake:
+def without_kind(
+    keys: Keys, given: Mapping[str, Any], message: Callable[[], str], names: Sequence[str] = ("kind",)
+) -> Mistake:
     """A mapping without a kind: one of its fields may be a misspelt one."""
     for field in given:
         if nearest(field, names):
-            return unknown_field((*keys, field), names)
-    return Mistake((*keys, names[0]), message)
+            return unknown_field((*keys, field), lambda: names)
+    return Mistake((*keys, names[0]), message, type="without kind")
 
 
 def _tag_name(context: Mapping[str, Any]) -> str:
@@ -221,7 +259,7 @@ def _small(value: Any) -> bool:
 
 
 def _one_of(start: str, given: Any, known: Sequence[Any]) -> str:
-    return f"{start}{suggestion(given, [str(word) for word in known])} admissible: {', '.join(map(str, known))}"
+    return f"{start}{suggestion(given, [str(word) for word in known])} admissible: {listed(known)}"
 
 
 def _fallback(finding: _Finding) -> str:

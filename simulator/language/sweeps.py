@@ -159,15 +159,29 @@ def _expanded(path: str, where: Keys) -> list[str]:
 
 def _check_overlap(found: Sequence[Axis]) -> None:
     """No two settings of a grid point may be about the same field."""
-    seen: dict[tuple[str, ...], str] = {}
+    taken = Taken()
     for axis in found:
         for setting in axis.settings[0]:
-            keys = tuple(setting.path.split("."))
-            for other, name in seen.items():
-                shared = min(len(keys), len(other))
-                if keys[:shared] == other[:shared]:
-                    by = "" if name == axis.name else f" by {name}"
-                    raise InputError(
-                        f"{setting.path} is set twice: {'.'.join(other)} is also set{by}", field=("sweep", axis.name)
-                    )
-            seen[keys] = axis.name
+            other = taken.take(setting.path, axis.name)
+            if other is not None:
+                path, name = other
+                by = "" if name == axis.name else f" by {name}"
+                raise InputError(f"{setting.path} is set twice: {path} is also set{by}", field=("sweep", axis.name))
+
+
+class Taken:
+    """Paths that are set, each by somebody; two of which one leads to the other are about the same field."""
+
+    def __init__(self) -> None:
+        self._above: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._exact: dict[tuple[str, ...], tuple[str, str]] = {}
+
+    def take(self, path: str, name: str) -> tuple[str, str] | None:
+        """Take a path in somebody's name; the path that is in its way and its owner if there is one."""
+        keys = tuple(path.split("."))
+        parts = [keys[:length] for length in range(1, len(keys) + 1)]
+        other = next((self._exact[part] for part in parts if part in self._exact), self._above.get(keys))
+        if other is None:
+            self._exact[keys] = path, name
+            self._above.update(dict.fromkeys(parts, (path, name)))
+        return other

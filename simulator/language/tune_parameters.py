@@ -14,7 +14,7 @@ from ...agents.parameters import Parameters
 from ...protocols.catalog import require
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
-from .sweeps import Axis
+from .sweeps import Axis, Taken
 
 VALIDATION = "validation"
 """The task's own measure, on rows that are held out of the agents' training rows."""
@@ -24,6 +24,8 @@ JUDGES = ("accuracy", "rmse", "mse", "test_loss", "objective", "training_loss")
 
 MOST_TRIALS = 10_000
 
+MOST_FIELDS = 1_000
+
 FIXED = ("kind", "like", "label", "tuned")
 """Fields of a protocol that cannot be tuned."""
 
@@ -31,7 +33,7 @@ FIXED = ("kind", "like", "label", "tuned")
 class TuneParameters(Parameters):
     """Parameters that are chosen before the reported runs, with as many trials for every protocol that is tuned."""
 
-    over: dict[str, Values] = Field(min_length=1)
+    over: dict[str, Values] = Field(min_length=1, max_length=MOST_FIELDS)
     """Values to try, by ``<protocol>.<field>``; all combinations of a protocol's fields are its trials."""
     seeds: Count | Annotated[list[Seed], Field(min_length=1)] = 3
     """Number or list of the seeds of every trial; none of them is reported on."""
@@ -101,15 +103,18 @@ def check_tuning(
 
 
 def _check_paths(tune: TuneParameters, protocols: Sequence[str], swept: Sequence[Axis]) -> None:
-    taken = {setting.path for axis in swept for setting in axis.settings[0]}
+    taken = Taken()
+    for axis in swept:
+        for setting in axis.settings[0]:
+            taken.take(setting.path, axis.name)
     for path in tune.over:
         field, (key, _, rest) = ("tune", "over", path), path.partition(".")
         require(key, protocols, f"unknown protocol {key!r}", field)
         if not all(rest.split(".")) or rest.partition(".")[0] in FIXED:
             raise InputError(f"must be a protocol and one of its fields, such as {key}.step_size", field=field)
-        for other in [*taken, *(f"protocols.{other}" for other in tune.over if other != path)]:
-            if f"{other}.".startswith(f"protocols.{path}.") or f"protocols.{path}.".startswith(f"{other}."):
-                raise InputError(f"protocols.{path} is set twice: {other} is also swept or tuned", field=field)
+        other = taken.take(f"protocols.{path}", path)
+        if other is not None:
+            raise InputError(f"protocols.{path} is set twice: {other[0]} is also swept or tuned", field=field)
 
 
 def _check_trials(tune: TuneParameters) -> None:

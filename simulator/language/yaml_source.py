@@ -35,6 +35,8 @@ Keys = tuple[str | int, ...]
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
 MAX_VALUES = 100_000
+LARGEST = 2**64
+"""Of whole numbers; seeds go up to it."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -57,18 +59,25 @@ class Source:
         Mappings, lists, text, numbers, truth values and None.
     places : mapping of Keys to (str, str)
         ``file:line`` of a part's key and of its value.
+    changed : mapping of Keys to str
+        Where parts were set since, such as on the command line; what stood at or below them is no more.
     """
 
     name: str
     data: Any
     places: Mapping[Keys, tuple[str, str]] = field(default_factory=dict)
+    changed: Mapping[Keys, str] = field(default_factory=dict)
 
     def where(self, keys: Keys, *, value: bool = False) -> str:
         """Where a part, or the nearest part around it, has its key (or its value)."""
-        for length in range(len(keys), -1, -1):
-            place = self.places.get(keys[:length])
+        around = [keys[:length] for length in range(len(keys), -1, -1)]
+        replaced = next((part for part in around if part in self.changed), None)
+        for part in around:
+            if part == replaced:
+                return self.changed[part]
+            place = self.places.get(part) if replaced is None else None
             if place is not None:
-                return place[value and length == len(keys)]
+                return place[value and part == keys]
         return self.name
 
     def value(self, keys: Keys) -> Any:
@@ -90,17 +99,17 @@ class Source:
         """
         data = dict(self.data)
         inner = data
-        places = {old: at for old, at in self.places.items() if old[: len(keys)] != keys}
+        changed = {old: at for old, at in self.changed.items() if old[: len(keys)] != keys}
         for depth, key in enumerate(keys[:-1], start=1):
             below = inner.get(key)
             if isinstance(below, list):
                 raise InputError(f"{place}: {dotted(keys[:depth])} is a list, which can only be set as a whole")
             if not isinstance(below, Mapping):
-                places[keys[:depth]] = (place, place)
+                changed[keys[:depth]] = place
             inner[key] = dict(below) if isinstance(below, Mapping) else {}
             inner = inner[key]
         inner[keys[-1]] = value
-        return Source(self.name, data, {**places, keys: (place, place)})
+        return Source(self.name, data, self.places, {**changed, keys: place})
 
 
 def has(data: Any, key: str | int) -> bool:
@@ -182,11 +191,13 @@ class _Reader:
         self.frames = [_Frame([], ())]
         self.places: dict[Keys, tuple[str, str]] = {}
         self.documents = self.values = 0
+        self.line = 1
 
     def read(self, text: str) -> Source:
         try:
             for event in self.yaml.parse(text):
-                self._take(event, event.start_mark.line + 1)
+                self.line = event.start_mark.line + 1
+                self._take(event, self.line)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             problem = str(error.problem or error.context)
@@ -196,6 +207,8 @@ class _Reader:
             if r"'\t'" in problem:
                 problem = "a tab cannot be used here; indent with spaces"
             raise self._error(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}") from error
+        except (ValueError, OverflowError) as error:  # such as "\\UFFFFFFFF", which no character has
+            raise self._error(self.line, "is not valid YAML: an escape or a number cannot be read") from error
         except YAMLError as error:
             raise self._error(1, f"is not valid YAML: {' '.join(str(error).split())}") from error
         if not self.frames[0].container:
@@ -282,12 +295,23 @@ class _Reader:
                 case "bool":
                     return constructor.construct_yaml_bool(node)
                 case "int":
-                    return constructor.construct_yaml_int(node)
+                    return self._whole(constructor.construct_yaml_int(node), event.value, line)
                 case "float":
                     return float(constructor.construct_yaml_float(node))
         except ValueError:
             raise self._error(line, f"the number {event.value[:20]}... cannot be read") from None
+        unprintable = _UNPRINTABLE.search(event.value)
+        if unprintable:
+            raise self._error(line, f"the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
         return event.value
+
+    def _whole(self, number: int, text: str, line: int) -> int:
+        if abs(number) > LARGEST:
+            shown = f"{text[:20]}..." if len(text) > 23 else text
+            raise self._error(
+                line, f"the number {shown} cannot be read: whole numbers go up to 2^64; write larger ones as 1e20"
+            )
+        return number
 
 
 def show(value: Any) -> str:
@@ -304,5 +328,8 @@ def show(value: Any) -> str:
         return "null"
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return f"{value}".replace("nan", ".nan").replace("inf", ".inf")
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a huge number"
     return text if len(text) <= 60 else f"{text[:57]}..."

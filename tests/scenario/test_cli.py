@@ -96,7 +96,36 @@ def test_what_goes_wrong_in_a_run_is_one_sentence_and_a_code(scenario, experimen
     assert capsys.readouterr().err.endswith(says)
 
 
-def test_an_unforeseen_error_is_not_hidden(scenario, experiment):
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("ours"), OSError(22, "Invalid argument"), MemoryError(), RecursionError("x" * 9999)]
+)
+def test_an_unforeseen_error_is_one_sentence_and_its_details_are_kept(
+    scenario, experiment, capsys, monkeypatch, tmp_path, error
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv("HUSHNET_DEBUG", raising=False)
+    experiment.run_scenario = raising(error)
+    assert main(["run", str(scenario)]) == 70
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 1000
+    assert type(error).__name__ in said
+    (kept,) = tmp_path.glob("hushnet-*.txt")
+    assert str(kept) in said
+    assert "Traceback (most recent call last)" in kept.read_text()
+
+
+def test_an_unforeseen_error_whose_details_cannot_be_kept_is_still_one_sentence(
+    scenario, experiment, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    experiment.run_scenario = raising(ZeroDivisionError("ours"))
+    assert main(["run", str(scenario)]) == 70
+    assert "could not be kept" in capsys.readouterr().err
+
+
+def test_who_looks_for_mistakes_in_hushnet_sees_the_traceback(scenario, experiment, monkeypatch):
+    monkeypatch.setenv("HUSHNET_DEBUG", "1")
     experiment.run_scenario = raising(ZeroDivisionError("ours"))
     with pytest.raises(ZeroDivisionError):
         main(["run", str(scenario)])

@@ -218,7 +218,7 @@ def test_an_own_file_is_not_run_without_trust(tmp_path):
         ("./mine.py:Mien", PLUGIN, r"has no Mien; did you mean 'Mine'\?"),
         ("./mine.py:Other", PLUGIN, "is not a subclass of hushnet.protocols.base.Protocol"),
         ("./mine.py:Half", PLUGIN, "is abstract; it has yet to define layout, start"),
-        ("./none.py:Mine", PLUGIN, r"none\.py cannot be read \(No such file"),
+        ("./none.py:Mine", PLUGIN, r"none\.py: cannot be read as Python code \(No such file"),
     ],
 )
 def test_what_is_wrong_with_an_own_file_is_one_sentence(tmp_path, spec, text, says):

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..agents.blocks import State
-from ..agents.errors import Divergence, InputError
+from ..agents.errors import Divergence, Inconsistency, InputError
 from ..agents.graph import Graph
 from ..agents.minima import cached_minimum
 from ..agents.objectives import Objective
@@ -225,21 +225,25 @@ class Recorder:
             return None
         value, place = self._reading.value(), self._unfinished
         minimum = self._minimum(self._reading)
-        self._reading.check(minimum)
         for row, number in ((place, value), (place + 1, value - minimum)):
             self._rows[row] = (*self._rows[row][:7], number)
         self._unfinished = None
         return value
 
     def _minimum(self, reading: ObjectiveReading) -> float:
-        """The objective's minimum; in a private run NaN if rows are too extreme to find it."""
+        """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
         try:
-            return cached_minimum(reading.objective, self.cache_dir)[1]
-        except (ArithmeticError, np.linalg.LinAlgError):
+            minimum = cached_minimum(reading.objective, self.cache_dir)[1]
+            reading.check(minimum)
+        except (ArithmeticError, np.linalg.LinAlgError, Inconsistency):
             if not reading.world.private:
                 raise
-            self._warn("the objective's minimum cannot be computed from these data, so its gap is not known")
+            self._warn(
+                "the minimum of the objective cannot be computed from these data, so gaps are not to be relied on; "
+                "they come from raw data and do not end a private run"
+            )
             return np.nan
+        return minimum
 
     def _warn(self, what: str) -> None:
         sentence = f"{self.protocol or 'the protocol'}: {what}"

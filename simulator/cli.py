@@ -128,6 +128,9 @@ def audit(
     level: Annotated[
         float, typer.Option("--level", metavar="P", help="Probability that anything said is wrong.")
     ] = 0.01,
+    one_run: Annotated[
+        int, typer.Option("--one-run", metavar="N", help="Further runs in which every agent's record is guessed.")
+    ] = 0,
     jobs: Jobs = "1",
     assignments: Assignments = None,
     out: Annotated[
@@ -145,7 +148,7 @@ def audit(
         from .experiment import Experiment
 
         tiers = tuple(part.strip().upper() for part in tier.split(","))
-        options = Options(tiers, pairs, trials, level, _count_of(_processes(jobs)))
+        options = Options(tiers, pairs, trials, level, _count_of(_processes(jobs)), one_run)
         audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
 
 

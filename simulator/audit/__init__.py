@@ -7,6 +7,7 @@
     noise_as_drawn.py    tier A: scale, law and independence of the noise in the scenario's own worlds
     realised.py          tier B: the pairs, replayed
     game.py              tier C: likelihood ratios of transcripts, and of the mechanism alone
+    one_run.py           the same for all agents at once, in few runs
     players.py           who plays them
     statistics.py        lower bounds on epsilon from counted trials
     counterexamples.py   data sets that one message tells apart for certain

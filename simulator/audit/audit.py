@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,9 @@ from ..world import World
 from .counterexamples import counterexample
 from .game import alone_ratios, constant_shifts
 from .noise_as_drawn import noise_checks
+from .one_run import guess
 from .outcome import Game, Outcome
-from .pairs import bare
+from .pairs import bare, pairs
 from .players import Play, players
 from .profile import profile
 from .realised import Replayed, attacked, replay_pairs, replayed
@@ -54,6 +56,8 @@ class Options:
         Probability that anything at all that the command says is wrong, in (0, 1).
     jobs : int
         Processes that play.
+    one_run : int
+        Further runs in which one record of every agent is guessed, >= 0.
 
     Raises
     ------
@@ -66,6 +70,7 @@ class Options:
     trials: int = 50
     level: float = 0.01
     jobs: int = 1
+    one_run: int = 0
 
     def __post_init__(self) -> None:
         unknown = [tier for tier in self.tiers if tier not in TIERS]
@@ -75,6 +80,8 @@ class Options:
             raise InputError(f"--pairs {self.pairs}: must be at least 1")
         if self.trials < 0 or self.trials == 1:
             raise InputError(f"--trials {self.trials}: must be 0, or at least 2: some choose a threshold, others count")
+        if self.one_run < 0:
+            raise InputError(f"--one-run {self.one_run}: must be at least 0")
         if not 0 < self.level < 1:
             raise InputError(f"--level {self.level:g}: must lie between 0 and 1")
 
@@ -172,6 +179,9 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
         ]
     if "C" in options.tiers:
         outcome.games = _games(subject, recording, replays, options, outcome.notes, play, say)
+        if options.one_run and outcome.games:
+            say(f"{subject.label}: tier C, {options.one_run} runs in which all agents' records are guessed")
+            outcome.games += _guessing(subject, recording, order, outcome.games[0].pair, options.one_run)
     return outcome, Seen(world, order[0])
 
 
@@ -214,6 +224,19 @@ def _games(
         proved = max(trial.verified for trial in played)
         found.append(_game("runs", best, (both[0], both[1]), proved, subject.delta, bound))
     return found
+
+
+def _guessing(subject: Subject, recording: Recording, order: list[int], name: str, runs: int) -> list[Game]:
+    """The game about every agent's record at once; none where rows are sampled."""
+    if any(draw.release.sampling < 1 for draws in recording.draws.values() for draw in draws):
+        return []
+    rng, sides = np.random.default_rng(0), []
+    for agent in order:
+        sides += islice((pair for pair in pairs(subject, agent, rng=rng) if pair.name == name), 1)
+    found = guess(subject, sides, runs)
+    test = choose_test(found.turned, found.usual, delta=subject.delta, bound="guesses")
+    everybody = Game("guesses", name, -1, found.turned, found.usual, test, found.claimed, found.verified, subject.delta)
+    return [everybody]
 
 
 def _game(kind: str, best: Replayed, ratios: tuple[Array, Array], verified: float, delta: float, bound: Bound) -> Game:

@@ -17,7 +17,7 @@ from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.provenance import code_version, libraries
 from .audit import Options, audit
 from .figure import save_figure
-from .outcome import Outcome, tables
+from .outcome import Game, Outcome, tables
 
 
 def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = False) -> None:
@@ -105,13 +105,17 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
         realised = f", realised / charged sensitivity up to {max(ratios):.6f}" if ratios else ""
         yield f"tier B: {len(outcome.replays)} pairs{realised}."
     if outcome.games:
-        played = " and ".join(f"2 x {len(game.on_data):,} {_KINDS[game.kind]}" for game in outcome.games)
+        played = " and ".join(map(_played, outcome.games))
         yield f"tier C: {played}, with {outcome.games[0].pair}."
     for note in outcome.notes:
         yield f"{note}."
 
 
-_KINDS = {"runs": "runs", "mechanism alone": "draws of the mechanism alone"}
+def _played(game: Game) -> str:
+    """How often a game was played."""
+    if game.kind == "guesses":
+        return f"{len(game.on_data) + len(game.on_neighbour):,} guesses about all agents"
+    return f"2 x {len(game.on_data):,} {'runs' if game.kind == 'runs' else 'draws of the mechanism alone'}"
 
 
 def number(value: float) -> str:

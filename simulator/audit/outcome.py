@@ -20,9 +20,10 @@ class Game:
 
     Parameters
     ----------
-    kind : {"runs", "mechanism alone"}
+    kind : {"runs", "mechanism alone", "guesses"}
     pair : str
     agent : int
+        -1 where it is about all agents.
     on_data, on_neighbour : (n,) float64
         Log-likelihood ratios.
     test : Test

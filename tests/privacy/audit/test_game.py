@@ -8,7 +8,9 @@ from hushnet.protocols.privacy.mechanisms import Release, mechanism_of
 from hushnet.simulator.audit.audit import SEEDS
 from hushnet.simulator.audit.game import Shifts, alone_ratios, constant_shifts, trials
 from hushnet.simulator.audit.noise import log_likelihood
+from hushnet.simulator.audit.one_run import guess
 from hushnet.simulator.audit.pairs import bare, pairs
+from hushnet.simulator.audit.statistics import choose_test
 from hushnet.simulator.audit.worlds import subjects
 from hushnet.simulator.contract.transcript import Draw
 from hushnet.simulator.experiment import Experiment
@@ -90,3 +92,19 @@ def test_without_constant_changes_the_mechanism_alone_is_not_played_with():
     subject = subject_of("cd-gaussian", "protocols.cd-gaussian.privacy.clip=0.7", "protocols.cd-gaussian.mu=5.0")
     pair = next(iter(pairs(subject, 0, rng=np.random.default_rng(0))))
     assert constant_shifts(subject, pair, SEEDS) is None
+
+
+def test_one_run_guesses_a_record_of_every_agent():
+    """The ratios of a run in which all coins fall at once are those of runs about one agent: mean mu^2 / 2 each."""
+    subject = subject_of("cd-gaussian")
+    sides = [next(iter(pairs(subject, agent, rng=np.random.default_rng(0)))) for agent in range(4)]
+    found = guess(subject, sides, 10)
+    ratios = np.concatenate([found.turned, -found.usual])
+    assert len(ratios) == 40
+    shifts = constant_shifts(subject, sides[0], SEEDS)
+    assert shifts is not None
+    mu2 = sum(float(np.square(one.on_neighbour / one.release.scale).sum()) for one in shifts)
+    # Normal with mean mu^2 / 2 and deviation mu; 6 standard errors away has a probability of 2e-9.
+    assert abs(ratios.mean() - mu2 / 2) < 6 * (mu2 / 40) ** 0.5
+    test = choose_test(found.turned, found.usual, delta=subject.delta, bound="guesses")
+    assert 0 < test.epsilon(subject.delta, 0.01) <= found.verified

@@ -85,6 +85,7 @@ def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> N
         cells = [f"{outcome.delta:.3g}", *map(number, (outcome.claimed, outcome.verified, outcome.audited))]
         failed = [tier for tier in options.tiers if any(one.startswith(f"tier {tier}") for one in outcome.failures)]
         found = f"{', '.join(failed)} failed" if failed else "failed" if outcome.failures else "clean"
+        found += " (no C)" if "C" in options.tiers and not outcome.games else ""
         style = "bold red" if outcome.failures else None
         table.add_row(escape(outcome.label), *cells, outcome.word, found, style=style)
     console.print(table)

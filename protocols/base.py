@@ -255,3 +255,11 @@ class Protocol(ABC):
     def assumed_public(self) -> tuple[str, ...]:
         """Inputs computed from private data that the protocol treats as public, beside the task's."""
         return ()
+
+    @property
+    def prepares_from_data(self) -> bool:
+        """Whether `prepare` takes from agents' records, and not from their numbers alone, what `assumed_public` names.
+
+        Neighbouring data sets then share what was prepared.
+        """
+        return False

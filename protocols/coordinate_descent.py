@@ -245,6 +245,11 @@ class CoordinateDescent(Protocol):
         return given.model_copy(update={"updates": given.updates + 1})
 
     @property
+    def prepares_from_data(self) -> bool:
+        """Spectral step sizes are prepared from the rows."""
+        return self.spectra is not None
+
+    @property
     def assumed_public(self) -> tuple[str, ...]:
         """Confidences and step sizes, where they come from the data."""
         steps = () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)

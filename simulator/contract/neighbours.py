@@ -97,7 +97,8 @@ def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Rec
             row = _within(domain, direction, size)
             found += [((row, domain.labels[1]), (row, first)), ((row, first), (-row, last))]
             found += [((-row, label), (row, first)) for label in domain.labels[2:]]
-    return [*found, (found[0][0], (np.zeros(width), first))]
+    nothing = np.zeros(width), first
+    return [found[0], (found[0][0], nothing), *found[1:]]
 
 
 def _directions(width: int, model: Array | None) -> Iterator[Array]:
@@ -134,14 +135,14 @@ def replaced(
     models : (n, p) array or None
         Along which the worst records lie.
     number : int
-        Chooses, with the agent's index, among the pairs of `opposites`, and which of the agent's rows is replaced.
+        Chooses, with the agent's place among them, one of the pairs of `opposites`, and which row is replaced.
     side : int
         Which record of a pair, 0 or 1.
     whole : bool
         Whether all of an agent's data are replaced.
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
-    for agent in agents:
+    for place, agent in enumerate(agents):
         rows, columns = _held(task, agent)
         if not len(rows):
             continue
@@ -149,7 +150,7 @@ def replaced(
         labelled = "labels" not in domain.shared and (task.columns is None or agent == 0)
         if not labelled:
             worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
-        record, label = worst[(STRIDE * number + agent) % len(worst)][side]
+        record, label = worst[(STRIDE * number + place) % len(worst)][side]
         for row in rows if whole else rows[[_place(number, len(rows))]]:
             if "features" not in domain.shared:
                 features[row, columns] = record

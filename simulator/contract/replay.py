@@ -98,7 +98,7 @@ class Noted:
         """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
 
         Constants are prepared from the other data first. Only where that does not do, and the protocol says that it
-        treats some inputs as public, it prepares them from the usual data.
+        prepares from data what it treats as public, it prepares them from the usual data.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Noted:
         try:
             return self._force(task, changed, held=False), False
         except ContractViolation:
-            if not self.world.protocol.assumed_public:
+            if not self.world.protocol.prepares_from_data:
                 raise
         return self._force(task, changed, held=True), True
 

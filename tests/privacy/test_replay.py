@@ -250,7 +250,7 @@ class PreparesFromData(Sketch):
 LIARS = {
     Calm: r"agent \d+, wake at time [\d.]+ \(step 2\), sends 'sum' as public .* the agent's data: coordinate 0 is .*",
     FallsSilent: r"falls silent on one of two neighbouring data sets only",
-    SaysNothing: r"sends \['sum'\], and nothing on neighbouring data|sends nothing, and \['sum'\] on neighbouring data",
+    SaysNothing: r"and was charged for|sends \['sum'\], and nothing|sends nothing, and \['sum'\] on neighbouring data",
     SaysMore: r"sends \['sum', 'sum'\]|sends \['sum'\]",
     PicksByData: r"sends 'request' to",
     ClaimsATenth: r"moves the value under its laplace noise by 2 in l1, .* sensitivity 0.2",

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ...agents.errors import InputError
-from ...protocols.privacy.mechanisms import mechanism_of
+from ...protocols.privacy.mechanisms import mechanism_of, noise_of
+from ...protocols.privacy.mechanisms.contract import MechanismViolation, check_mechanism
 from ..compare.statistics import holm
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
@@ -26,6 +27,7 @@ from .pairs import bare, pairs
 from .players import Play, players
 from .profile import profile
 from .realised import Replayed, attacked, replay_pairs, replayed
+from .sampling_as_drawn import sampling_checks
 from .statistics import Array, Bound, choose_test
 from .verdicts import verdict
 from .worlds import Subject, subjects
@@ -165,7 +167,9 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     outcome.counterexample = counterexample(subject, order[0])
     if "A" in options.tiers:
         say(f"{subject.label}: tier A, {len(SEEDS)} runs")
-        outcome.checks = noise_checks(subject, SEEDS, rng=rng)
+        outcome.checks = noise_checks(subject, SEEDS, rng=rng) + sampling_checks(subject, SEEDS)
+        used = {draw.release.mechanism for draws in recording.draws.values() for draw in draws}
+        outcome.failures += [f"tier A, {name} noise: {doubt}" for name in sorted(used) if (doubt := _doubt(name))]
         if not outcome.checks:
             outcome.notes.append("tier A: no noise is drawn through releases")
     replays: list[Replayed] = []
@@ -185,6 +189,15 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
             say(f"{subject.label}: tier C, {options.one_run} runs in which all agents' records are guessed")
             outcome.games += _guessing(subject, recording, order, outcome.games[0].pair, options.one_run)
     return outcome, Seen(world, order[0])
+
+
+def _doubt(name: str) -> str:
+    """Why a mechanism does not draw what its density and its loss say, in words; empty if it does."""
+    try:
+        check_mechanism(noise_of(name))
+    except MechanismViolation as error:
+        return str(error)
+    return ""
 
 
 def _games(

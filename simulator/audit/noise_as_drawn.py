@@ -97,11 +97,12 @@ def noise_checks(subject: Subject, seeds: Sequence[int | None], *, rng: np.rando
 
 
 def gathered(recordings: Iterable[Recording]) -> list[Drawn]:
-    """All noise of some runs, in order."""
+    """All noise of some runs, in order; a value that an agent has drawn twice, noise and all, is one draw."""
     found = []
     for seed, recording in enumerate(recordings):
         for agent, draws in sorted(recording.draws.items()):
-            for rank, draw in enumerate(draws):
+            distinct = {draw.noisy.tobytes(): draw for draw in reversed(draws)}
+            for rank, draw in enumerate(reversed(distinct.values())):
                 found.append(Drawn(seed, agent, rank, draw.release, _scaled(draw)))
     return found
 

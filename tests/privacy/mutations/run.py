@@ -41,10 +41,12 @@ class Outcome:
         return "\n".join([head, *said, *(f"    {guard} BROKE: {text}" for guard, text in self.broken.items())])
 
 
-def ask(mutation: Mutation, guards: Sequence[Guard]) -> Outcome:
-    """Plant a mistake for each guard in turn."""
+def ask(mutation: Mutation, guards: Sequence[Guard], *, every: bool = False) -> Outcome:
+    """Plant a mistake for each guard in turn, beginning with the one that has to catch it, until one does, or all."""
     outcome, began = Outcome(mutation), time.perf_counter()
-    for guard in guards:
+    for guard in sorted(guards, key=lambda guard: guard != mutation.guard):
+        if outcome.caught and not every:
+            break
         try:
             outcome.said[guard] = CATCHERS[guard](mutation)
         except Exception as error:  # a guard that falls over has caught nothing, and is named
@@ -59,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="mistakes; all by default")
     parser.add_argument("--guard", action="append", choices=GUARDS, help="ask these only; repeat it for more than one")
     parser.add_argument("--kind", action="append", choices=KINDS, help="mistakes of this kind only")
+    parser.add_argument("--all", action="store_true", help="ask the other guards, too, after one has caught a mistake")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in LIST]
     if unknown:
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = []
     for mutation in chosen:
         usual = [guard for guard in CATCHERS if guard != "tests" or mutation.guard == "tests"]
-        outcomes.append(ask(mutation, given.guard or usual))
+        outcomes.append(ask(mutation, given.guard or usual, every=given.all))
         print(outcomes[-1].lines(), flush=True)
     return summary(outcomes)
 

@@ -59,14 +59,16 @@ def _taken(subject: Subject, name: str, seed: int | None) -> list[tuple[bool, fl
 
 
 def _changed(task: Task, *, last: bool) -> Task:
-    """Another task, in which one row of every agent is turned round, and as long as the longest."""
+    """Another task: one row of every agent is as long as the longest, and its label is turned.
+
+    Where the choice of rows depends on labels, one of the two then takes part more often than others.
+    """
     features, labels, table = task.train.features.copy(), task.train.labels.copy(), task.train
     places = np.where(last, table.offsets[1:] - 1, table.offsets[:-1])[table.counts > 0]
     lengths = np.linalg.norm(features, axis=1)
-    longest = float(lengths.max(initial=0.0)) or FAR
     along = np.where(lengths[places, None] > 0, features[places], 1.0)
-    features[places] = -along * (longest / np.linalg.norm(along, axis=1, keepdims=True))
-    # A row that is turned round with its label has the slope of before; its own label makes another one.
+    features[places] = along * ((lengths.max(initial=0.0) or FAR) / np.linalg.norm(along, axis=1, keepdims=True))
+    labels[places] = np.where(labels[places] == 0, 1.0, -labels[places])
     return replace(task, train=Table(features, labels, table.offsets))
 
 

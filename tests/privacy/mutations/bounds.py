@@ -193,7 +193,7 @@ def minimiser_in_the_wrong_norm(plant):
     _scaled(plant, OutputNoise, "sensitivities", factor)
 
 
-@mistake("sensitivity", case="propagation", guard="audit")
+@mistake("sensitivity", case="propagation", guard="contract")
 def minimiser_of_twice_the_convexity(plant):
     """A minimiser's sensitivity is G / (2 m lambda), as if replacing an example moved one gradient only."""
     _scaled(plant, OutputNoise, "sensitivities", lambda self, agent: 0.5)
@@ -219,7 +219,7 @@ def claimed_as_proved(plant):
     plant.around(GradientNoise, "sensitivities", change)
 
 
-@mistake("sensitivity", case="penalty", guard="audit")
+@mistake("sensitivity", case="penalty", guard="contract")
 def determinant_left_out(plant):
     """Objective perturbation charges for its noise alone, not for the Jacobian."""
 

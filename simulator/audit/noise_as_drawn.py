@@ -11,6 +11,7 @@ law             log densities of vectors are like those of fresh draws (Kolmogor
 coordinates,    signs of products of neighbouring coordinates, of an agent's consecutive draws, of two agents' draws,
 steps, agents,  of draws under different seeds: positive as often as negative (an exact binomial test, as noise is
 seeds           symmetric)
+precision       no more numbers than by chance are ones of single precision
 repeats         no number is drawn twice, whatever its sign: matches to eleven digits are as rare as by chance
 ==============  ====================================================================================================
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +37,8 @@ FEW = 8
 """Draws below which an agent is not looked at by itself."""
 FRESH = 8
 """Fresh draws for every draw."""
+FINE = 0.01
+"""In units of the last place of single precision: what a number of more places is within by chance, in 2 of 100."""
 MATCH = 1e-11
 """Relative difference of two numbers that are the same."""
 
@@ -53,6 +56,8 @@ class Drawn:
     release : Release
     values : (..., p) float64
         The noise over its scale.
+    offsets : (k,) float64
+        How far numbers of the noise are from the nearest one of single precision, in units of its last place.
     """
 
     seed: int
@@ -60,6 +65,7 @@ class Drawn:
     rank: int
     release: Release
     values: Array
+    offsets: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -103,8 +109,18 @@ def gathered(recordings: Iterable[Recording]) -> list[Drawn]:
         for agent, draws in sorted(recording.draws.items()):
             distinct = {draw.noisy.tobytes(): draw for draw in reversed(draws)}
             for rank, draw in enumerate(reversed(distinct.values())):
-                found.append(Drawn(seed, agent, rank, draw.release, _scaled(draw)))
+                found.append(Drawn(seed, agent, rank, draw.release, _scaled(draw), _offsets(draw)))
     return found
+
+
+def _offsets(draw: Draw) -> Array:
+    """Where the exact value is not so large that its own rounding hides the noise's last places."""
+    noise = np.ravel(drawn(draw))
+    with np.errstate(over="ignore", under="ignore"):
+        single = noise.astype(np.float32)
+        place = np.spacing(np.abs(single)).astype(np.float64)
+    seen = np.isfinite(place) & (np.spacing(np.abs(np.ravel(draw.noisy))) < FINE / 10 * place)
+    return np.abs(noise[seen] - single[seen]) / place[seen]
 
 
 def _scaled(draw: Draw) -> Array:
@@ -122,7 +138,7 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
     for name, products in _products(noise).items():
         if len(products):
             found.append(_signs(name, products))
-    return [*found, _repeats(noise)] if noise else []
+    return [*found, _repeats(noise), _precision(noise)] if noise else []
 
 
 def _scales(mechanism: str, noise: Sequence[Drawn]) -> Iterator[Check]:
@@ -208,6 +224,14 @@ def _signs(name: str, products: Array) -> Check:
     p = float(stats.binomtest(positive, count).pvalue) if count else 1.0
     share = positive / count if count else 0.0
     return Check(f"independence between {name}", count, p, f"{share:.1%} of products positive")
+
+
+def _precision(noise: Sequence[Drawn]) -> Check:
+    """Whether numbers have more places than those of single precision, whose last ones would stay visible."""
+    offsets = np.concatenate([one.offsets for one in noise])
+    near = int((offsets < FINE).sum())
+    p = float(stats.binom.sf(near - 1, len(offsets), 2 * FINE)) if near else 1.0
+    return Check("precision", len(offsets), p, f"{near} numbers of single precision")
 
 
 def _repeats(noise: Sequence[Drawn]) -> Check:

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from .errors import FieldError, InputError
 from .files import number, read_rows, shown
-from .parameters import Interval, Parameters
+from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 
 Timeline = Iterator[tuple[float, bool]]
 """(time, up) pairs with times that never decrease; the first is the state at time 0."""
@@ -36,7 +36,7 @@ class Window(Parameters):
 
     share: float = Field(ge=0, le=1)
     """Probability that an agent is concerned."""
-    between: list[Annotated[float, Field(ge=0)]] = Field(min_length=2, max_length=2)
+    between: list[Instant] = Field(min_length=2, max_length=2)
     """First and last time, in time units."""
 
     @model_validator(mode="after")
@@ -127,7 +127,7 @@ class OnOff(Availability):
     """Mean length of an absence in time units; the mean up time follows from ``online``."""
     distribution: Literal["exponential", "lognormal"] = "exponential"
     """Law of both durations."""
-    sigma: float = Field(default=1.0, gt=0)
+    sigma: Spread = 1.0
     """Standard deviation of the duration's logarithm (lognormal only)."""
 
     def timelines(
@@ -234,9 +234,13 @@ class Trace(Availability):
         for line, row in read_rows(file, ("agent", "up_from", "up_to"), where):
             if row["agent"] not in listed:
                 raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
-            start, end = (round_time(number(row[column], line, column, where)) for column in ("up_from", "up_to"))
+            given = [number(row[column], line, column, where) for column in ("up_from", "up_to")]
+            start, end = (round_time(min(time, LONGEST)) for time in given)
             if not 0 <= start < end:
-                raise InputError(f"{line}: up_from {start:g} and up_to {end:g} must be ordered and >= 0", field=where)
+                raise InputError(
+                    f"{line}: up_from {given[0]:g} and up_to {given[1]:g} must be ordered and from 0 to {LONGEST}",
+                    field=where,
+                )
             listed[row["agent"]].append((start, end, line))
         return [self._timeline(name, sorted(listed[str(name)]), file) for name in ids]
 

@@ -1,15 +1,61 @@
-"""The base of everything that a scenario file may set."""
+"""The base of everything that a scenario file may set, and the kinds of numbers in it, each with its bounds.
+
+What is within the bounds neither overflows nor fills the memory by itself; a number belongs to one of these kinds.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-Interval = Annotated[float, Field(ge=1e-9)]
-"""Time units that pass between two events of a kind; shorter ones are rounded to none, and time would stand still."""
-Rate = Annotated[float, Field(gt=0, le=1e9)]
+LONGEST = 2**22
+"""Time units: up to here, sums of multiples of 2^-30 are exact."""
+LEAST = 1e-9
+"""Time units; shorter times are rounded to none, and time would stand still."""
+SMALLEST, LARGEST = 1e-12, 1e12
+MOST = 10**7
+"""Agents, rows, columns, steps within a step."""
+
+
+def _none_or_some(value: float) -> float:
+    if 0 < value < LEAST:
+        raise ValueError(f"must be 0 or at least {LEAST:g}")
+    return value
+
+
+def _not_tiny(value: float) -> float:
+    if value < SMALLEST:
+        raise ValueError(f"must be at least {SMALLEST:g}")
+    return value
+
+
+Interval = Annotated[float, Field(ge=LEAST, le=LONGEST)]
+"""Time units that pass between two events of a kind."""
+Delay = Annotated[float, Field(ge=0, le=LONGEST), AfterValidator(_none_or_some)]
+"""Time units that something takes, or none."""
+Instant = Annotated[float, Field(ge=0, le=LONGEST)]
+"""A time in a run."""
+Rate = Annotated[float, Field(gt=0, le=1e9), AfterValidator(_not_tiny)]
 """Events per time unit."""
+Positive = Annotated[float, Field(gt=0, le=LARGEST), AfterValidator(_not_tiny)]
+"""A weight, scale or step size."""
+NotNegative = Annotated[float, Field(ge=0, le=LARGEST)]
+"""A weight, scale or step size, or none."""
+Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+"""A value of either sign."""
+Growth = Annotated[float, Field(ge=1, le=10)]
+"""Factor from one round to the next."""
+Factor = Annotated[float, Field(gt=0, le=10), AfterValidator(_not_tiny)]
+"""The same, where things may also shrink."""
+Spread = Annotated[float, Field(gt=0, le=10)]
+"""Standard deviation of a logarithm."""
+Id = Annotated[int, Field(ge=0, lt=2**63)] | str
+"""What an agent is called."""
+Size = Annotated[int, Field(ge=1, le=MOST)]
+"""How many of what is kept in memory, or done one after the other within a step."""
+Count = Annotated[int, Field(ge=1, le=10**15)]
+"""How many of what happens in a run."""
 
 
 class Parameters(BaseModel):

@@ -10,11 +10,10 @@ from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from .losses import local_gradient
 from .objectives import Models, local_models
-from .parameters import Parameters
+from .parameters import Parameters, Positive, Size
 from .tables import Shard
 from .tasks.base import Task
 
@@ -23,9 +22,9 @@ from .tasks.base import Task
 class GradientSteps(Parameters):
     """Gradient steps from zero on the agent's summed loss over the largest number of rows of any agent."""
 
-    steps: int = Field(default=10, ge=1)
+    steps: Size = 10
     """Number of steps."""
-    step_size: float = Field(default=1.0, gt=0)
+    step_size: Positive = 1.0
     """Length of a step along the gradient of (m_i / max m) L_i."""
 
 

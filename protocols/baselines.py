@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ..agents.losses import Hinge
 from ..agents.objectives import local_models
+from ..agents.parameters import Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from ..agents.solitary import GradientSteps, solitary_model
 from ..agents.tables import Table
@@ -58,9 +58,9 @@ class SolitaryParameters(ProtocolParameters):
     """Solitary models: a few gradient steps of every agent on its own loss (Vanhaesebrouck et al. 2017)."""
 
     kind: Literal["solitary"]
-    steps: int = Field(default=10, ge=1)
+    steps: Size = 10
     """Number of gradient steps from zero."""
-    step_size: float = Field(default=1.0, gt=0)
+    step_size: Positive = 1.0
     """Length of a step along the gradient of (m_i / max m) L_i."""
 
 

@@ -38,7 +38,7 @@ Where we depart: (7) is stated for sums of losses over an agent's points, which 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ from pydantic import Field, model_validator
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import local_gradient, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective
+from ..agents.parameters import Positive, Size
 from ..agents.solitary import Solitary, solitary_model
 from ..agents.solvers import minimise_local
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
@@ -70,13 +71,13 @@ class CollaborativeAdmmParameters(ProtocolParameters):
     half the weight."""
     alpha: float | None = Field(default=None, gt=0, lt=1)
     """Trade-off 1 / (1 + mu) in (0, 1): towards 1, agreement with neighbours counts more."""
-    mu: float | None = Field(default=None, gt=0)
+    mu: Positive | None = None
     """The same trade-off as (1 - alpha) / alpha; 0.04 if neither is given."""
     confidence: Confidence = "count"
     """c_i: m_i (``count``, sums of losses), m_i / max m (``relative``), or one value per agent."""
-    rho: float = Field(default=1.0, gt=0)
+    rho: Positive = 1.0
     """Penalty on disagreement about an edge's two models; changes the speed, not the optimum."""
-    local_steps: Literal["exact"] | Annotated[int, Field(ge=1)] = "exact"
+    local_steps: Literal["exact"] | Size = "exact"
     """How an agent solves its own problem at each step: exactly, or by so many gradient steps."""
     start: Literal["zero", "local"] = "local"
     """First models: zeros, or the solitary models."""

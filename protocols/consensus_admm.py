@@ -25,23 +25,20 @@ minimiser of another problem, sum_i O(f, D_i) / theta_i.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ..agents.consensus_objective import ConsensusObjective
 from ..agents.errors import InputError
 from ..agents.losses import local_gradient
 from ..agents.objectives import Objective
+from ..agents.parameters import Growth, Positive
 from ..agents.solvers import minimise_local
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
-
-Positive = Annotated[float, Field(gt=0)]
-Growth = Annotated[float, Field(ge=1)]
 
 EXACT = 1e-10
 """A local problem counts as solved once its gradient is below this times C."""
@@ -50,9 +47,9 @@ EXACT = 1e-10
 class ProblemParameters(ProtocolParameters):
     """Problem (1), which all forms of consensus ADMM solve."""
 
-    loss_weight: float = Field(default=1.0, gt=0)
+    loss_weight: Positive = 1.0
     """C, what an agent's mean loss counts against the regulariser; the paper wants at most the rows of every agent."""
-    rho: float = Field(default=1.0, gt=0)
+    rho: Positive = 1.0
     """Weight of the regulariser |f|^2 / 2, of which every agent takes an equal share."""
 
 

@@ -24,17 +24,18 @@ removes its pull; an agent without neighbours works alone.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from ..agents.blocks import State
 from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
+from ..agents.parameters import Finite, NotNegative, Positive, Size
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
@@ -46,28 +47,28 @@ from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
 from .warm_start import PrivatePropagation, WarmStart
 
-Confidence = Literal["relative", "count"] | list[Annotated[float, Field(ge=0)]]
+Confidence = Literal["relative", "count"] | list[NotNegative]
 
 
 class CoordinateDescentParameters(ProtocolParameters):
     """Asynchronous coordinate descent on a graph-regularised objective, plain or private (Bellet et al. 2018)."""
 
     kind: Literal["coordinate_descent"]
-    mu: float = Field(default=0.04, gt=0)
+    mu: Positive = 0.04
     """Trade-off between own data and agreement with neighbours; larger trusts own data more."""
     confidence: Confidence = "count"
     """c_i: m_i / max m (``relative``, as printed), m_i (``count``), or one value per agent."""
     smoothness: Literal["data", "public"] | None = None
     """L_loc from the agent's own spectrum (``data``) or from a public bound on its rows (``public``, the default of
     private runs)."""
-    radius: float | None = Field(default=None, gt=0)
+    radius: Positive | None = None
     """Rows are clipped to this l2 norm, which then bounds them publicly."""
     start: Literal["zero", "constant", "local"] | PrivatePropagation = "zero"
     """First models: zeros, a constant vector, the purely local models, or noisy local models propagated over the graph,
     whose cost is part of the budget."""
-    start_value: float | None = None
+    start_value: Finite | None = None
     """Every coordinate of a constant start."""
-    updates: int | None = Field(default=None, ge=1)
+    updates: Size | None = None
     """An agent stops after so many updates of its own; in a private run this is ``privacy.updates``."""
     privacy: Privacy | None = None
     """Noise on every gradient, and what it may cost."""

@@ -27,13 +27,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from ..agents.blocks import State
 from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError
 from ..agents.graph import Graph
 from ..agents.objectives import Objective
+from ..agents.parameters import NotNegative, Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
@@ -49,19 +50,19 @@ Array = NDArray[np.float64]
 class AveragingParameters(ProtocolParameters):
     """What all forms of decentralised dual averaging have in common."""
 
-    mu: float = Field(default=0.0005, gt=0)
+    mu: Positive = 0.0005
     """Strong convexity of the regulariser (mu/2) |x|^2."""
     step_weights: Literal["linear", "constant"] = "linear"
     """Weight a(t) of round t's subgradient: t (Liu et al. 2022) or 1 (Duchi et al. 2011)."""
-    gamma: float = Field(default=20.0, ge=0)
+    gamma: NotNegative = 20.0
     """Weight gamma of the proximal term (1/2) |x|^2."""
-    gamma_growth: float | None = Field(default=None, ge=0)
+    gamma_growth: NotNegative | None = None
     """c in gamma(t) = gamma + c sqrt(t); by default 0 for linear and sqrt(mu) for constant step weights."""
     sampling: SamplingLaw = "uniform"
     """Examples of a round: ``batch`` of them without replacement, each with probability batch / q, or all q."""
-    batch: int = Field(default=1, ge=1)
+    batch: Size = 1
     """Examples in a round, or their expected number; at most the agent's own."""
-    radius: float | None = Field(default=None, gt=0)
+    radius: Positive | None = None
     """Rows are clipped to this l2 norm, which then bounds them publicly."""
     privacy: Privacy | None = None
     """Gaussian noise on every subgradient: a ``budget`` (by: basic) takes it from theorem 1 as printed, a ``target``

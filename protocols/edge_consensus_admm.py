@@ -33,10 +33,10 @@ from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ..agents.blocks import State
 from ..agents.objectives import Objective
+from ..agents.parameters import Positive
 from .base import Layout, MessageKind, Out, Protocol, Traits, View
 from .consensus_admm import LocalProblem, ProblemParameters
 from .invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
@@ -48,7 +48,7 @@ class EdgeConsensusAdmmParameters(ProblemParameters):
     """ADMM for one common model, two neighbours at a time; an asynchronous variant of consensus_admm."""
 
     kind: Literal["edge_consensus_admm"]
-    penalty: float = Field(default=0.5, gt=0)
+    penalty: Positive = 0.5
     """eta, how much a model is held to those of its edges, and the step size of the dual variables."""
 
 

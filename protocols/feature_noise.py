@@ -30,6 +30,7 @@ from pydantic import Field
 
 from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError
+from ..agents.parameters import Positive
 from .noise import active
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
@@ -43,11 +44,11 @@ RANK = 1e-10
 class RangeNoise(PrintedNoise, frozen=True):
     """Noise (16) as printed: normal, with covariance scale^2 (D_m' D_m)^-1 on a party's part of the model."""
 
-    scale: float = Field(gt=0)
+    scale: Positive
     """sigma, the deviation of the noise in every direction of the range of D_m."""
-    bound: float = Field(default=1.0, gt=0)
+    bound: Positive = 1.0
     """b1, the paper's assumed bound on the norms of x, y and z."""
-    slope: float = Field(default=1.0, gt=0)
+    slope: Positive = 1.0
     """c1, the paper's assumed bound on the second derivative of the regulariser."""
     round_delta: float = Field(default=1e-8, gt=0, lt=1)
     """delta that theorem 3 claims for a round; as many as there are rounds come out of the reported one."""

@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ..agents.blocks import State
 from ..agents.objectives import Objective
+from ..agents.parameters import NotNegative, Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, NoInvariant
@@ -30,13 +30,13 @@ class FeatureSgdParameters(ProtocolParameters):
     """Minibatch stochastic gradients over vertically split features, without noise (after Hu et al. 2019)."""
 
     kind: Literal["feature_sgd"]
-    ridge: float = Field(default=1.0, ge=0)
+    ridge: NotNegative = 1.0
     """lambda of the regulariser (lambda/2) |x|^2 beside the sum of the losses."""
-    batch: int = Field(default=1000, ge=1)
+    batch: Size = 1000
     """Rows B of a minibatch; at most all of them."""
-    step_size: float = Field(default=0.5, gt=0)
+    step_size: Positive = 0.5
     """Step along the mean gradient of a batch."""
-    decay: float = Field(default=0.0, ge=0)
+    decay: NotNegative = 0.0
     """The t-th step is step_size / (1 + decay t)."""
 
 

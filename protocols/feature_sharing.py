@@ -31,13 +31,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from scipy.linalg import cho_factor, cho_solve
 
 from ..agents.blocks import State
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import Loss
 from ..agents.objectives import Objective
+from ..agents.parameters import Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from ..agents.splitting import minimise_rows
 from ..agents.tasks.base import Task
@@ -59,9 +60,9 @@ RESIDUAL = 1e-8
 class SharingParameters(ProtocolParameters):
     """What all forms of ADMM sharing have in common."""
 
-    rho: float = Field(default=0.3, gt=0)
+    rho: Positive = 0.3
     """Penalty of the augmented Lagrangian."""
-    ridge: float = Field(default=1.0, gt=0)
+    ridge: Positive = 1.0
     """lambda of the regulariser (lambda/2) |x|^2."""
 
 
@@ -71,7 +72,7 @@ class FeatureSharingParameters(SharingParameters):
     kind: Literal["feature_sharing"]
     order: Literal["jacobi", "gauss_seidel"] = "jacobi"
     """Parties step all at once, or one after the other."""
-    parties: int | None = Field(default=None, ge=1)
+    parties: Size | None = None
     """Only so many parties, in their order, take part; 1 learns from the first party's columns alone."""
     noise: RangeNoise | None = None
     """Noise (16) as printed, within the range of a party's columns; its verified epsilon is infinite."""

@@ -34,6 +34,7 @@ from pydantic import Field, model_validator
 
 from ..agents.blocks import State
 from ..agents.errors import FieldError
+from ..agents.parameters import Positive
 from ..agents.propagation_objective import Propagation
 from ..agents.solitary import Solitary, solitary_model, solitary_models
 from ..agents.tables import Shard
@@ -56,7 +57,7 @@ class ModelPropagationParameters(ProtocolParameters):
     kind: Literal["model_propagation"]
     alpha: float | None = Field(default=None, gt=0, lt=1)
     """Trade-off in (0, 1), 1 / (1 + mu): towards 1, agreement with neighbours counts more; 0.99 if mu is not given."""
-    mu: float | None = Field(default=None, gt=0)
+    mu: Positive | None = None
     """The same trade-off as (1 - alpha) / alpha."""
     confidence: Literal["uniform"] | Confidence = "relative"
     """c_i: m_i / max m (``relative``), m_i (``count``), 1/2 for every agent (``uniform``), or one value per agent."""

@@ -43,8 +43,9 @@ from pydantic import model_validator
 
 from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
+from ..agents.parameters import Factor, Positive
 from .base import Layout, Out, Protocol, Traits, View
-from .consensus_admm import ConsensusParameters, Iteration, Positive, per_agent
+from .consensus_admm import ConsensusParameters, Iteration, per_agent
 from .invariants import Declared
 from .noise import UNBOUNDED
 from .privacy.accounting import Charge, verified
@@ -60,7 +61,7 @@ class PenaltyNoise(PrintedNoise, frozen=True):
     """alpha_i(1), the inverse scale of the first round's noise; larger is less noise, and costs more."""
     target: Target | None = None
     """Verified epsilon that every agent's alpha_i(1) is calibrated to, over ``updates`` releases; instead of alpha."""
-    growth: Positive | list[Positive] = 1.0
+    growth: Factor | list[Factor] = 1.0
     """q_2: alpha of round t is alpha_i(1) times this to the power of t - 1."""
 
     mechanism = "gamma"

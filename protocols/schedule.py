@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError
-from ..agents.parameters import Parameters
+from ..agents.parameters import Interval, Parameters
 
 
 class AsyncSchedule(Parameters):
@@ -20,10 +20,10 @@ class RoundsSchedule(Parameters):
     """A round begins with all neighbours' messages of the one before, and lasts an interval of the agent's clock."""
 
     kind: Literal["rounds"] = "rounds"
-    resend_after: Annotated[float, Field(gt=0)] | Literal["never"] | None = None
+    resend_after: Interval | Literal["never"] | None = None
     """Time units until a message that was not acknowledged is repeated; where messages can be lost or agents absent,
     by default 1 + twice the mean delay, unless ``patience`` is given."""
-    patience: float | None = Field(default=None, gt=0)
+    patience: Interval | None = None
     """Time units after its own step that an agent waits for its neighbours before it goes on with the newest that it
     knows of them; by default without end. Protocols that need values of the same round at both ends of an edge
     refuse it (`Traits.needs_both_ends`)."""
@@ -39,10 +39,10 @@ class ExchangeSchedule(Parameters):
     """An agent's clock opens a session with one neighbour: how long its caller waits for the answer."""
 
     kind: Literal["exchange"] = "exchange"
-    resend_after: float | None = Field(default=None, gt=0)
+    resend_after: Interval | None = None
     """Time units until an unanswered request is repeated, in protocols whose sessions must be completed; by default 1 +
     the mean delay there and back."""
-    timeout: float | None = Field(default=None, gt=0)
+    timeout: Interval | None = None
     """Time units until an unanswered request is given up, in protocols that tolerate it; by default five times as
     long."""
 

@@ -34,14 +34,15 @@ Noise is the parent's ``privacy``: a repeat is not a new release.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from ..agents.blocks import State
 from ..agents.objectives import Objective
+from ..agents.parameters import NotNegative, Size
 from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, View
 from .feature_noise import ClippedScores, check_isotropic
@@ -57,9 +58,9 @@ class StaleFeatureSharingParameters(SharingParameters):
     """ADMM sharing with bounded staleness; an asynchronous variant of feature_sharing."""
 
     kind: Literal["stale_feature_sharing"]
-    staleness: Annotated[int, Field(ge=1)] | Literal["unbounded"] = 4
+    staleness: Size | Literal["unbounded"] = 4
     """The centre waits for scores that answer none of its last so many steps; 1 is synchronous."""
-    damping: float = Field(default=0.0, ge=0)
+    damping: NotNegative = 0.0
     """Weight, relative to rho, of what holds a party to its last scores; changes the speed, not the optimum."""
     privacy: Privacy | None = None
     """Gaussian noise in all N directions, on scores clipped to an l2 norm of ``clip``."""

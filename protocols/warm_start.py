@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError, InputError
-from ..agents.parameters import Parameters
+from ..agents.parameters import Parameters, Positive
 from ..agents.propagation_objective import Propagation
 from .base import Out, Problem, View
 from .output_perturbation import OutputNoise
@@ -33,13 +33,13 @@ class PrivatePropagation(Parameters):
     """A private warm start: local models are released once with noise, then propagated over the graph."""
 
     kind: Literal["private_propagation"]
-    epsilon: float = Field(gt=0)
+    epsilon: Positive
     """What the release of an agent's local model costs."""
     mechanism: NoiseName = "gamma"
     """Kind of noise: spherical with a gamma-distributed norm, Laplace, or Gaussian."""
     delta: float = Field(default=0.0, ge=0, lt=1)
     """The delta that Gaussian noise needs beside epsilon."""
-    lipschitz: float | None = Field(default=None, gt=0)
+    lipschitz: Positive | None = None
     """Claimed bound on the norm of an example's gradient; by default the bound that public bounds on rows prove."""
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
 from ..agents.files import read_lines, shown
-from ..agents.parameters import Interval, Parameters, Rate
+from ..agents.parameters import Id, Interval, Parameters, Rate, Spread
 from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
 
 POISSON, PERIODIC, RECORDED = range(3)
@@ -44,9 +44,9 @@ class UniformRates(Parameters):
     """Rates drawn uniformly from an interval, one per agent."""
 
     kind: Literal["uniform"]
-    low: float = Field(gt=0)
+    low: Rate
     """Smallest rate, wake-ups per time unit."""
-    high: float = Field(gt=0)
+    high: Rate
     """Largest rate, wake-ups per time unit."""
 
     @model_validator(mode="after")
@@ -64,9 +64,9 @@ class LognormalRates(Parameters):
     """Lognormal rates: a few agents much faster than the others."""
 
     kind: Literal["lognormal"]
-    mean: float = Field(default=1.0, gt=0)
+    mean: Rate = 1.0
     """Arithmetic mean rate, wake-ups per time unit."""
-    sigma: float = Field(gt=0)
+    sigma: Spread
     """Standard deviation of the rate's logarithm."""
 
     def quantile(self, uniform: float) -> float:
@@ -82,9 +82,9 @@ class StragglerRates(Parameters):
     kind: Literal["stragglers"]
     share: float = Field(ge=0, le=1)
     """Probability that an agent is slow."""
-    slow: float = Field(default=0.1, gt=0)
+    slow: Rate = 0.1
     """Rate of a slow agent, wake-ups per time unit."""
-    rate: float = Field(default=1.0, gt=0)
+    rate: Rate = 1.0
     """Rate of the other agents, wake-ups per time unit."""
 
     def quantile(self, uniform: float) -> float:
@@ -266,7 +266,7 @@ class Recorded(Parameters):
     """A recorded order of agents, one wake-up every ``spacing``: golden traces and replays."""
 
     kind: Literal["recorded"]
-    order: list[int | str] | None = None
+    order: list[Id] | None = None
     """Agent ids in the order in which they wake."""
     path: str | None = None
     """A text file with one agent id a line, instead of ``order``."""

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
 from ..agents.files import number, read_rows, shown
-from ..agents.parameters import Parameters
+from ..agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
 LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, PER_LINK = range(5)
 """Codes of the delays that compiled code draws or, per link, looks up."""
@@ -74,7 +74,7 @@ class Constant(Latency):
     """The same delay for every message."""
 
     kind: Literal["constant"]
-    value: float = Field(ge=0)
+    value: Delay
     """Delay in time units."""
 
     @property
@@ -92,9 +92,9 @@ class Uniform(Latency):
     """Uniform delays between two bounds."""
 
     kind: Literal["uniform"]
-    low: float = Field(default=0.0, ge=0)
+    low: Delay = 0.0
     """Shortest delay in time units."""
-    high: float = Field(ge=0)
+    high: Delay
     """Longest delay in time units."""
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ class Exponential(Latency):
     """Exponential delays."""
 
     kind: Literal["exponential"]
-    mean: float = Field(ge=0)
+    mean: Delay
     """Mean delay in time units."""
 
     @property
@@ -136,9 +136,9 @@ class Lognormal(Latency):
     """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
 
     kind: Literal["lognormal"]
-    mean: float = Field(ge=0)
+    mean: Delay
     """Arithmetic mean of the delay in time units."""
-    sigma: float = Field(default=0.5, gt=0)
+    sigma: Spread = 0.5
     """Standard deviation of the delay's logarithm."""
 
     @property
@@ -156,9 +156,9 @@ class Gamma(Latency):
     """Gamma delays: the sum of ``shape`` exponential hops."""
 
     kind: Literal["gamma"]
-    mean: float = Field(ge=0)
+    mean: Delay
     """Mean delay in time units."""
-    shape: float = Field(default=2.0, gt=0)
+    shape: Positive = 2.0
     """Shape parameter; the variance is mean^2 / shape."""
 
     @property
@@ -179,7 +179,7 @@ class Matrix(Parameters):
     kind: Literal["matrix"]
     path: str
     """CSV file with a header line and the columns sender, receiver, delay (time units)."""
-    default: float | None = Field(default=None, ge=0)
+    default: Delay | None = None
     """Delay of a link that the file does not list; without it, every link must be listed."""
 
     @property
@@ -197,8 +197,8 @@ class Matrix(Parameters):
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             delay = number(row["delay"], line, "delay", where)
-            if delay < 0:
-                raise InputError(f"{line}: delay {delay} must be at least 0", field=where)
+            if not 0 <= delay <= LONGEST:
+                raise InputError(f"{line}: delay {delay:g} must be at least 0 and at most {LONGEST}", field=where)
             link = position[row["sender"]], position[row["receiver"]]
             if link in delays:
                 raise InputError(

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from ..agents.compiled import form_of
 from ..agents.errors import InputError
-from ..agents.parameters import Interval, Parameters
+from ..agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, Matrix, shorthand
 from .randomness import QUANTUM, Draws, Purpose, quantise
 
@@ -117,9 +117,9 @@ class NetworkParameters(Parameters):
     """Delay of each message: a number (constant) or a distribution by ``kind``."""
     loss: LossParameters = Field(default_factory=lambda: Bernoulli(kind="bernoulli", probability=0.0))
     """Loss on each link: a probability, or a model by ``kind``."""
-    bandwidth: float | None = Field(default=None, gt=0)
+    bandwidth: Positive | None = None
     """Bytes per time unit and message; adds size / bandwidth to the delay, without queueing."""
-    header_bytes: int = Field(default=0, ge=0)
+    header_bytes: int = Field(default=0, ge=0, le=10**9)
     """Bytes that every message carries besides its numbers (8 bytes each)."""
     start: Literal["known", "own", "zero"] = "known"
     """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably

@@ -56,7 +56,7 @@ MetricName = Annotated[str, AfterValidator(_known_metric)]
 class StopParameters(Parameters):
     """When a run ends: at the first of these limits."""
 
-    time: float | None = Field(default=None, gt=0)
+    time: Interval | None = None
     """Time units."""
     activations: Count | None = None
     """Steps of all agents together."""

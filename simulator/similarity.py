@@ -11,6 +11,7 @@ from pydantic import Field
 
 from ..agents.errors import InputError
 from ..agents.graph import Graph
+from ..agents.parameters import Positive, Size, Spread
 from ..agents.tasks.base import Task
 from .graphs import Topology
 
@@ -21,7 +22,7 @@ class AngularSimilarity(Topology):
     from_profiles: ClassVar[bool] = True
 
     kind: Literal["angular_similarity"]
-    gamma: float = Field(default=0.1, gt=0)
+    gamma: Positive = 0.1
     """Width of the kernel."""
     cutoff: float = Field(default=0.01, ge=0, lt=1)
     """Weights below this are dropped."""
@@ -41,7 +42,7 @@ class GaussianKernel(Topology):
     from_profiles: ClassVar[bool] = True
 
     kind: Literal["gaussian_kernel"]
-    sigma: float = Field(default=0.1, gt=0)
+    sigma: Spread = 0.1
     """Width of the kernel."""
     cutoff: float = Field(default=0.0, ge=0, lt=1)
     """Weights below this are dropped; at 0 all agents are neighbours."""
@@ -62,7 +63,7 @@ class NearestNeighbours(Topology):
     from_profiles: ClassVar[bool] = True
 
     kind: Literal["knn"]
-    k: int = Field(default=10, ge=1)
+    k: Size = 10
     """Neighbours that each agent chooses."""
     metric: Literal["cosine", "euclidean"] = "cosine"
     """What is compared between profiles."""

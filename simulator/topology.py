@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ..agents.errors import InputError
 from ..agents.files import number, read_rows, shown
-from ..agents.parameters import Parameters
+from ..agents.parameters import MOST, Parameters, Size
 from ..agents.tasks.base import Task
 from .graphs import Topology
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
@@ -31,7 +31,7 @@ class Ring(Topology):
     """A ring; each agent talks to the nearest ones on both sides."""
 
     kind: Literal["ring"]
-    reach: int = Field(default=1, ge=1)
+    reach: Size = 1
     """Neighbours on each side."""
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
@@ -43,7 +43,7 @@ class Torus(Topology):
     """A grid whose opposite borders are joined."""
 
     kind: Literal["torus"]
-    rows: int = Field(ge=1)
+    rows: Size
     """Rows of the grid; must divide the number of agents."""
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
@@ -72,7 +72,7 @@ class WattsStrogatz(Topology):
     """A ring lattice with randomly rewired edges: a small world."""
 
     kind: Literal["watts_strogatz"]
-    neighbours: int = Field(default=4, ge=2, multiple_of=2)
+    neighbours: int = Field(default=4, ge=2, le=MOST, multiple_of=2)
     """Ring neighbours of each agent before rewiring (an even number)."""
     rewire: float = Field(default=0.1, ge=0, le=1)
     """Probability that an edge is rewired."""
@@ -88,7 +88,7 @@ class BarabasiAlbert(Topology):
     """Preferential attachment: a few hubs, many leaves."""
 
     kind: Literal["barabasi_albert"]
-    links: int = Field(default=3, ge=1)
+    links: Size = 3
     """Edges that each new agent brings."""
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
@@ -102,7 +102,7 @@ class RandomRegular(Topology):
     """A random graph in which every agent has the same degree."""
 
     kind: Literal["random_regular"]
-    degree: int = Field(default=4, ge=1)
+    degree: Size = 4
     """Neighbours of every agent; degree times agents must be even."""
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:

@@ -10,7 +10,7 @@ paper's 45,223 counts the comment line of ``adult.test``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from pydantic import Field
 from ..errors import InputError
 from ..files import parse_number, read_lines
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
@@ -48,17 +48,17 @@ class Adult(Parameters):
     """UCI Adult: agents share a census and learn together to tell large incomes from small ones."""
 
     kind: Literal["adult"]
-    agents: int = Field(default=5, ge=1)
+    agents: Size = 5
     """Number of agents that the rows are dealt to."""
-    size_ratio: float = Field(default=1.0, ge=1)
+    size_ratio: float = Field(default=1.0, ge=1, le=1e6)
     """Rows of the last agent over rows of the first, with sizes in arithmetic progression; 1 deals evenly."""
-    shuffle: int = Field(default=0, ge=0)
+    shuffle: int = Field(default=0, ge=0, lt=2**64)
     """Seed of the permutation that rows are dealt in; a part of the task, so that all runs have the same agents."""
     test_share: float = Field(default=0.0, ge=0, lt=1)
     """Share of each agent's rows that is held out for testing; the paper measures on training rows alone."""
     loss: Literal["logistic", "smoothed_hinge", "hinge"] = "logistic"
     """Loss of a score."""
-    regularisation: Annotated[float, Field(ge=0)] | Literal["1/m"] = "1/m"
+    regularisation: NotNegative | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
     path: str | None = None
     """The folder that holds adult.data and adult.test; without it, adult in the data directory."""

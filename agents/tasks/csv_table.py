@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ..clipping import norms
 from ..errors import InputError
 from ..files import parse_number
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import Parameters, Positive
 from ..tables import Table
 from .base import Task
 from .csv_reader import Columns, read_columns
@@ -53,7 +53,7 @@ class CsvTable(Parameters):
     """Share of each agent's rows that is held out for testing."""
     loss: Literal["logistic", "squared", "smoothed_hinge"] = "logistic"
     """Loss of a score."""
-    regularisation: Annotated[float, Field(gt=0)] | Literal["1/m"] = "1/m"
+    regularisation: Positive | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     """What separates cells."""

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ..clipping import norms
 from ..errors import InputError
-from ..parameters import Parameters
+from ..parameters import Parameters, Size
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
 from .libsvm import read_libsvm
@@ -39,9 +39,9 @@ class LibsvmSet(Parameters):
 
     path: str | None = None
     """Folder of the training and the test file; by default the data set's folder in the data directory."""
-    rows: int | None = Field(default=None, ge=1)
+    rows: Size | None = None
     """Read only so many training rows, from the first on."""
-    test_rows: int | None = Field(default=None, ge=1)
+    test_rows: Size | None = None
     """Read only so many test rows."""
     loss: ClassificationLoss = "logistic"
     """Loss of a score."""

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from ..errors import FieldError
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import MOST, NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
 from .splits import inverse_counts
@@ -29,23 +29,23 @@ class LinearClassification(Parameters):
     """Synthetic linear classification: each agent has its own target in a common plane."""
 
     kind: Literal["linear_classification"]
-    agents: int = Field(ge=1)
+    agents: Size
     """Number of agents n."""
-    dimension: int = Field(ge=2)
+    dimension: int = Field(ge=2, le=MOST)
     """Dimension p of points and models."""
-    samples: list[Annotated[int, Field(ge=0)]] = Field(default=[10, 100], min_length=2, max_length=2)
+    samples: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(default=[10, 100], min_length=2, max_length=2)
     """Smallest and largest number of training points; each agent's is uniform between them, both included."""
     points: Points = "cube"
     """Law of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
     label_noise: float = Field(default=0.05, ge=0, lt=0.5)
     """Probability that a training label is flipped."""
-    test_samples: int = Field(default=100, ge=1)
+    test_samples: Size = 100
     """Test points of each agent, with clean labels."""
     precision: Literal["float64", "float32"] = "float64"
     """How points are kept; models and arithmetic are in float64 either way, and float32 halves the memory."""
     loss: Literal["logistic", "squared", "smoothed_hinge", "hinge"] = "logistic"
     """Loss of a score; squared regresses on the labels -1 and +1."""
-    regularisation: Annotated[float, Field(ge=0)] | Literal["1/m"] = "1/m"
+    regularisation: NotNegative | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training points."""
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import NotNegative, Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
 
@@ -28,15 +28,15 @@ class MeanEstimation(Parameters):
     """Mean estimation: agents on two moons, whose samples have mean +1 on the upper and -1 on the lower moon."""
 
     kind: Literal["mean_estimation"]
-    agents: int = Field(default=300, ge=1)
+    agents: Size = 300
     """Number of agents n; those of even index are on the upper moon."""
     spread: float = Field(default=1.0, ge=0, le=1)
     """Width of the uniform law around 1/2 of an agent's share c_i of the most samples: at 0 all have equally many."""
-    samples: int = Field(default=100, ge=1)
+    samples: Size = 100
     """Most samples: agent i has m_i = max(1, ceil(c_i samples))."""
-    variance: float = Field(default=40.0, gt=0)
+    variance: Positive = 40.0
     """Variance of every agent's samples."""
-    point_noise: float = Field(default=0.05, ge=0)
+    point_noise: NotNegative = 0.05
     """Standard deviation of a point around its moon."""
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:

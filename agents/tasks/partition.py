@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ..errors import InputError
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import Parameters, Size
 from ..tables import Table
 from .base import Task
 from .splits import inverse_counts
@@ -24,7 +24,7 @@ class ByRows(Parameters):
     """Each agent gets as many rows as the others, to within one, in random order; test rows likewise."""
 
     by: Literal["rows"] = "rows"
-    agents: int = Field(default=20, ge=1)
+    agents: Size = 20
     """Number of agents, at most the number of rows."""
 
 
@@ -33,7 +33,7 @@ class ByColumns(Parameters):
     """Agent 0 is the centre: it holds the labels, of training and of testing; each other agent holds columns."""
 
     by: Literal["columns"]
-    parts: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    parts: list[Size] = Field(min_length=1)
     """Number of columns of each party, from the first column on; columns beyond their sum are left out."""
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..losses import LOSSES
-from ..parameters import Parameters
+from ..parameters import Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
 from .splits import hold_out, inverse_counts
@@ -36,11 +36,11 @@ ASSUMED_PUBLIC = (
 class RatingParameters(Parameters, ABC):
     """Common to all rating tasks: how item features are made and what is held out."""
 
-    features: int = Field(default=20, ge=1)
+    features: Size = 20
     """Dimension p of item features and models."""
-    als_regularisation: float = Field(default=0.065, gt=0)
+    als_regularisation: Positive = 0.065
     """lambda of ALS-WR, which weighs it by each user's and item's number of ratings."""
-    als_iterations: int = Field(default=20, ge=1)
+    als_iterations: Size = 20
     """Alternations of ALS-WR."""
     feature_scaling: Literal["none", "unit_row", "standard"] = "none"
     """None; every item's features to unit l2 norm; or one common factor that makes the mean square of a coordinate 1

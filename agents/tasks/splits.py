@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..errors import InputError
-from ..parameters import Parameters
+from ..parameters import MOST, Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
 
@@ -52,7 +52,7 @@ class Even(Split):
     """Rows in random order, sizes that differ by at most one."""
 
     kind: Literal["even"]
-    agents: int = Field(ge=1)
+    agents: Size
     """Number of agents, at most the number of rows."""
 
     @property
@@ -79,9 +79,9 @@ class Dirichlet(Split):
     """
 
     kind: Literal["dirichlet"]
-    agents: int = Field(ge=1)
+    agents: Size
     """Number of agents."""
-    concentration: float = Field(gt=0)
+    concentration: Positive
     """Parameter of the symmetric Dirichlet distribution."""
 
     @property
@@ -111,7 +111,7 @@ class BySize(Split):
     """Rows in random order, a given number for each agent; rows beyond the sum are left out."""
 
     kind: Literal["by_size"]
-    sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    sizes: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(min_length=1)
     """Rows of each agent, with a sum of at most the number of rows; 0 makes an agent without data."""
 
     @property

@@ -9,7 +9,7 @@ from typing import Literal, final
 import numpy as np
 from pydantic import Field
 
-from ..parameters import Parameters
+from ..parameters import MOST, Parameters, Size
 from .base import Task
 from .libsvm_sets import ClassificationLoss
 from .partition import ByRows, Partition, Rows, partitioned
@@ -24,13 +24,13 @@ class EpsilonLike(Parameters):
     """
 
     kind: Literal["epsilon_like"]
-    agents: int = Field(default=20, ge=1)
+    agents: Size = 20
     """Number of agents n."""
-    samples: int = Field(default=2000, ge=1)
+    samples: Size = 2000
     """Training rows of each agent."""
-    dimension: int = Field(default=200, ge=1)
+    dimension: Size = 200
     """Number of features."""
-    test_samples: int = Field(default=100, ge=1)
+    test_samples: Size = 100
     """Test rows of each agent, with labels of the same law."""
     loss: ClassificationLoss = "hinge"
     """Loss of a score."""
@@ -71,13 +71,13 @@ class GisetteLike(Parameters):
     """
 
     kind: Literal["gisette_like"]
-    rows: int = Field(default=6000, ge=2)
+    rows: int = Field(default=6000, ge=2, le=MOST)
     """Training rows."""
-    test_rows: int = Field(default=1000, ge=1)
+    test_rows: Size = 1000
     """Test rows, with labels of the same law."""
-    dimension: int = Field(default=5000, ge=2)
+    dimension: int = Field(default=5000, ge=2, le=MOST)
     """Number of features."""
-    factors: int = Field(default=20, ge=1)
+    factors: Size = 20
     """Number of factors behind the features."""
     loss: ClassificationLoss = "logistic"
     """Loss of a score."""

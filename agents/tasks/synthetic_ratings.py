@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from ..errors import FieldError
+from ..parameters import NotNegative, Size
 from .base import Task
 from .ratings import RatingParameters, Ratings, rating_task
 
@@ -22,15 +23,15 @@ class SyntheticRatings(RatingParameters):
     """Synthetic ratings (low rank plus noise, 1 to 5): a stand-in for MovieLens-100K of the same shape."""
 
     kind: Literal["synthetic_ratings"]
-    users: int = Field(default=943, ge=1)
+    users: Size = 943
     """Number of users, each an agent."""
-    items: int = Field(default=1682, ge=1)
+    items: Size = 1682
     """Number of items."""
-    ratings: list[Annotated[int, Field(ge=1)]] = Field(default=[20, 737], min_length=2, max_length=2)
+    ratings: list[Size] = Field(default=[20, 737], min_length=2, max_length=2)
     """Fewest and most ratings of a user; most users are near the fewest."""
-    rank: int = Field(default=5, ge=1)
+    rank: Size = 5
     """Rank of the tastes beyond the users' and items' means."""
-    noise: float = Field(default=0.8, ge=0)
+    noise: NotNegative = 0.8
     """Standard deviation of a rating around its user's taste, before rounding."""
 
     @model_validator(mode="after")

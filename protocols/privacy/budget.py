@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,6 +11,15 @@ from .accounting import Composition
 from .mechanisms import Noise, NoiseName, Norm, noise_of
 
 Allocation = Literal["uniform", "proposition2", "late"]
+
+
+LARGEST, MOST_EPSILON = 1e12, 1e6
+Amount = Annotated[float, Field(gt=0, le=MOST_EPSILON)]
+"""An epsilon."""
+Bound = Annotated[float, Field(gt=0, le=LARGEST)]
+"""A bound on a norm or a slope."""
+Updates = Annotated[int, Field(ge=1, le=10**7)]
+"""How many releases an agent plans; each has its share of the amount."""
 
 
 class RuleError(ValueError):
@@ -32,7 +41,7 @@ class Terms(BaseModel, frozen=True):
 class Budget(Terms, frozen=True):
     """What an agent may spend by the claimed parameters of its releases."""
 
-    epsilon: float = Field(gt=0)
+    epsilon: Amount
     """Total epsilon, > 0."""
     delta: float = Field(ge=0, lt=1)
     """Total delta, in [0, 1)."""
@@ -43,7 +52,7 @@ class Budget(Terms, frozen=True):
 class Target(Terms, frozen=True):
     """A verified epsilon that the noise is calibrated to."""
 
-    verified: float = Field(gt=0)
+    verified: Amount
     """Epsilon that the planned releases reach together, > 0."""
     delta: float = Field(gt=0, lt=1)
     """Delta at which they reach it, in (0, 1)."""
@@ -59,17 +68,17 @@ class Privacy(Terms, frozen=True):
     """Claimed budget that the noise is calibrated to; exactly one of budget, target and multiplier is given."""
     target: Target | None = None
     """Verified epsilon that the noise is calibrated to."""
-    multiplier: float | None = Field(default=None, ge=0)
+    multiplier: float | None = Field(default=None, ge=0, le=LARGEST)
     """Noise scale over sensitivity, >= 0; at 0 the protocol runs as if privacy were not set."""
-    updates: int | None = Field(default=None, ge=1)
+    updates: Updates | None = None
     """Number of releases that an agent makes before it falls silent; required with budget and target."""
     sensitivity: Literal["claimed", "clip", "data_check"] = "clip"
     """Where the sensitivity comes from: the paper's constant, clipping of each example, or checked features."""
-    clip: float | None = Field(default=None, gt=0)
+    clip: Bound | None = None
     """Bound on the norm of each example's contribution, > 0; required with sensitivity clip."""
-    lipschitz: float = Field(default=1.0, gt=0)
+    lipschitz: Bound = 1.0
     """The Lipschitz constant L0 that the paper claims, > 0; only with sensitivity claimed."""
-    radius: float | None = Field(default=None, gt=0)
+    radius: Bound | None = None
     """Declared bound on the norm of each feature row, > 0; required with sensitivity data_check."""
     allocation: Allocation = "uniform"
     """How epsilon is spread over the releases: evenly, as Proposition 2 prints it, or in the corrected order."""
@@ -150,7 +159,7 @@ class Privacy(Terms, frozen=True):
 class PrintedNoise(Terms, ABC, frozen=True):
     """Noise whose amount and claim a paper states by a formula of its own; it tells the engine what `Privacy` tells."""
 
-    updates: int | None = Field(default=None, ge=1)
+    updates: Updates | None = None
     """An agent falls silent after so many releases; by default never. Required with a target."""
     delta: float | None = Field(default=None, gt=0, lt=1)
     """Delta at which epsilons are reported; by default that of the target, where there is one, else 1e-5."""

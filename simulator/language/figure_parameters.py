@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from ...agents.errors import InputError
-from ...agents.parameters import Parameters
+from ...agents.parameters import Instant, Parameters
 from ...protocols.catalog import is_file, require
 from .names import Name
 from .target_parameters import more_is_better
@@ -84,7 +84,7 @@ class Figure(Parameters):
     """Keys of the protocols that it shows; all by default."""
     seed: int | None = Field(default=None, ge=0)
     """Which repetition a portrait or timeline shows; the first by default."""
-    between: list[Annotated[float, Field(ge=0)]] | None = Field(default=None, min_length=2, max_length=2)
+    between: list[Instant] | None = Field(default=None, min_length=2, max_length=2)
     """First and last time unit of a timeline; by default all that was recorded."""
     name: Name | None = None
     """Name of its files."""

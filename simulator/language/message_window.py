@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from ...agents.parameters import Parameters
+from ...agents.parameters import MOST, Id, Instant, Parameters
 
 DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY = "delivered", "overtaken", "lost", "dropped", "in flight"
 """What becomes of a message: taken in, taken in after a newer one, lost on its way, dropped because the receiver was
@@ -16,9 +16,9 @@ down, or still under way at the end of the run."""
 class MessageWindow(Parameters):
     """Which messages a run keeps one by one; it then runs on the reference engine."""
 
-    agents: Annotated[int, Field(ge=2)] | Annotated[list[int | str], Field(min_length=2)] = 4
+    agents: Annotated[int, Field(ge=2, le=MOST)] | Annotated[list[Id], Field(min_length=2)] = 4
     """Names of agents, or how many: the first one and those nearest to it in the graph. Messages between them count."""
-    between: list[Annotated[float, Field(ge=0)]] = Field(default=[0.0, 5.0], min_length=2, max_length=2)
+    between: list[Instant] = Field(default=[0.0, 5.0], min_length=2, max_length=2)
     """First and last time unit; whatever is under way between them counts."""
 
     @field_validator("between")

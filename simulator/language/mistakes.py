@@ -33,11 +33,11 @@ _MISMATCHES = {
 """Errors that say only that a value is of another type."""
 
 _LIMITS = {
-    "greater_than": "must be greater than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "multiple_of": "must be a multiple of {multiple_of:g}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
     "finite_number": "must be a finite number",
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} character(s)",
@@ -222,8 +222,8 @@ def _mistake(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Mistake:
     shown = value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping)) else ...
     if finding.type in _MISMATCHES:
         return Mistake(where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type")
-    template = _LIMITS.get(finding.type)
-    return Mistake(where, template.format(**context) if template else _fallback(finding), shown)
+    template, bounds = _LIMITS.get(finding.type), {key: _bound(value) for key, value in context.items()}
+    return Mistake(where, template.format(**bounds) if template else _fallback(finding), shown)
 
 
 def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
@@ -252,6 +252,13 @@ def without_kind(
 def _tag_name(context: Mapping[str, Any]) -> str:
     """The field that tells the models of a union apart, ``kind`` or ``by``."""
     return str(context["discriminator"]).strip("'")
+
+
+def _bound(value: Any) -> Any:
+    """A bound as people write it."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    return f"{value:g}" if float(f"{value:g}") == value else str(value)
 
 
 def _small(value: Any) -> bool:

@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from ...agents.parameters import Count
+
+__all__ = ["MAX_SEEDS", "Count", "Duration", "Key", "Name", "Seed"]
+
 
 def _matching(pattern: str, what: str) -> AfterValidator:
     """Text that matches a pattern, with an error in words."""
@@ -33,7 +37,6 @@ Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only
 Duration = Annotated[
     str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
 ]
-Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 MAX_SEEDS = 100_000
 """Of one experiment, or of one trial."""

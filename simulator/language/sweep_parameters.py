@@ -28,16 +28,18 @@ from ...protocols.catalog import nearest
 MAX_VALUES = 10_000
 
 Number = int | float
+Bounded = Annotated[Number, Field(ge=-1e100, le=1e100)]
+Scale = Annotated[Number, Field(gt=0, ge=1e-100, le=1e100)]
 
 
 class Range(Parameters):
     """Evenly spaced values of a sweep; whole numbers if all three are."""
 
-    start: Number = Field(alias="from")
+    start: Bounded = Field(alias="from")
     """First value."""
-    to: Number
+    to: Bounded
     """Last value, if the steps meet it."""
-    step: Number = Field(gt=0)
+    step: Scale
     """Distance of two values."""
 
     @model_validator(mode="after")
@@ -59,7 +61,7 @@ class Range(Parameters):
 class Geometric(Parameters):
     """Values of a sweep in equal ratios; whole numbers if first and last are, else rounded to three digits or more."""
 
-    log: tuple[Annotated[Number, Field(gt=0)], Annotated[Number, Field(gt=0)], Annotated[int, Field(ge=2)]]
+    log: tuple[Scale, Scale, Annotated[int, Field(ge=2, le=MAX_VALUES)]]
     """First value, last value, and how many."""
 
     @field_validator("log", mode="before")
@@ -72,8 +74,6 @@ class Geometric(Parameters):
     @model_validator(mode="after")
     def _different(self) -> Geometric:
         first, last, count = self.log
-        if count > MAX_VALUES:
-            raise ValueError(f"has more than {MAX_VALUES} values")
         if first == last:
             raise ValueError(f"the first value {first} and the last value {last} must differ")
         if len(set(self.values())) < count:

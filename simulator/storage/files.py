@@ -22,12 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError, OutOfResources
+from ...agents.files import MOST_STREAMED, read_bytes
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
 
 PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How every table is written."""
+
+MOST_TABLE = MOST_STREAMED
+"""Bytes of a table; declared sizes are compared with what is there before anything is read."""
 
 STRAY = re.compile(r"\.(?P<name>.+)\.hushnet-[0-9a-f]{32}(\.old)?")
 """Names of what a killed process may leave behind; see `scratch`."""
@@ -207,14 +211,14 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
         Its `checksum`; without one the pages' own are verified.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, most=MOST_TABLE)
         if expected is not None and checksum(content) != expected:
             raise OSError("its checksum is not the one in the manifest")
         unchecked = expected is None
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=unchecked, pre_buffer=False) as file:
             return file.read(use_threads=False)
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except (OSError, InputError, pa.ArrowException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path}: ").rstrip(".")
         raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
 
 
@@ -232,9 +236,13 @@ def write_text(text: str, path: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or an `InputError` that names the file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is damaged or missing ({error}); run the scenario again") from error
+        text = read_bytes(path).decode()
+        content = json.loads(text)
+        if "\\u" in text:
+            json_text(content).encode()  # half of a pair of surrogates is no text that could be printed
+    except (OSError, ValueError, InputError, RecursionError) as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: is damaged, it holds no JSON object; run the scenario again")
     return content

@@ -7,7 +7,6 @@ hushnet's that somebody else has taken. Anything else is refused before anything
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from ...agents.errors import InputError
 from . import run_folder
-from .files import STRAY, json_text, scratch, writing
+from .files import STRAY, json_text, read_json, scratch, writing
 
 MARKER = ".hushnet.json"
 KIND = "results of hushnet; only hushnet writes and removes files here"
@@ -70,9 +69,9 @@ def token(root: Path) -> str | None:
     if path.is_symlink() or not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
         return str(found["token"]) if found["folder"] == KIND else None
-    except (OSError, ValueError, TypeError, KeyError):
+    except (InputError, KeyError):
         return None
 
 
@@ -130,10 +129,10 @@ def _is_index(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(path)
+    except InputError:
         return token(path.parent) is not None  # damaged, in a folder of our own: the next experiment writes it anew
-    return isinstance(found, dict) and {"scenario", "runs", "labels", "figures"} <= set(found)
+    return {"scenario", "runs", "labels", "figures"} <= set(found)
 
 
 def _holds(*names: str) -> Callable[[Path], bool]:
@@ -154,7 +153,8 @@ def _is_folder(path: Path) -> bool:
 def _is_lock(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
-    content = path.read_bytes()[:200]
+    with path.open("rb") as stream:
+        content = stream.read(200)
     return not content or content.startswith(b"process ")
 
 

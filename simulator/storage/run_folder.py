@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ..language.spellings import METRICS, may_be_old, respelled
+from .documents import check_checksums, check_manifest
 from .files import checksum, json_text, parquet, put_folder, read_arrow, read_json
 
 State = Literal["absent", "damaged", "complete"]
@@ -115,11 +117,13 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     path = folder / "manifest.json"
     manifest = read_json(path)
     checksums = manifest.pop("checksums", {})
-    if not isinstance(checksums, dict) or not {"protocol", "seed"} <= set(manifest):
+    if not isinstance(checksums, dict):
         raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    text = path.read_text(encoding="utf-8")
+    text = read_bytes(path).decode()
     if checksums.pop("manifest", None) is not None and _signed(text) != text:
         raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
+    check_checksums(checksums, path)
+    check_manifest(manifest, path)
     if isinstance(manifest.get("privacy"), dict):
         manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
     return respelled(manifest) if may_be_old(text) else manifest, checksums

@@ -33,6 +33,7 @@ from ...agents.graph import Graph
 from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
+from .documents import check_index
 from .files import STRAY, Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
@@ -258,9 +259,15 @@ class Store:
             put_file(text.encode(), self.root / "index.json")
 
     def index(self) -> dict[str, Any]:
-        """What `write_index` wrote, in today's words; empty if it was never called."""
+        """What `write_index` wrote, in today's words; empty if it was never called.
+
+        Raises
+        ------
+        InputError
+            If it is damaged, or somebody else's.
+        """
         path = self.root / "index.json"
-        return respelled(read_json(path)) if path.exists() else {}
+        return check_index(respelled(read_json(path)), path) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.

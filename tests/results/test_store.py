@@ -334,7 +334,7 @@ def test_a_graph_is_kept_once_and_comes_back(kept):
 
 def test_a_run_whose_graph_is_gone_or_was_swept_as_damaged_is_damaged(kept):
     run = make_run()
-    run.manifest["topology"] = {"edges": 3, "graph": kept.save_graph(some_graph())}
+    run.manifest["topology"] = {"graph": kept.save_graph(some_graph())}
     kept.save("run", run)
     assert kept.state("run") == "complete"
     path = kept.root / "graphs" / f"{run.manifest['topology']['graph']}.parquet"

@@ -209,7 +209,7 @@ MISTAKES = [
     (["sweep: {network.loss: [0.1], size: {zip: {network.loss: [0.2]}}}"], 10, ["network.loss is set twice"]),
     (["sweep: {network.latency: [1], network.latency.mean: [2]}"], 10, ["network.latency.mean is set twice"]),
     (["quick: {netwrk.loss: 0.1}"], 10, ["unknown field 'netwrk'; did you mean 'network'?"]),
-    (["quick: {stop.time: -1}"], 10, ["stop.time = -1: must be greater than 0"]),
+    (["quick: {stop.time: -1}"], 10, ["stop.time = -1: must be at least 1e-09"]),
     (["quick: {protocols.dc.mu: 1}"], 10, ["quick.protocols.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
     (["quick: {stop..time: 1}"], 10, ["quick.stop..time: must be a path"]),
     (["quick: [1]"], 10, ["quick = [1]: must be a mapping"]),

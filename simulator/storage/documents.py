@@ -1,0 +1,203 @@
+"""What ``index.json`` and manifests have to look like before anybody relies on them: typed, lenient in what is more.
+
+Results of older and newer versions have other fields beside these, which are let through. What stands under a known
+name has the type that readers expect; otherwise the file is damaged, or somebody else's, and one sentence says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from ...agents.errors import InputError
+from ..language.figure_parameters import Figure
+from ..language.names import Duration
+
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
+"""A run's folder: a name, and no path."""
+Number = int | float
+Words = dict[str, Any]
+
+
+class _Document(BaseModel):
+    """Known fields have their types; others are let through."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+
+FigureEntry: type[BaseModel] = create_model(
+    "FigureEntry",
+    __base__=_Document,
+    **{name: (info.annotation | None, None) for name, info in Figure.model_fields.items() if info.annotation},  # pyright: ignore
+)
+"""A figure of an index: the fields of a scenario's, each of which may be missing."""
+
+
+class TargetEntry(_Document):
+    """What reached means."""
+
+    metric: str
+    share: Number | None = None
+    level: Number | None = None
+    of: str | dict[str, str] | None = None
+    statistic: str | None = None
+
+
+class FailedEntry(_Document):
+    """A run that failed, and where its details are."""
+
+    protocol: str
+    seed: int
+    grid: Words
+    error: str
+    details: str
+
+
+class ChosenEntry(_Document):
+    """What was chosen for a protocol at a grid point; scores may be text, as JSON has no infinities."""
+
+    protocol: str
+    grid: Words
+    values: Words
+    score: Number
+
+
+class TuningEntry(_Document):
+    """How parameters were chosen."""
+
+    decided_by: str
+    trials: int
+    seeds: list[int]
+    note: str
+    warnings: list[str]
+    table: str
+    chosen: list[ChosenEntry]
+
+
+class Index(_Document):
+    """``index.json``: the runs of the latest experiment, and how to show them."""
+
+    scenario: str | None = None
+    runs: list[RunName]
+    labels: dict[str, str | None] = {}
+    figures: list[FigureEntry] | None = None  # pyright: ignore[reportInvalidTypeForm]
+    time_unit: Duration | None = None
+    grids: list[Words | None] | None = None
+    target: TargetEntry | None = None
+    tuning: TuningEntry | None = None
+    failed: list[FailedEntry] | None = None
+
+    @model_validator(mode="after")
+    def _a_grid_for_each_run(self) -> Index:
+        if self.grids is not None and len(self.grids) != len(self.runs):
+            raise ValueError(f"has {len(self.grids)} grids for {len(self.runs)} runs")
+        return self
+
+
+class Range(_Document):
+    """Smallest, mean and largest of some numbers."""
+
+    min: Number
+    mean: Number
+    max: Number
+
+
+class TopologyEntry(_Document):
+    """Numbers about a graph, and its name."""
+
+    agents: int | None = None
+    edges: int | None = None
+    components: int | None = None
+    degree: Range | None = None
+    weight: Range | None = None
+    graph: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+
+    @model_validator(mode="after")
+    def _all_or_none(self) -> TopologyEntry:
+        known = [self.agents, self.edges, self.components, self.degree, self.weight]
+        if any(number is None for number in known) and any(number is not None for number in known):
+            raise ValueError("lacks some of agents, edges, components, degree, weight")
+        return self
+
+
+class TaskEntry(_Document):
+    """What a run learned from."""
+
+    name: str | None = None
+    metric: str | None = None
+    dimension: int | None = None
+    notes: Words | None = None
+
+
+class Resolved(_Document):
+    """The scenario of a run with all its defaults, as far as readers look into it."""
+
+    scenario: str | None = None
+    protocols: dict[str, Words] | None = None
+    record: Words | None = None
+    task: Words | None = None
+
+
+class Manifest(_Document):
+    """``manifest.json``: what was run and how it ended."""
+
+    protocol: str
+    seed: int
+    data_seed: int | None = None
+    run_seed: int | None = None
+    label: str | None = None
+    scenario: Resolved | None = None
+    grid: Words | None = None
+    status: str | None = None
+    error: str | None = None
+    ended: str | None = None
+    engine: str | None = None
+    central: bool | None = None
+    task: TaskEntry | None = None
+    topology: TopologyEntry | None = None
+    privacy: Words | None = None
+    warnings: list[str] | None = None
+    totals: dict[str, Number] | None = None
+    timings: dict[str, Number | str] | None = None
+    versions: dict[str, str] | None = None
+
+
+class Checksums(_Document):
+    """Of a run's files, by name."""
+
+    __pydantic_extra__: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
+
+
+def check_index(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The content of an index, if it is one.
+
+    Raises
+    ------
+    InputError
+        If it is none, or somebody else's; the sentence names the file and the field.
+    """
+    return _checked(Index, content, path, "the index of an experiment")
+
+
+def check_manifest(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The content of a manifest, if it is one; raises like `check_index`."""
+    return _checked(Manifest, content, path, "the manifest of a run")
+
+
+def check_checksums(content: dict[str, Any], path: Path) -> dict[str, str]:
+    """The checksums of a manifest, if they are some; raises like `check_index`."""
+    return _checked(Checksums, content, path, "the manifest of a run")
+
+
+def _checked(model: type[BaseModel], content: dict[str, Any], path: Path, what: str) -> dict[str, Any]:
+    try:
+        model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])[:100]
+        message = " ".join(first["msg"].replace("Input should be", "must be").split())
+        problem = f"{where}: {message}" if where else message
+        raise InputError(f"{path}: is damaged, it is not {what} ({problem}); run the scenario again") from error
+    return content

@@ -1,0 +1,1 @@
+"""Campaigns, run by hand: many random attempts, each of which can be replayed by its seed and number."""

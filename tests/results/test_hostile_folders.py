@@ -1,0 +1,77 @@
+"""A results folder that is damaged or somebody else's: one sentence that names file and field, in every command."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hushnet.simulator.cli import main
+
+
+def read(command, root, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "out")] if command in ("report", "bundle") else []
+    code = main([command, str(root), *out])
+    return code, capsys.readouterr().err
+
+
+INDEX = {
+    "runs": [(3, "runs"), ({"a": 1}, "runs"), (["../../etc"], "runs.0"), ([None], "runs.0")],
+    "labels": [([], "labels"), ({"cd": 3}, "labels.cd")],
+    "figures": [({"y": 1}, "figures"), ([3], "figures.0"), ([{"y": 3}], "figures.0.y"), ([{"at": 3}], "figures.0.at")],
+    "time_unit": [("soon", "time_unit"), (30, "time_unit")],
+    "grids": [([{}], "grids"), (3, "grids"), ([3] * 12, "grids.0")],
+    "target": [(3, "target"), ({"share": 0.9}, "target.metric"), ({"metric": "mse", "level": "x"}, "target.level")],
+    "tuning": [({"chosen": 3}, "tuning")],
+    "failed": [([{"protocol": "cd"}], "failed.0")],
+}
+
+
+@pytest.mark.parametrize("command", ["plot", "report", "compare", "bundle"])
+@pytest.mark.parametrize(("field", "value", "said"), [(f, v, s) for f, cases in INDEX.items() for v, s in cases])
+def test_an_index_whose_fields_are_of_another_type_is_one_sentence(
+    experiment, tmp_path, capsys, command, field, value, said
+):
+    root = experiment([])
+    index = json.loads((root / "index.json").read_text()) if (root / "index.json").exists() else {}
+    (root / "index.json").write_text(json.dumps({**index, field: value}))
+    code, error = read(command, root, tmp_path, capsys)
+    assert code == 2
+    assert f"{root / 'index.json'}: is damaged, it is not the index of an experiment ({said}" in error or (
+        field == "grids" and "index.json: is damaged" in error
+    )
+    assert error.count("\n") == 1
+
+
+FOREIGN = ["[]", "3", "", "{", "[" * 100_000, "9" * 9000, '{"scenario": "\\ud800", "runs": []}', "\0", '{"version": 1}']
+
+
+@pytest.mark.parametrize("name", ["index.json", "manifest.json"])
+@pytest.mark.parametrize("text", FOREIGN, ids=range(len(FOREIGN)))
+def test_a_file_of_somebody_else_is_one_sentence(experiment, tmp_path, capsys, name, text):
+    root = experiment()
+    path = next(iter(sorted(root.rglob(name))))
+    path.write_text(text)
+    code, error = read("compare", root, tmp_path, capsys)
+    assert code == 2
+    assert f"{path}: is damaged" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "sparse file"])
+@pytest.mark.parametrize("name", ["index.json", "manifest.json", "trace.parquet"])
+def test_what_is_no_file_is_one_sentence_and_is_not_waited_for(experiment, tmp_path, capsys, name, kind):
+    root = experiment()
+    path = next(iter(sorted(root.rglob(name))))
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as stream:
+            stream.truncate(2**41)
+    code, error = read("compare", root, tmp_path, capsys)
+    assert code == 2
+    assert str(path) in error
+    assert error.count("\n") == 1

@@ -17,9 +17,11 @@ import cloudpickle
 
 from ...agents.errors import HushnetError, InputError
 from ...protocols import catalog
+from ..contract.verdict import Verdict
 from ..storage.provenance import code_version, libraries
 from .attempts import FAILED, Answer, attempt, keep_failure
 from .plan import Experiment, PlannedRun
+from .proofs import judge
 from .under_way import Abandoned, UnderWay
 
 SECONDS = 2.0
@@ -110,6 +112,23 @@ def work(post: Post, packed: bytes, seconds: float) -> tuple[list[Answer], Hushn
         except Abandoned:
             return answers, None
     return answers, None
+
+
+def judge_there(post: Post, packed: bytes) -> tuple[Verdict | None, HushnetError | None]:
+    """What the privacy contract of a run's protocol comes to, or why nobody can say here.
+
+    Parameters
+    ----------
+    post : Post
+    packed : bytes
+        The run, packed.
+    """
+    with _one_at_a_time:
+        try:
+            _check(post)
+            return judge(_unpacked(post), _loaded(packed).run), None
+        except HushnetError as error:
+            return None, error
 
 
 def _tried(experiment: Experiment, planned: PlannedRun, under_way: UnderWay) -> Answer:

@@ -31,10 +31,11 @@ from distributed import Client, Future, KilledWorker, LocalCluster
 from distributed.client import FutureCancelledError
 from distributed.utils import silence_logging_cmgr
 
-from ...agents.errors import HushnetError, InputError, OutOfResources
+from ...agents.errors import InputError, OutOfResources
+from ..contract.verdict import Verdict
 from ..memory import check_memory
 from .attempts import Answer
-from .batches import MOST_DEATHS, SECONDS, pack, post, quarantined, work
+from .batches import MOST_DEATHS, SECONDS, judge_there, pack, post, quarantined, work
 from .interrupts import heeded, shielded
 from .plan import Experiment, PlannedRun
 from .under_way import UnderWay
@@ -101,6 +102,22 @@ class Cluster(Workers):
         client = self.connect(queue)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
             yield from _Dispatch(client, experiment, queue, under_way).answers()
+
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        """See `Workers.judge`."""
+        client = self.connect([planned])
+        with UnderWay.begun(experiment.folder.resolve()) as under_way:
+            packed = post(experiment, [planned], under_way.folder)
+            try:
+                verdict, failure = client.submit(judge_there, packed, pack(planned), pure=False).result()
+            except KilledWorker:
+                return Verdict("unchecked", f"it killed {MOST_DEATHS} processes that checked it")
+            except (FutureCancelledError, ModuleNotFoundError, OSError) as error:
+                raise _translated(error) from error
+        if failure is not None:
+            raise failure
+        assert verdict is not None
+        return verdict
 
 
 class Local(Cluster):
@@ -252,7 +269,7 @@ class _Dispatch:
             batch.append(self.waiting.popleft())
         return batch
 
-    def _received(self, future: Future, batch: list[int]) -> tuple[list[Answer], HushnetError | None]:
+    def _received(self, future: Future, batch: list[int]) -> tuple[list[Answer], Exception | None]:
         try:
             return future.result()
         except KilledWorker:
@@ -260,7 +277,14 @@ class _Dispatch:
                 return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS)], None
             self.alone.update(batch)
             return [], None
-        except FutureCancelledError:
-            return [], OutOfResources(GONE)
-        except ModuleNotFoundError as error:
-            return [], InputError(f"a worker has no {error.name}; install the same version of hushnet on all of them")
+        except (FutureCancelledError, ModuleNotFoundError) as error:
+            return [], _translated(error)
+
+
+def _translated(error: Exception) -> Exception:
+    """What an error of the scheduler's means to a user; other errors as they are."""
+    if isinstance(error, FutureCancelledError | OSError):
+        return OutOfResources(GONE)
+    if isinstance(error, ModuleNotFoundError):
+        return InputError(f"a worker has no {error.name}; install the same version of hushnet on all of them")
+    return error

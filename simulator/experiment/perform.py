@@ -108,8 +108,9 @@ def perform(
         store.forget_failures()
         keep_origin(experiment)
         try:
-            prove(experiment, queue, on_check)
-            work = (workers or InProcess()).work(experiment, queue, on_start=on_start, on_sample=on_sample)
+            hired = workers or InProcess()
+            prove(experiment, queue, hired, on_check)
+            work = hired.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
                 for rank, answer in work:
                     answers[rank] = answer

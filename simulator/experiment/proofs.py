@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..watchers import Watch
     from ..world import World
     from .plan import Experiment, PlannedRun, Run
+    from .workers import Workers
 
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
 
@@ -32,7 +33,12 @@ def key_of(run: Run) -> str:
     return json_text(run.point.scenario.protocols[run.protocol].model_dump(exclude={"label"}), indent=None)
 
 
-def prove(experiment: Experiment, queue: Sequence[PlannedRun], on_check: Callable[[Run], None] | None = None) -> None:
+def prove(
+    experiment: Experiment,
+    queue: Sequence[PlannedRun],
+    workers: Workers,
+    on_check: Callable[[Run], None] | None = None,
+) -> None:
     """Find out about the contract of every protocol that is to be run, and let the experiment know.
 
     Parameters
@@ -40,16 +46,36 @@ def prove(experiment: Experiment, queue: Sequence[PlannedRun], on_check: Callabl
     experiment : Experiment
     queue : sequence of PlannedRun
         The first run with each protocol and each set of parameters is the own world.
+    workers : Workers
+        Who executes the runs: what kills a process there shall not kill this one here.
     on_check : callable, optional
         Told of every run whose protocol is about to be checked.
     """
     for planned in queue:
         key = key_of(planned.run)
         if key not in experiment.verdicts:
-            experiment.verdicts[key] = _verdict(experiment, planned.run, on_check)
+            experiment.verdicts[key] = _verdict(experiment, planned, workers, on_check)
 
 
-def _verdict(experiment: Experiment, run: Run, on_check: Callable[[Run], None] | None) -> Verdict:
+def judge(experiment: Experiment, run: Run) -> Verdict:
+    """Replay the protocol of a run in small worlds and in the run's own."""
+    scenario = run.point.scenario
+    parameters = scenario.protocols[run.protocol]
+    protocol = experiment.loaded.code.protocol(parameters.kind)
+
+    def make(setting: Setting, watch: Watch) -> World:
+        return build_world(scenario.engine, setting, protocol, parameters, watch=watch)
+
+    try:
+        return judged(protocol, parameters, experiment.setting(run), make)
+    except HushnetError as error:  # the run itself will say so
+        return Verdict("unchecked", str(error))
+
+
+def _verdict(
+    experiment: Experiment, planned: PlannedRun, workers: Workers, on_check: Callable[[Run], None] | None
+) -> Verdict:
+    run = planned.run
     protocol = experiment.loaded.code.protocol(run.point.scenario.protocols[run.protocol].kind)
     if source_hash([protocol]) is None:
         return SHIPPED
@@ -61,15 +87,9 @@ def _verdict(experiment: Experiment, run: Run, on_check: Callable[[Run], None] |
         return NOT_ASKED
     if on_check:
         on_check(run)
-    scenario, parameters = run.point.scenario, run.point.scenario.protocols[run.protocol]
-
-    def make(setting: Setting, watch: Watch) -> World:
-        return build_world(scenario.engine, setting, protocol, parameters, watch=watch)
-
-    try:
-        verdict = judged(protocol, parameters, experiment.setting(run), make)
-    except HushnetError as error:  # the run itself will say so
-        return Verdict("unchecked", str(error))
+    verdict = workers.judge(experiment, planned)
+    if verdict.status == "unchecked":
+        return verdict
     with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
         put_file(json_text(verdict.as_dict()).encode(), file)
     return verdict

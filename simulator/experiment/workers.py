@@ -7,9 +7,11 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Literal
 
 from ...agents.errors import InputError
+from ..contract.verdict import Verdict
 from ..world import World
 from .attempts import Answer, attempt
 from .plan import Experiment, PlannedRun, Run
+from .proofs import judge
 
 OnStart = Callable[[Run], None]
 OnSample = Callable[[World], None]
@@ -46,6 +48,16 @@ class Workers(ABC):
             If something does not admit further runs; what was complete is kept.
         """
 
+    @abstractmethod
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        """What the privacy contract of a run's protocol comes to, found where runs are executed.
+
+        Raises
+        ------
+        HushnetError
+            If something does not admit any runs.
+        """
+
     def close(self) -> None:  # noqa: B027 (most have nothing to end)
         """End processes at once, whatever they are doing: what is complete has been saved."""
 
@@ -72,6 +84,10 @@ class InProcess(Workers):
             if on_start:
                 on_start(planned.run)
             yield rank, attempt(experiment, planned, on_sample)
+
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        """See `Workers.judge`."""
+        return judge(experiment, planned.run)
 
 
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:

@@ -52,7 +52,7 @@ class FailedEntry(_Document):
     seed: int
     grid: Words
     error: str
-    details: str
+    details: str | None = None
 
 
 class ChosenEntry(_Document):

@@ -26,7 +26,7 @@ from .sweep import content, strays, write
 @pytest.fixture
 def experiment(tmp_path) -> Experiment:
     made = Experiment(load(write(tmp_path), trust_code=True), tmp_path / "out")
-    made.token = Store(made.folder).claimed().token
+    made.token, made.contract = Store(made.folder).claimed().token, False
     return made
 
 

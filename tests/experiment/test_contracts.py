@@ -14,6 +14,7 @@ from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import prove
+from hushnet.simulator.experiment.workers import InProcess
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.summary import claim_of, print_summary
 from rich.console import Console
@@ -143,7 +144,7 @@ def test_workers_are_told_the_verdict(tmp_path, protocol):
     experiment = Experiment(load(scenario(**fields), extra={"mine": protocol}), tmp_path / "results")
     runs = list(experiment.runs())
     before = experiment.run_id(runs[0])
-    prove(experiment, plan(experiment, runs))
+    prove(experiment, plan(experiment, runs), InProcess())
     told = pickle.loads(pickle.dumps(experiment.elsewhere().verdicts))
     assert told == experiment.verdicts
     assert (experiment.run_id(runs[0]) == before) == (protocol is Honest)

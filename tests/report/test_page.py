@@ -83,7 +83,7 @@ def test_a_folder_without_runs_is_said_in_one_sentence(tmp_path, capsys):
 def test_a_place_that_cannot_be_written_to_is_said_in_one_sentence(tmp_path, capsys):
     root = make_experiment(tmp_path / "results")
     assert main(["report", str(root), "--out", str(tmp_path)]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "is not a regular file" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
 
 

@@ -284,7 +284,9 @@ valid = st.fixed_dictionaries(
         "network": st.fixed_dictionaries(
             {}, optional={"loss": st.floats(0, 0.9), "latency": st.floats(0, 1e6), "start": st.sampled_from(["own"])}
         ),
-        "stop": st.dictionaries(st.sampled_from(["activations", "vectors", "updates"]), st.integers(1), min_size=1),
+        "stop": st.dictionaries(
+            st.sampled_from(["activations", "vectors", "updates"]), st.integers(1, 10**15), min_size=1
+        ),
         "seeds": st.integers(1, 5) | st.lists(st.integers(0, 2**64 - 1), unique=True, min_size=1, max_size=4),
         "sweep": st.fixed_dictionaries(
             {"task.agents": st.lists(st.integers(1, 99), unique=True, min_size=1, max_size=3)}

@@ -37,6 +37,7 @@ from .invariants import Declared, NoInvariant
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .privacy.budget import PrintedNoise, Privacy
 from .schedule import ScheduleParameters, expanded
+from .surroundings import Surroundings
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Protocol",
     "ProtocolParameters",
     "Sent",
+    "Surroundings",
     "Traits",
     "View",
 ]
@@ -162,6 +164,17 @@ class Protocol(ABC):
     def traits_for(cls, parameters: Any) -> Traits:
         """How the engine has to run the protocol with these parameters; override it where a parameter decides."""
         return cls.traits
+
+    @classmethod
+    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
+        """Refuse a scenario that the protocol cannot run in, as far as its text tells; by default none.
+
+        Raises
+        ------
+        InputError
+            With a field of the parameters, or of the scenario.
+        """
+        return
 
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.

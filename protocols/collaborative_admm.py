@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError, InputError
-from ..agents.losses import local_gradient, spectral_smoothness
+from ..agents.losses import Loss, local_gradient, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective
 from ..agents.parameters import Positive, Size
 from ..agents.solitary import Solitary, solitary_model
@@ -55,6 +55,7 @@ from .coordinate_descent import Confidence, confidences
 from .invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from .privacy.mechanisms import Release
 from .schedule import RoundsSchedule
+from .surroundings import Surroundings, check_length
 
 Array = NDArray[np.float64]
 
@@ -98,6 +99,15 @@ class CollaborativeAdmmParameters(ProtocolParameters):
         return 0.04 if self.mu is None else self.mu
 
 
+def check_steps(loss: Loss, parameters: CollaborativeAdmmParameters) -> None:
+    """Raise an `InputError` if a loss has no gradient steps."""
+    if parameters.local_steps != "exact" and not loss.smooth:
+        raise InputError(
+            f"gradient steps need a smooth loss, and the {loss.name} loss has kinks; use local_steps: exact",
+            field=("local_steps",),
+        )
+
+
 class CollaborativeAdmm(Protocol):
     """Partial consensus by ADMM; see the module's docstring.
 
@@ -118,6 +128,12 @@ class CollaborativeAdmm(Protocol):
             return Traits(trigger="round", inbox="per_round")
         return Traits(exchange="pairwise")
 
+    @classmethod
+    def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_length(parameters.confidence, surroundings.task.agents, "confidence")
+        check_steps(surroundings.task.loss, parameters)
+
     def prepare(self) -> None:
         """Confidences, and w and kappa of every edge."""
         self.confidence = confidences(self.parameters.confidence, self.problem.task)
@@ -125,12 +141,7 @@ class CollaborativeAdmm(Protocol):
         share, rho = 1.0 if self.parameters.objective == "vanhaesebrouck" else 0.5, self.parameters.rho
         self.weights = self.problem.graph.weights[:, None] * share
         self.kappa = self.weights * rho / (self.weights + rho)
-        loss, steps = self.problem.task.loss, self.parameters.local_steps
-        if steps != "exact" and not loss.smooth:
-            raise InputError(
-                f"gradient steps need a smooth loss, and the {loss.name} loss has kinks; use local_steps: exact",
-                field=("local_steps",),
-            )
+        check_steps(self.problem.task.loss, self.parameters)
 
     def layout(self) -> Layout:
         """Models; Z and Lambda of every edge for either model, and what was last offered over it."""

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.consensus_objective import ConsensusObjective
-from ..agents.errors import InputError
 from ..agents.losses import local_gradient
 from ..agents.objectives import Objective
 from ..agents.parameters import Growth, Positive
@@ -39,6 +38,7 @@ from ..agents.solvers import minimise_local
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from .surroundings import Surroundings, check_length, check_newton
 
 EXACT = 1e-10
 """A local problem counts as solved once its gradient is below this times C."""
@@ -85,6 +85,14 @@ class ConsensusAdmm(Protocol):
     Parameters = ConsensusAdmmParameters
     parameters: ConsensusAdmmParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
+
+    @classmethod
+    def check_scenario(cls, parameters: ConsensusAdmmParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        task = surroundings.task
+        check_newton(task.loss, task.kind)
+        for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
+            check_length(getattr(parameters, name), task.agents, name)
 
     def prepare(self) -> None:
         """Penalties and dual steps of all agents."""
@@ -135,12 +143,7 @@ class LocalProblem:
     """
 
     def __init__(self, parameters: ProblemParameters, task: Task) -> None:
-        if not task.loss.smooth:
-            raise InputError(
-                f"the local problems are solved by Newton's method, and the loss {task.loss.name!r} of the task "
-                f"{task.name!r} has a kink; use a smooth loss",
-                field=("task", "loss"),
-            )
+        check_newton(task.loss, task.name)
         self.loss = task.loss
         self.weight, self.share = parameters.loss_weight, parameters.rho / task.agents
         self.objective = ConsensusObjective(task, parameters.loss_weight, parameters.rho)
@@ -286,6 +289,5 @@ def per_agent(given: float | list[float], agents: int, *field: str) -> NDArray[n
     InputError
         If a list does not have one value per agent.
     """
-    if isinstance(given, list) and len(given) != agents:
-        raise InputError(f"has {len(given)} values; one for each of the {agents} agents is needed", field=field)
+    check_length(given, agents, *field)
     return np.array(given if isinstance(given, list) else [given] * agents, dtype=np.float64)

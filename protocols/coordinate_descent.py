@@ -33,7 +33,7 @@ from pydantic import model_validator
 from ..agents.blocks import State
 from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError, InputError
-from ..agents.losses import public_smoothness, spectral_smoothness
+from ..agents.losses import Loss, public_smoothness, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.parameters import Finite, NotNegative, Positive, Size
 from ..agents.tables import Shard
@@ -45,7 +45,8 @@ from .kernel import Kernel
 from .noise import GradientNoise, active, row_bounds
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
-from .warm_start import PrivatePropagation, WarmStart
+from .surroundings import Surroundings, check_length, check_slope
+from .warm_start import PrivatePropagation, WarmStart, check_start
 
 Confidence = Literal["relative", "count"] | list[NotNegative]
 
@@ -107,6 +108,18 @@ class CoordinateDescent(Protocol):
         """Broadcasts; a private warm start is computed centrally."""
         return Traits(central=isinstance(parameters.start, PrivatePropagation))
 
+    @classmethod
+    def check_scenario(cls, parameters: CoordinateDescentParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_smooth(surroundings.task.loss)
+        check_length(parameters.confidence, surroundings.task.agents, "confidence")
+        check_slope(parameters.privacy, surroundings.task.loss)
+        privacy = parameters.privacy
+        if privacy is not None and active(privacy) and privacy.oracle_schedule:
+            check_oracle(surroundings.always_up and not surroundings.in_rounds)
+        if privacy is not None and active(privacy) and isinstance(parameters.start, PrivatePropagation):
+            check_start(parameters.start, privacy)
+
     def prepare(self) -> None:
         """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""
         task = self.problem.task
@@ -115,11 +128,7 @@ class CoordinateDescent(Protocol):
         self.public = (self.parameters.smoothness or ("public" if active(privacy) else "data")) == "public"
         self.bounds = row_bounds(task, self.parameters.radius)
         self.spectra: list[float] | None = None
-        if not task.loss.smooth:
-            raise InputError(
-                f"coordinate descent needs a smooth loss for its step sizes, and {task.loss.name!r} is not smooth",
-                field=("task", "loss"),
-            )
+        check_smooth(task.loss)
         if self.public and not np.isfinite(self.bounds["l2"]):
             raise InputError(
                 f"smoothness: public needs a bound on the rows, and the task {task.name!r} has none; set radius",
@@ -146,12 +155,8 @@ class CoordinateDescent(Protocol):
         contraction = self._contraction() if privacy.allocation != "uniform" else 1.0
         indices = np.arange(count, dtype=np.float64)[None, :] * agents
         if privacy.oracle_schedule:
-            if self.problem.oracle is None:
-                raise InputError(
-                    "oracle_schedule needs agents that are always there and wake by their own clocks; use "
-                    "availability: {kind: always} and schedule: async",
-                    field=("privacy", "oracle_schedule"),
-                )
+            check_oracle(self.problem.oracle is not None)
+            assert self.problem.oracle is not None
             indices = self.problem.oracle(count).astype(np.float64)
         return np.array(
             [allocation_weights(privacy.allocation, count, contraction=contraction, indices=row) for row in indices]
@@ -262,6 +267,25 @@ def assumed_of(confidence: Confidence | Literal["uniform"]) -> tuple[str, ...]:
     return ("numbers of rows (confidences)",) if confidence in ("count", "relative") else ()
 
 
+def check_smooth(loss: Loss) -> None:
+    """Raise an `InputError` if a loss has no step sizes."""
+    if not loss.smooth:
+        raise InputError(
+            f"coordinate descent needs a smooth loss for its step sizes, and {loss.name!r} is not smooth",
+            field=("task", "loss"),
+        )
+
+
+def check_oracle(known: bool) -> None:
+    """Raise an `InputError` unless the true indices of wake-ups are known in advance."""
+    if not known:
+        raise InputError(
+            "oracle_schedule needs agents that are always there and wake by their own clocks; use "
+            "availability: {kind: always} and schedule: async",
+            field=("privacy", "oracle_schedule"),
+        )
+
+
 def confidences(confidence: Confidence, task: Task) -> NDArray[np.float64]:
     """(n,) c_i; 0 for an agent without data.
 
@@ -275,8 +299,5 @@ def confidences(confidence: Confidence, task: Task) -> NDArray[np.float64]:
         return counts
     if confidence == "relative":
         return counts / max(1.0, counts.max())
-    if len(confidence) != task.agents:
-        raise InputError(
-            f"has {len(confidence)} values; one for each of the {task.agents} agents is needed", field=("confidence",)
-        )
+    check_length(confidence, task.agents, "confidence")
     return np.where(counts > 0, np.array(confidence, dtype=np.float64), 0.0)

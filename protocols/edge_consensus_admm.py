@@ -40,6 +40,7 @@ from ..agents.parameters import Positive
 from .base import Layout, MessageKind, Out, Protocol, Traits, View
 from .consensus_admm import LocalProblem, ProblemParameters
 from .invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
+from .surroundings import Surroundings, check_newton
 
 Array = NDArray[np.float64]
 
@@ -65,6 +66,11 @@ class EdgeConsensusAdmm(Protocol):
     Parameters = EdgeConsensusAdmmParameters
     parameters: EdgeConsensusAdmmParameters
     traits = Traits(exchange="pairwise")
+
+    @classmethod
+    def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_newton(surroundings.task.loss, surroundings.task.kind)
 
     def prepare(self) -> None:
         """The local problem O(f, D_i)."""

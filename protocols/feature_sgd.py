@@ -24,6 +24,7 @@ from ..agents.pooled_objective import PooledObjective
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, NoInvariant
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .surroundings import Surroundings, check_split
 
 
 class FeatureSgdParameters(ProtocolParameters):
@@ -53,6 +54,11 @@ class FeatureSgd(Protocol):
     Parameters = FeatureSgdParameters
     parameters: FeatureSgdParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
+
+    @classmethod
+    def check_scenario(cls, parameters: FeatureSgdParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_split(surroundings)
 
     def prepare(self) -> None:
         """Columns and the common order of the rows."""

@@ -49,6 +49,7 @@ from .noise import active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import draw_noise
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .surroundings import Surroundings, check_split
 
 Array = NDArray[np.float64]
 Factor = tuple[Array, bool]
@@ -103,6 +104,11 @@ class FeatureSharing(Protocol):
     protects = PARTY
     observer = "the centre"
     model_released = False
+
+    @classmethod
+    def check_scenario(cls, parameters: FeatureSharingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_split(surroundings)
 
     def prepare(self) -> None:
         """Columns, who takes part, and the rounds of an epoch."""

@@ -21,6 +21,7 @@ from .base import View
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .privacy.plans import Plan, plan
+from .surroundings import check_slope
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""
@@ -59,12 +60,7 @@ class GradientNoise:
         self._check()
 
     def _check(self) -> None:
-        privacy, loss = self.privacy, self.task.loss
-        if privacy is not None and privacy.sensitivity == "data_check" and not math.isfinite(loss.lipschitz):
-            raise InputError(
-                f"data_check needs a loss with bounded slope, and {loss.name!r} has none; use sensitivity: clip",
-                field=("privacy", "sensitivity"),
-            )
+        check_slope(self.privacy, self.task.loss)
 
     def check_rows(self, shard: Shard, agent: int | str) -> None:
         """Refuse rows outside the declared radius (``sensitivity: data_check``)."""

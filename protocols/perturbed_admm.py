@@ -52,6 +52,7 @@ from .privacy.accounting import Charge, verified
 from .privacy.budget import PrintedNoise, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.mechanisms import Release
+from .surroundings import Surroundings, check_length, check_newton
 
 
 class PenaltyNoise(PrintedNoise, frozen=True):
@@ -105,6 +106,16 @@ class PerturbedAdmm(Protocol):
     Parameters = PerturbedAdmmParameters
     parameters: PerturbedAdmmParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
+
+    @classmethod
+    def check_scenario(cls, parameters: PerturbedAdmmParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        task = surroundings.task
+        check_newton(task.loss, task.kind)
+        for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
+            check_length(getattr(parameters, name), task.agents, name)
+        check_length(parameters.noise.alpha, task.agents, "noise", "alpha")
+        check_length(parameters.noise.growth, task.agents, "noise", "growth")
 
     def prepare(self) -> None:
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.blocks import State
-from ..agents.errors import InputError
+from .surroundings import check_columns, check_star
 from .view import Problem
 
 CENTRE = 0
@@ -25,20 +25,10 @@ def columns_of(problem: Problem) -> tuple[NDArray[np.int64], ...]:
         If rows are split instead, the graph is no star, or the loss has no smooth and bounded slope.
     """
     task, graph = problem.task, problem.graph
-    if task.columns is None:
-        raise InputError(
-            f"learns from features that are split between parties, and the task {task.name!r} splits rows; set "
-            "task.split to {by: columns, parts: [...]}",
-            field=("kind",),
-        )
+    check_columns(columns=task.columns is not None, loss=task.loss, task=task.name)
+    assert task.columns is not None
     others = np.arange(1, graph.agents)
-    if not (np.array_equal(graph.neighbours(CENTRE), others) and (graph.degrees[1:] == 1).all()):
-        raise InputError("has a centre, agent 0, that all others talk to; use topology: {kind: star}", field=("kind",))
-    if not (task.loss.smooth and np.isfinite(task.loss.lipschitz)):
-        raise InputError(
-            f"needs a smooth loss with bounded slope, and {task.loss.name!r} is not; use logistic or smoothed_hinge",
-            field=("kind",),
-        )
+    check_star(np.array_equal(graph.neighbours(CENTRE), others) and bool((graph.degrees[1:] == 1).all()))
     return task.columns
 
 

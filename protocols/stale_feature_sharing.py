@@ -50,6 +50,7 @@ from .feature_sharing import Factor, SharingParameters, centre_step, factorised,
 from .invariants import Declared
 from .privacy.budget import Privacy
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .surroundings import Surroundings, check_split
 
 Array = NDArray[np.float64]
 
@@ -86,6 +87,11 @@ class StaleFeatureSharing(Protocol):
     protects = PARTY
     observer = "the centre"
     model_released = False
+
+    @classmethod
+    def check_scenario(cls, parameters: StaleFeatureSharingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_split(surroundings)
 
     def prepare(self) -> None:
         """Columns and noise."""

@@ -23,7 +23,7 @@ from ..agents.propagation_objective import Propagation
 from .base import Out, Problem, View
 from .output_perturbation import OutputNoise
 from .privacy.accounting import Charge, evaluate
-from .privacy.budget import Budget, Privacy
+from .privacy.budget import Budget, Privacy, Target
 from .privacy.composition import root
 from .privacy.mechanisms import NoiseName, Release, noise_of, noises
 from .privacy.plans import plan
@@ -50,6 +50,43 @@ class PrivatePropagation(Parameters):
                 f"{impure.capitalize()} noise needs a delta above 0, and no other kind of noise has one", "delta"
             )
         return self
+
+
+def _left(asked: PrivatePropagation, amount: Budget | Target) -> tuple[float, float]:
+    """Epsilon and delta that a start leaves of an amount by basic composition."""
+    epsilon = amount.epsilon if isinstance(amount, Budget) else amount.verified
+    delta = 1 - (1 - amount.delta) / (1 - asked.delta) if asked.delta else amount.delta
+    return epsilon - asked.epsilon, delta
+
+
+def check_start(asked: PrivatePropagation, privacy: Privacy) -> None:
+    """Refuse a start that does not fit the amount that it is a part of.
+
+    Raises
+    ------
+    InputError
+        If it leaves nothing, or its noise or claim has no place there.
+    """
+    if privacy.target is not None and asked.lipschitz is not None:
+        raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
+    if privacy.claimed_by == "gaussian" and not noise_of(asked.mechanism).gaussian:
+        what, instead = "a budget by: gaussian", "by: kairouz"
+        if privacy.budget is None:
+            what, instead = "the claim of a Gaussian multiplier", "a budget or a target"
+        raise InputError(
+            f"{what} has no place for {asked.mechanism} noise; use mechanism: gaussian here, or {instead} there",
+            field=("start", "mechanism"),
+        )
+    amount = privacy.budget or privacy.target
+    if amount is None:
+        return
+    epsilon, delta = _left(asked, amount)
+    if epsilon <= 0 or delta < 0:
+        raise InputError(
+            f"the start alone spends ({asked.epsilon:g}, {asked.delta:g}), which leaves nothing of the whole amount of "
+            f"({epsilon + asked.epsilon:g}, {amount.delta:g})",
+            field=("start", "epsilon"),
+        )
 
 
 class WarmStart:
@@ -124,20 +161,13 @@ class WarmStart:
         """
         if privacy is None or privacy.noiseless:
             return privacy
-        self._check_amount(privacy)
+        check_start(self.asked, privacy)
         if privacy.multiplier is not None:
             return privacy
         amount = privacy.budget or privacy.target
         assert amount is not None
         name = "epsilon" if privacy.budget is not None else "verified"
-        epsilon = getattr(amount, name) - self.asked.epsilon
-        delta = 1 - (1 - amount.delta) / (1 - self.asked.delta) if self.asked.delta else amount.delta
-        if epsilon <= 0 or delta < 0:
-            raise InputError(
-                f"the start alone spends ({self.asked.epsilon:g}, {self.asked.delta:g}), which leaves nothing of the "
-                f"whole amount of ({getattr(amount, name):g}, {amount.delta:g})",
-                field=("start", "epsilon"),
-            )
+        epsilon, delta = _left(self.asked, amount)
 
         def reduced(value: float) -> Privacy:
             rest = amount.model_copy(update={name: value, "delta": delta})
@@ -147,19 +177,6 @@ class WarmStart:
             return reduced(epsilon)
         whole, rows = privacy.budget, np.unique(np.atleast_2d(np.ones(1) if weights is None else weights), axis=0)
         return reduced(min(self._room(whole, reduced, row) for row in rows))
-
-    def _check_amount(self, privacy: Privacy) -> None:
-        if privacy.target is not None and self.asked.lipschitz is not None:
-            raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
-        if privacy.claimed_by == "gaussian" and not self.noise.privacy.noise.gaussian:
-            what, instead = "a budget by: gaussian", "by: kairouz"
-            if privacy.budget is None:
-                what, instead = "the claim of a Gaussian multiplier", "a budget or a target"
-            raise InputError(
-                f"{what} has no place for {self.asked.mechanism} noise; use mechanism: gaussian here, or {instead} "
-                "there",
-                field=("start", "mechanism"),
-            )
 
     def _room(self, whole: Budget, reduced: Callable[[float], Privacy], row: NDArray[np.float64]) -> float:
         """The epsilon of later releases at which they and the start spend the whole budget."""

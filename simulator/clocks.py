@@ -240,6 +240,11 @@ class Poisson(Parameters):
     rate: Rate | list[Rate] | Rates = 1.0
     """Wake-ups per time unit: one value, one per agent, or a distribution over agents."""
 
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if there is a list that does not have one rate per agent."""
+        if isinstance(self.rate, list):
+            _per_agent(self.rate, agents, "clock", "rate")
+
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
         return PoissonClock(1.0 / _rates(self.rate, numbers, draws), numbers, draws)
@@ -255,6 +260,10 @@ class Periodic(Parameters):
     """Every interval is the period times a uniform factor in 1 +- jitter."""
     phase: Literal["random", "common"] = "random"
     """Whether the first wake-ups are spread over a period or fall together."""
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if there is a list that does not have one period per agent."""
+        _per_agent(self.period, agents, "clock", "period")
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
@@ -278,6 +287,13 @@ class Recorded(Parameters):
         if (self.order is None) == (self.path is None):
             raise ValueError("give exactly one of order and path")
         return self
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if the order names somebody who is none of the agents 0 to n - 1."""
+        known = {str(agent) for agent in range(agents)} if self.order else set()
+        for name in self.order or ():
+            if str(name) not in known:
+                raise InputError(f"{shown(name)} is not the id of an agent of this task", field=("clock", "order"))
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clock of these agents."""

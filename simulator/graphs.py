@@ -14,6 +14,7 @@ from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.parameters import Parameters
 from ..agents.tasks.base import Task
+from ..agents.tasks.outline import Outline
 
 
 class Topology(Parameters, ABC):
@@ -31,6 +32,31 @@ class Topology(Parameters, ABC):
         """Private inputs that the graph gives away."""
         return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
 
+    def check_size(self, agents: int) -> None:
+        """Refuse a number of agents that there is no such graph of; by default none.
+
+        Raises
+        ------
+        InputError
+            With the field to change.
+        """
+        return
+
+    def check_task(self, outline: Outline) -> None:
+        """Refuse a task that the graph cannot be made for, as far as that is known without its data.
+
+        Raises
+        ------
+        InputError
+            With the field to change.
+        """
+        if self.from_profiles and not outline.profiles:
+            raise InputError(
+                f"needs profiles of the agents, which the task {outline.kind!r} does not have", field=("topology",)
+            )
+        if outline.agents is not None:
+            self.check_size(outline.agents)
+
     @abstractmethod
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph | Graph:
         """The graph over 0..n-1, not yet checked: packed, or networkx's with the edge attribute ``weight``."""
@@ -43,6 +69,7 @@ class Topology(Parameters, ABC):
         InputError
             If an agent is isolated or the graph is disconnected, and this is not allowed.
         """
+        self.check_size(task.agents)
         edges = self.edges(task, rng=rng, base=base)
         built = edges if isinstance(edges, Graph) else _packed(edges)
         if built.agents != task.agents:

@@ -6,7 +6,8 @@ import psutil
 
 from ..agents.errors import OutOfResources
 from ..agents.tasks.linear_classification import LinearClassification
-from ..agents.tasks.stand_ins import EpsilonLike
+from ..agents.tasks.mean_estimation import MeanEstimation
+from ..agents.tasks.stand_ins import EpsilonLike, GisetteLike
 from ..agents.tasks.synthetic_ratings import SyntheticRatings
 from .scenario import Scenario
 from .topology import (
@@ -36,11 +37,26 @@ def expected_bytes(scenario: Scenario) -> int:
         agents, dimension, data = task.agents, task.dimension, task.expected_bytes()
     elif isinstance(task, SyntheticRatings):
         agents, dimension, data = task.users, task.features, 8 * task.users * task.items
+    elif isinstance(task, MeanEstimation):
+        agents, dimension, data = task.agents, 1, 2 * 8 * task.agents * (task.samples // 2 + 2)
+    elif isinstance(task, GisetteLike):
+        agents, dimension = task.outline().agents or 1, task.dimension
+        data = 3 * 8 * (task.rows + task.test_rows) * task.dimension
     else:
         return 0
     edges, dense = _edges(scenario, agents)
     inboxes = 2 * edges * (8 * dimension + 32)
     return int(data + dense + edges * BYTES_PER_EDGE + inboxes + agents * (BYTES_PER_AGENT + 8 * dimension))
+
+
+def check_machine(scenario: Scenario) -> None:
+    """Refuse a scenario that this machine could not hold if nothing else ran on it; raises like `check_memory`."""
+    needed, total = expected_bytes(scenario), psutil.virtual_memory().total
+    if needed > total:
+        raise OutOfResources(
+            f"{scenario.scenario}: needs about {needed / 2**30:,.1f} GiB of memory, and this machine has "
+            f"{total / 2**30:.1f} GiB; use fewer agents, test samples, dimensions or edges"
+        )
 
 
 def check_memory(scenario: Scenario, *, processes: int = 1) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
@@ -177,14 +176,12 @@ class Scenario(Parameters):
         self._check_shown()
         return self
 
-    def check_changed(self, fields: set[str], protocols: Sequence[str]) -> None:
+    def check_changed(self, fields: set[str]) -> None:
         """Check a copy of a valid scenario in which some fields were changed, as far as these matter.
 
         Parameters
         ----------
         fields : set of str
-        protocols : sequence of str
-            Keys of the protocols that the changes concern.
 
         Raises
         ------

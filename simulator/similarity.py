@@ -70,10 +70,13 @@ class NearestNeighbours(Topology):
     join: Literal["union", "mutual"] = "union"
     """An edge where either (union) or both (mutual) choose the other."""
 
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.k >= agents:
+            raise InputError(f"must be below the number of agents, {agents}", field=("topology", "k"))
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`; ties go to the lower index."""
-        if self.k >= task.agents:
-            raise InputError(f"must be below the number of agents, {task.agents}", field=("topology", "k"))
         chosen = np.zeros((task.agents, task.agents), dtype=bool) if task.agents <= 4096 else None
         pairs: set[tuple[int, int]] = set()
         for agent, nearest in _nearest(_profiles(task), self.k, self.metric):

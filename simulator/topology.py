@@ -46,12 +46,13 @@ class Torus(Topology):
     rows: Size
     """Rows of the grid; must divide the number of agents."""
 
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if agents % self.rows:
+            raise InputError(f"{self.rows} does not divide the number of agents, {agents}", field=("topology", "rows"))
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
-        if task.agents % self.rows:
-            raise InputError(
-                f"{self.rows} does not divide the number of agents, {task.agents}", field=("topology", "rows")
-            )
         grid = nx.grid_2d_graph(self.rows, task.agents // self.rows, periodic=True)
         return nx.convert_node_labels_to_integers(grid, ordering="sorted")
 
@@ -77,10 +78,13 @@ class WattsStrogatz(Topology):
     rewire: float = Field(default=0.1, ge=0, le=1)
     """Probability that an edge is rewired."""
 
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.neighbours >= agents:
+            raise InputError(f"must be below the number of agents, {agents}", field=("topology", "neighbours"))
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
-        if self.neighbours >= task.agents:
-            raise InputError(f"must be below the number of agents, {task.agents}", field=("topology", "neighbours"))
         return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
 
 
@@ -91,10 +95,13 @@ class BarabasiAlbert(Topology):
     links: Size = 3
     """Edges that each new agent brings."""
 
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.links >= agents:
+            raise InputError(f"must be below the number of agents, {agents}", field=("topology", "links"))
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
-        if self.links >= task.agents:
-            raise InputError(f"must be below the number of agents, {task.agents}", field=("topology", "links"))
         return nx.barabasi_albert_graph(task.agents, self.links, seed=_seed(rng))
 
 
@@ -105,13 +112,18 @@ class RandomRegular(Topology):
     degree: Size = 4
     """Neighbours of every agent; degree times agents must be even."""
 
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
-        if self.degree >= task.agents or self.degree * task.agents % 2:
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.degree >= agents or self.degree * agents % 2:
             raise InputError(
-                f"{self.degree} must be below the number of agents ({task.agents}), and their product even",
+                f"{self.degree} must be below the number of agents ({agents}), and their product even",
                 field=("topology", "degree"),
             )
+        if self.degree == 1 and agents > 2 and not self.allow_disconnected:
+            raise InputError("makes pairs; choose a denser graph or set allow_disconnected: true", field=("topology",))
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
 
 

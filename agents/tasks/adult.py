@@ -23,6 +23,7 @@ from ..parameters import NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
+from .outline import Outline
 from .splits import hold_out, inverse_counts
 
 FIELD = ("task", "path")
@@ -62,6 +63,11 @@ class Adult(Parameters):
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
     path: str | None = None
     """The folder that holds adult.data and adult.test; without it, adult in the data directory."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        regularised = self.regularisation == "1/m" or self.regularisation > 0
+        return Outline(self.kind, self.loss, agents=self.agents, regularised=regularised, tested=self.test_share > 0)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read both files and make the task.

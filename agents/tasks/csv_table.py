@@ -23,6 +23,7 @@ from ..parameters import Parameters, Positive
 from ..tables import Table
 from .base import Task
 from .csv_reader import Columns, read_columns
+from .outline import Outline
 from .splits import SplitParameters, hold_out, inverse_counts
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
@@ -75,6 +76,16 @@ class CsvTable(Parameters):
         if self.label == self.agent:
             raise ValueError(f"label and agent cannot both be {self.label!r}")
         return self
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return Outline(
+            self.kind,
+            self.loss,
+            "rmse" if self.loss == "squared" else "accuracy",
+            self.split.count if self.split is not None else None,
+            tested=self.test_share > 0,
+        )
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the file and make the task.

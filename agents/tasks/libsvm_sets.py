@@ -20,7 +20,8 @@ from ..parameters import Parameters, Size
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
 from .libsvm import read_libsvm
-from .partition import ByColumns, ByRows, Partition, partitioned
+from .outline import Outline
+from .partition import ByColumns, ByRows, Partition, partitioned, split_outline
 
 ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
 
@@ -123,6 +124,10 @@ class A9a(LibsvmSet):
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (66 and 57 in Hu et al. 2019)."""
 
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return split_outline(self.kind, self.loss, self.split)
+
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""
         return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
@@ -139,6 +144,10 @@ class Gisette(LibsvmSet):
     kind: Literal["gisette"]
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return split_outline(self.kind, self.loss, self.split)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""
@@ -158,6 +167,10 @@ class Epsilon(LibsvmSet):
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents (20 in Liu et al. 2022), or columns to parties."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return split_outline(self.kind, self.loss, self.split)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""

@@ -19,6 +19,7 @@ from ..losses import LOSSES
 from ..parameters import MOST, NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
+from .outline import Outline
 from .splits import inverse_counts
 
 Points = Literal["cube", "ball", "gaussian"]
@@ -54,6 +55,11 @@ class LinearClassification(Parameters):
         if low > high or high < 1:
             raise FieldError("must be ordered, the largest at least 1", "samples")
         return self
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        regularised = self.regularisation == "1/m" or self.regularisation > 0
+        return Outline(self.kind, self.loss, agents=self.agents, profiles=True, regularised=regularised)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

@@ -21,6 +21,7 @@ from ..losses import LOSSES
 from ..parameters import NotNegative, Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
+from .outline import Outline
 
 
 @final
@@ -38,6 +39,10 @@ class MeanEstimation(Parameters):
     """Variance of every agent's samples."""
     point_noise: NotNegative = 0.05
     """Standard deviation of a point around its moon."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return Outline(self.kind, "squared", "mse", self.agents, profiles=True, regularised=False)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..files import read_lines
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
+from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_task
 
 FIELD = ("task", "path")
@@ -23,6 +24,10 @@ class MovieLens(RatingParameters):
     kind: Literal["movielens"]
     path: str | None = None
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return Outline(self.kind, "squared", "rmse", profiles=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the ratings and make the task.

@@ -14,6 +14,7 @@ from ..losses import LOSSES
 from ..parameters import Parameters, Size
 from ..tables import Table
 from .base import Task
+from .outline import Outline
 from .splits import inverse_counts
 
 PLACE = ("task", "split")
@@ -40,6 +41,13 @@ class ByColumns(Parameters):
 Partition = Annotated[ByRows | ByColumns, Field(discriminator="by")]
 Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 """(M, p) features and (M,) labels."""
+
+
+def split_outline(kind: str, loss: str, split: ByRows | ByColumns) -> Outline:
+    """What is known of a classification task of common rows."""
+    if isinstance(split, ByRows):
+        return Outline(kind, loss, agents=split.agents)
+    return Outline(kind, loss, agents=1 + len(split.parts), columns=True)
 
 
 def partitioned(

@@ -12,7 +12,8 @@ from pydantic import Field
 from ..parameters import MOST, Parameters, Size
 from .base import Task
 from .libsvm_sets import ClassificationLoss
-from .partition import ByRows, Partition, Rows, partitioned
+from .outline import Outline
+from .partition import ByRows, Partition, Rows, partitioned, split_outline
 
 
 @final
@@ -34,6 +35,10 @@ class EpsilonLike(Parameters):
     """Test rows of each agent, with labels of the same law."""
     loss: ClassificationLoss = "hinge"
     """Loss of a score."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return Outline(self.kind, self.loss, agents=self.agents)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data; `data_dir` and `base` are not used."""
@@ -83,6 +88,10 @@ class GisetteLike(Parameters):
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return split_outline(self.kind, self.loss, self.split)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data; `data_dir` and `base` are not used."""

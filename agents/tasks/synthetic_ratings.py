@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from ..errors import FieldError
 from ..parameters import NotNegative, Size
 from .base import Task
+from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_task
 
 # Mean and variance of the number of ratings a user has in MovieLens-100K (20 to 737, mean 106, deviation 101),
@@ -40,6 +41,10 @@ class SyntheticRatings(RatingParameters):
         if not low <= high <= self.items:
             raise FieldError(f"must be ordered and at most the number of items, {self.items}", "ratings")
         return self
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return Outline(self.kind, "squared", "rmse", self.users, profiles=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw ratings and make the task.

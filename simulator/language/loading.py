@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from math import prod
 from pathlib import Path
@@ -16,6 +17,7 @@ from ...agents.errors import InputError
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ..choice import check_schedule
+from ..fitting import check_fit, check_protocols
 from ..scenario import METRICS, Scenario
 from . import drafts
 from .admissible import kinds_of
@@ -240,6 +242,10 @@ def _checked(source: Source, code: Code) -> Scenario:
         found = found or [_as_mistake(error, source)]
     else:
         if not found:
+            try:
+                _fits(scenario, scenario.protocols, code)
+            except InputError as error:
+                raise InputError(locate(error, source)) from error
             return scenario
     raise InputError("\n".join(sentences(found, source, family)))
 
@@ -315,7 +321,12 @@ def _checker(scenario: Scenario, code: Code) -> Checker:
         made = _protocol(key, entry, code, known, found)
         return None if found else made
 
-    return Checker(scenario, lambda draft: _checked(draft, code), protocol)
+    return Checker(scenario, lambda draft: _checked(draft, code), protocol, partial(_fits, code=code))
+
+
+def _fits(scenario: Scenario, protocols: Iterable[str], code: Code) -> None:
+    check_fit(scenario)
+    check_protocols(scenario, [(key, code.protocol(scenario.protocols[key].kind)) for key in protocols])
 
 
 def _check_runs(scenario: Scenario) -> None:

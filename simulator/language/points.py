@@ -7,7 +7,7 @@ checked as a whole, which finds the sentence to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -47,11 +47,14 @@ class Checker:
         Checks a whole scenario, and says in full what is wrong.
     protocol : callable
         Checks the complete entry of a protocol; None if it is wrong.
+    fits : callable
+        Raises an `InputError` if the parts of a scenario do not fit each other, as far as some protocols are concerned.
     """
 
     scenario: Scenario
     whole: Callable[[Source], Scenario]
     protocol: Callable[[str, Any], ProtocolParameters | None]
+    fits: Callable[[Scenario, Sequence[str]], None]
 
     def point(self, draft: Source, paths: Iterable[str]) -> Scenario:
         """The scenario of a point.
@@ -90,7 +93,8 @@ class Checker:
             update["protocols"] = {**self.scenario.protocols, **made}
             concerned = concerned if len(update) > 1 else heirs
         changed = self.scenario.model_copy(update=update)
-        changed.check_changed(set(update), concerned)
+        changed.check_changed(set(update))
+        self.fits(changed, concerned)
         return changed
 
 

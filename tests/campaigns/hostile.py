@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -46,13 +47,13 @@ def mutate(data: Any, rng: random.Random, others: list[Any] | None = None) -> st
     elif kind == "delete":
         del above[last]
     elif kind == "add" and isinstance(above, dict):
-        above[rng.choice(["kind", "x", "like", "schedule", "label", "seed"])] = rng.choice(VALUES)
+        above[rng.choice(["kind", "x", "like", "schedule", "label", "seed"])] = copy.deepcopy(rng.choice(VALUES))
     elif kind == "other" and others:
         donor = rng.choice(others)
         same = [where for where in places(donor) if where[-1] == last]
-        above[last] = at(donor, rng.choice(same)) if same else rng.choice(VALUES)
+        above[last] = copy.deepcopy(at(donor, rng.choice(same)) if same else rng.choice(VALUES))
     elif kind == "swap" and len(found) > 1:
-        above[last] = at(data, rng.choice([where for where in found if where[: len(keys)] != keys] or [keys]))
+        above[last] = copy.deepcopy(at(data, rng.choice(found)))
     else:
-        above[last] = rng.choice(VALUES)
+        above[last] = copy.deepcopy(rng.choice(VALUES))
     return f"{kind} {keys}"

@@ -196,7 +196,7 @@ def test_losses_of_a_bursty_link_come_together_as_the_on_off_law_says():
 
 def test_loss_within_a_state_follows_its_own_probability():
     """Seed 37, bad state only 1e-9 of the time: the good state's loss, binomial test at 1e-4."""
-    loss = GilbertElliott(kind="gilbert_elliott", mean_good=1e9, mean_bad=1.0, loss_good=0.2)
+    loss = GilbertElliott(kind="gilbert_elliott", mean_good=4e6, mean_bad=1.0, loss_good=0.2)
     lost = network(loss=loss, seed=37).fates(0, EVERYBODY, 0, 0, 0.0, 8)[1]
     assert stats.binomtest(int(lost.sum()), len(lost), 0.2).pvalue > 1e-4
 

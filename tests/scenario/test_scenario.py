@@ -282,7 +282,12 @@ valid = st.fixed_dictionaries(
         "title": st.text(string.ascii_letters, max_size=10) | st.none(),
         "clock": st.fixed_dictionaries({"kind": st.just("poisson"), "rate": st.floats(1e-3, 1e3) | st.integers(1, 9)}),
         "network": st.fixed_dictionaries(
-            {}, optional={"loss": st.floats(0, 0.9), "latency": st.floats(0, 1e6), "start": st.sampled_from(["own"])}
+            {},
+            optional={
+                "loss": st.floats(0, 0.9),
+                "latency": st.just(0.0) | st.floats(1e-9, 1e6),
+                "start": st.sampled_from(["own"]),
+            },
         ),
         "stop": st.dictionaries(
             st.sampled_from(["activations", "vectors", "updates"]), st.integers(1, 10**15), min_size=1

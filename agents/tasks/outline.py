@@ -1,0 +1,45 @@
+"""What a scenario says of its task before any data are drawn or read: enough to refuse what cannot fit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..losses import LOSSES, Loss
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A task as far as its parameters tell.
+
+    Parameters
+    ----------
+    kind : str
+        The task's.
+    loss_name : str
+    metric : str
+        How test predictions are judged.
+    agents : int, optional
+        Number of agents, if it does not depend on data; their ids are then 0 to n - 1.
+    columns : bool
+        Whether agents hold columns of the same rows, around a centre.
+    profiles : bool
+        Whether similarity graphs have something to compare.
+    regularised : bool
+        Whether the loss of every agent that has rows is.
+    tested : bool
+        Whether there are test rows.
+    """
+
+    kind: str
+    loss_name: str
+    metric: str = "accuracy"
+    agents: int | None = None
+    columns: bool = False
+    profiles: bool = False
+    regularised: bool = True
+    tested: bool = True
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of a score."""
+        return LOSSES[self.loss_name]

@@ -1,0 +1,115 @@
+"""Mutants of shipped scenarios, by grammar and by bytes, through ``check``; accepted ones, made small, through ``run``.
+
+``python -m tests.campaigns.mutants [--seed 0] [--cases 1000] [--replay 17]``. A failure is a traceback, a hang, an
+answer without bounds, an error that nobody foresaw, and what ``check`` calls valid and ``run`` refuses although it
+needed no data or graph to know. Which refusals need them is listed under ``DRAWN``.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hushnet.simulator.language.loading import shipped
+from hushnet.simulator.language.yaml_source import read_file
+from hushnet.simulator.storage.files import yaml_text
+
+from .campaign import campaign, command, exit_with
+from .hostile import mutate
+
+RUN = 0.5
+"""Share of the accepted mutants that are run."""
+
+DRAWN = re.compile(
+    r"falls into \d+ components|without a neighbour|no such file|cannot be read|needs (MovieLens|UCI|LIBSVM)|"
+    r"has a row of|determinants of|for agent |2 c1 <|GiB of memory|is not finite|diverged|nothing was recorded|"
+    r"cannot be calibrated|is run only with|no weights|stalled"
+)
+"""Refusals that need drawn data, a graph, a file beside the scenario, or this machine."""
+
+SMALL: dict[str, dict[str, Any]] = {
+    "linear_classification": {"agents": 5, "dimension": 3, "samples": [4, 6], "test_samples": 3},
+    "mean_estimation": {"agents": 5, "samples": 4},
+    "synthetic_ratings": {"users": 6, "items": 8, "ratings": [4, 6], "features": 2, "rank": 2, "als_iterations": 2},
+    "epsilon_like": {"agents": 6, "loss": "logistic", "samples": 10, "dimension": 4, "test_samples": 2},
+    "gisette_like": {"rows": 40, "test_rows": 10, "dimension": 6, "factors": 2},
+}
+
+
+@cache
+def scenarios() -> list[dict[str, Any]]:
+    """The shipped scenarios as plain data."""
+    return [read_file(path).data for path in shipped().values()]
+
+
+def small(data: dict[str, Any]) -> dict[str, Any]:
+    """A scenario that takes a moment: few agents, short runs, one seed; files that are not there are stand-ins."""
+    kinds = {"a9a": "gisette_like", "gisette": "gisette_like", "epsilon": "epsilon_like", "adult": "epsilon_like",
+             "movielens": "synthetic_ratings"}  # fmt: skip
+    task = {key: value for key, value in data["task"].items() if key not in ("path", "size_ratio", "shuffle", "rows")}
+    task["kind"] = kinds.get(task["kind"], task["kind"])
+    made = dict(SMALL.get(task["kind"], {}))
+    if isinstance(task.get("split"), dict):
+        split = task["split"]
+        made["split"] = (
+            {"by": "columns", "parts": [2, 2, 2]} if split.get("by") == "columns" else {"by": "rows", "agents": 6}
+        )
+    elif "split" in task:
+        task.pop("split")
+    allowed = {"loss", "regularisation", "points", "label_noise", "feature_scaling", "spread", "variance"}
+    if task["kind"] == "epsilon_like":  # many tasks are read from files; it stands for them
+        allowed -= {"regularisation", "loss"}
+    task = {key: value for key, value in task.items() if key in allowed} | {"kind": task["kind"], **made}
+    for name in ("sweep", "tune", "quick"):
+        data.pop(name, None)
+    axes = ("time", "activations", "vectors", "updates", "protocol", "epsilon_verified")
+    data["figures"] = [
+        figure
+        for figure in data.get("figures", [])
+        if not {"rows", "at", "target"} & set(figure)
+        and figure.get("kind") != "sweep"
+        and figure.get("x", "time") in axes
+        and figure.get("facet", "protocol") == "protocol"
+    ]
+    if data["topology"]["kind"] == "knn":
+        data["topology"] = {**data["topology"], "k": 2}
+    return {**data, "task": task, "stop": {"time": 3.0}, "seeds": 1, "engine": "reference"}
+
+
+def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str]]:
+    """Mutate a scenario, check it, and run it if it is valid and small."""
+    data = copy.deepcopy(rng.choice(scenarios()))
+    to_run = rng.random() < RUN
+    if to_run:
+        data = small(data)
+    said = [mutate(data, rng, scenarios()) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+    text = yaml_text(data).encode("utf-8", "surrogatepass")
+    if not to_run and rng.random() < 0.3:
+        content = bytearray(text)
+        for _ in range(rng.choice([1, 3, 10])):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        text, said = bytes(content), ["bytes"]
+    path = folder / "mutant.yaml"
+    path.write_bytes(text)
+    code, answer, wrong = command(["check", str(path)])
+    what = "; ".join(said)
+    if loud:
+        print(text.decode("utf-8", "replace"), f"{what}: check: {code} {answer}", sep="\n")
+    wrong = [f"{what}: check {failure}" for failure in wrong]
+    if code or not to_run or wrong:
+        return "refused" if code else "valid", wrong
+    code, answer, failures = command(["run", str(path), "--out", str(folder / "out"), "--quiet"], seconds=120)
+    if loud:
+        print(f"{what}: run: {code} {answer}")
+    wrong += [f"{what}: run {failure}" for failure in failures]
+    if code == 2 and not DRAWN.search(answer):
+        wrong.append(f"{what}: valid in check, and refused by run: {answer.splitlines()[-1][:300]}")
+    return {0: "run", 2: "refused by run"}.get(code, f"run with code {code}"), wrong
+
+
+if __name__ == "__main__":
+    exit_with(campaign("mutants", attempt, cases=1000))

@@ -1,0 +1,110 @@
+"""What follows from a scenario's text is refused by ``check``, with its place; what needs data or a graph is not."""
+
+from __future__ import annotations
+
+import pytest
+from hushnet.simulator.cli import main
+
+BASE = {
+    "schema": "1",
+    "scenario": "fitting",
+    "task": "{kind: linear_classification, agents: 6, dimension: 2, samples: [5, 5], test_samples: 2}",
+    "topology": "{kind: complete}",
+    "protocols": "{p: {kind: local}}",
+    "stop": "{time: 1}",
+    "record": "{every: 1.0, metrics: [accuracy]}",
+}
+HINGE = "{kind: linear_classification, agents: 6, dimension: 2, loss: hinge}"
+PRIVATE = "mechanism: laplace, budget: {epsilon: 1.0, delta: 0.0}, updates: 2, clip: 1.0, allocation: late"
+COLUMNS = "{kind: gisette_like, rows: 20, dimension: 6, split: {by: columns, parts: [3, 3]}}"
+
+UNFIT = [
+    ({"topology": "{kind: knn, k: 6}"}, "topology.k = 6: must be below the number of agents, 6"),
+    ({"topology": "{kind: torus, rows: 4}"}, "topology.rows = 4: 4 does not divide"),
+    ({"topology": "{kind: watts_strogatz, neighbours: 6}"}, "topology.neighbours = 6: must be below"),
+    ({"topology": "{kind: barabasi_albert, links: 6}"}, "topology.links = 6: must be below"),
+    ({"topology": "{kind: random_regular, degree: 7}"}, "topology.degree = 7"),
+    ({"topology": "{kind: random_regular, degree: 1}"}, "makes pairs"),
+    ({"task": "{kind: epsilon_like}", "topology": "{kind: knn}"}, "topology: needs profiles of the agents"),
+    ({"clock": "{kind: poisson, rate: [1.0, 2.0]}"}, "clock.rate: has 2 values; one for each of the 6 agents"),
+    ({"clock": "{kind: periodic, period: [1.0, 2.0]}"}, "clock.period: has 2 values"),
+    ({"clock": "{kind: recorded, order: [0, 6]}"}, "clock.order: 6 is not the id of an agent"),
+    (
+        {"record": "{every: 1.0, metrics: [rmse]}"},
+        "record.metrics[0] = 'rmse': the task 'linear_classification' is judged",
+    ),
+    ({"record": "{every: 1.0, messages: {agents: [0, 9]}}"}, "record.messages.agents[1] = 9: there is no agent 9"),
+    ({"task": "{kind: adult}", "record": "{every: 1.0, metrics: [test_loss]}"}, "has no test rows"),
+    (
+        {"task": HINGE, "protocols": "{p: {kind: consensus_admm}}"},
+        "task.loss = 'hinge': the local problems are solved by",
+    ),
+    ({"task": HINGE, "protocols": "{p: {kind: edge_consensus_admm}}"}, "task.loss = 'hinge'"),
+    ({"task": HINGE, "protocols": "{p: {kind: coordinate_descent}}"}, "task.loss = 'hinge': coordinate descent needs"),
+    ({"task": HINGE, "protocols": "{p: {kind: collaborative_admm, local_steps: 2}}"}, "protocols.p.local_steps = 2"),
+    ({"protocols": "{p: {kind: consensus_admm, penalty: [0.5]}}"}, "protocols.p.penalty"),
+    ({"protocols": "{p: {kind: coordinate_descent, confidence: [0.5]}}"}, "protocols.p.confidence"),
+    ({"protocols": "{p: {kind: feature_sharing}}"}, "protocols.p.kind = 'feature_sharing': learns from features"),
+    ({"task": COLUMNS, "protocols": "{p: {kind: feature_sgd}}"}, "use topology: {kind: star}"),
+    (
+        {
+            "protocols": f"{{p: {{kind: coordinate_descent, privacy: {{{PRIVATE}, oracle_schedule: true}}}}}}",
+            "availability": "{kind: on_off, online: 0.5, mean_down: 1.0}",
+        },
+        "protocols.p.privacy.oracle_schedule = true",
+    ),
+    (
+        {
+            "protocols": "{p: {kind: coordinate_descent, start: {kind: private_propagation, epsilon: 2.0}, "
+            "privacy: {mechanism: laplace, budget: {epsilon: 1.0, delta: 0.0}, updates: 2, clip: 1.0}}}"
+        },
+        "protocols.p.start.epsilon = 2.0: the start alone spends (2, 0)",
+    ),
+    ({"sweep": "{topology.kind: [ring], topology.reach: [1]}", "topology": "{kind: knn, k: 9}"}, "topology.k"),
+    (
+        {"sweep": "{task.agents: [6, 5]}", "topology": "{kind: torus, rows: 3}"},
+        "3 does not divide the number of agents, 5",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "says"), UNFIT, ids=range(len(UNFIT)))
+def test_what_follows_from_the_text_is_refused_by_check(tmp_path, capsys, fields, says):
+    (tmp_path / "s.yaml").write_text("".join(f"{key}: {entry}\n" for key, entry in {**BASE, **fields}.items()))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+FIT = [
+    {"task": "{kind: csv, path: x.csv, label: y, agent: who}", "clock": "{kind: poisson, rate: [1.0, 2.0]}"},
+    {"task": COLUMNS, "topology": "{kind: star}", "protocols": "{p: {kind: feature_sharing}}"},
+    {"task": COLUMNS, "topology": "{kind: edge_list, path: x.csv}", "protocols": "{p: {kind: feature_sharing}}"},
+    {"topology": "{kind: erdos_renyi, probability: 0.001}"},
+    {"topology": "{kind: random_regular, degree: 1, allow_disconnected: true}"},
+]
+
+
+@pytest.mark.parametrize("fields", FIT, ids=range(len(FIT)))
+def test_what_data_and_graph_decide_is_not_refused_by_check(tmp_path, capsys, fields):
+    (tmp_path / "s.yaml").write_text("".join(f"{key}: {entry}\n" for key, entry in {**BASE, **fields}.items()))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "{kind: linear_classification, agents: 10000000, dimension: 10000000}",
+        "{kind: mean_estimation, agents: 10000000, samples: 10000000}",
+        "{kind: synthetic_ratings, users: 10000000, items: 10000000}",
+        "{kind: epsilon_like, agents: 10000000, samples: 10000000}",
+        "{kind: gisette_like, rows: 10000000, dimension: 10000000}",
+    ],
+)
+def test_what_no_machine_holds_is_refused_by_check(tmp_path, capsys, task):
+    (tmp_path / "s.yaml").write_text(
+        "".join(f"{key}: {entry}\n" for key, entry in {**BASE, "task": task, "record": "{every: 1.0}"}.items())
+    )
+    assert main(["check", str(tmp_path / "s.yaml")]) == 5
+    assert "GiB of memory, and this machine has" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
@@ -21,7 +21,7 @@ from .base import Task
 from .datasets import DATASETS, data_directory, md5
 from .libsvm import read_libsvm
 from .outline import Outline
-from .partition import ByColumns, ByRows, Partition, partitioned, split_outline
+from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline
 
 ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
 
@@ -124,6 +124,11 @@ class A9a(LibsvmSet):
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (66 and 57 in Hu et al. 2019)."""
 
+    @model_validator(mode="after")
+    def _dealt(self) -> A9a:
+        check_split(self.split, self.rows, self.dimension)
+        return self
+
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return split_outline(self.kind, self.loss, self.split)
@@ -144,6 +149,11 @@ class Gisette(LibsvmSet):
     kind: Literal["gisette"]
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    @model_validator(mode="after")
+    def _dealt(self) -> Gisette:
+        check_split(self.split, self.rows, self.dimension)
+        return self
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""
@@ -167,6 +177,11 @@ class Epsilon(LibsvmSet):
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents (20 in Liu et al. 2022), or columns to parties."""
+
+    @model_validator(mode="after")
+    def _dealt(self) -> Epsilon:
+        check_split(self.split, self.rows, self.dimension)
+        return self
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""

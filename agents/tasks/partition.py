@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ..errors import InputError
+from ..errors import FieldError, InputError
 from ..losses import LOSSES
 from ..parameters import Parameters, Size
 from ..tables import Table
@@ -41,6 +41,14 @@ class ByColumns(Parameters):
 Partition = Annotated[ByRows | ByColumns, Field(discriminator="by")]
 Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 """(M, p) features and (M,) labels."""
+
+
+def check_split(split: ByRows | ByColumns, rows: int | None, columns: int) -> None:
+    """Raise a `FieldError` if so many rows or columns cannot be dealt; None rows are not known yet."""
+    if isinstance(split, ByColumns) and sum(split.parts) > columns:
+        raise FieldError(f"sums to {sum(split.parts)}; there are {columns} columns", "split", "parts")
+    if isinstance(split, ByRows) and rows is not None and split.agents > rows:
+        raise FieldError(f"must be at most the number of rows, {rows}", "split", "agents")
 
 
 def split_outline(kind: str, loss: str, split: ByRows | ByColumns) -> Outline:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal, final
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..parameters import MOST, Parameters, Size
 from .base import Task
 from .libsvm_sets import ClassificationLoss
 from .outline import Outline
-from .partition import ByRows, Partition, Rows, partitioned, split_outline
+from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline
 
 
 @final
@@ -88,6 +88,11 @@ class GisetteLike(Parameters):
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
+
+    @model_validator(mode="after")
+    def _dealt(self) -> GisetteLike:
+        check_split(self.split, self.rows, self.dimension)
+        return self
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""

@@ -262,8 +262,8 @@ def test_recorders_see_the_same_rounds(when):
 def test_rounds_that_diverge_say_the_same_on_both_engines(compiled):
     task = small_task(6, empty=False)
     task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
-    parameters = descent(radius=1e-300, smoothness="public", start="constant", start_value=1e308)
-    parameters = parameters.model_copy(update={"mu": 1e9})
+    parameters = descent(radius=1.0, smoothness="public", start="constant", start_value=1.0)
+    parameters = parameters.model_copy(update={"mu": 1e9, "radius": 1e-300, "start_value": 1e308})
     said = []
     for engine, options in ((World, {}), (fast_world, {"compiled": compiled})):
         world = engine(plain_setting(task), CoordinateDescent, parameters, **options)

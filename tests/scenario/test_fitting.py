@@ -45,6 +45,12 @@ UNFIT = [
     ({"protocols": "{p: {kind: consensus_admm, penalty: [0.5]}}"}, "protocols.p.penalty"),
     ({"protocols": "{p: {kind: coordinate_descent, confidence: [0.5]}}"}, "protocols.p.confidence"),
     ({"protocols": "{p: {kind: feature_sharing}}"}, "protocols.p.kind = 'feature_sharing': learns from features"),
+    ({"task": COLUMNS.replace("[3, 3]", "[3, 4]")}, "task.split.parts = [3, 4]: sums to 7; there are 6 columns"),
+    (
+        {"task": "{kind: gisette_like, rows: 9, split: {agents: 10}}"},
+        "task.split.agents = 10: must be at most the number",
+    ),
+    ({"task": "{kind: a9a, split: {by: columns, parts: [100, 24]}}"}, "sums to 124; there are 123 columns"),
     ({"task": COLUMNS, "protocols": "{p: {kind: feature_sgd}}"}, "use topology: {kind: star}"),
     (
         {

@@ -47,7 +47,7 @@ UNFIT = [
     ({"protocols": "{p: {kind: feature_sharing}}"}, "protocols.p.kind = 'feature_sharing': learns from features"),
     ({"task": COLUMNS.replace("[3, 3]", "[3, 4]")}, "task.split.parts = [3, 4]: sums to 7; there are 6 columns"),
     (
-        {"task": "{kind: gisette_like, rows: 9, split: {agents: 10}}"},
+        {"task": "{kind: gisette_like, rows: 9, split: {by: rows, agents: 10}}"},
         "task.split.agents = 10: must be at most the number",
     ),
     ({"task": "{kind: a9a, split: {by: columns, parts: [100, 24]}}"}, "sums to 124; there are 123 columns"),

@@ -50,7 +50,9 @@ def small(data: dict[str, Any]) -> dict[str, Any]:
     """A scenario that takes a moment: few agents, short runs, one seed; files that are not there are stand-ins."""
     kinds = {"a9a": "gisette_like", "gisette": "gisette_like", "epsilon": "epsilon_like", "adult": "epsilon_like",
              "movielens": "synthetic_ratings"}  # fmt: skip
-    task = {key: value for key, value in data["task"].items() if key not in ("path", "size_ratio", "shuffle", "rows")}
+    task: dict[str, Any] = {
+        key: value for key, value in data["task"].items() if key not in ("path", "size_ratio", "shuffle", "rows")
+    }
     task["kind"] = kinds.get(task["kind"], task["kind"])
     made = dict(SMALL.get(task["kind"], {}))
     if isinstance(task.get("split"), dict):

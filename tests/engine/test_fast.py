@@ -35,13 +35,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, random_graph
-from .test_world_properties import EXACT, availabilities, clocks
+from .test_world_properties import EXACT, availabilities, clocks, delays
 
 LATENCIES = st.one_of(
     EXACT.map(lambda value: {"kind": "constant", "value": value}),
-    st.floats(0, 30).map(lambda mean: {"kind": "exponential", "mean": mean}),
-    st.floats(0, 30).map(lambda high: {"kind": "uniform", "low": high / 3, "high": high}),
-    st.tuples(st.floats(0, 5), st.floats(0.1, 2)).map(lambda p: {"kind": "lognormal", "mean": p[0], "sigma": p[1]}),
+    delays(30).map(lambda mean: {"kind": "exponential", "mean": mean}),
+    delays(30).map(lambda high: {"kind": "uniform", "low": high / 3, "high": high}),
+    st.tuples(delays(5), st.floats(0.1, 2)).map(lambda p: {"kind": "lognormal", "mean": p[0], "sigma": p[1]}),
 )
 STOPS = st.one_of(
     st.sampled_from([4.0, 10.0, 40.0]).map(lambda time: Stop(time=time)),

@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 
 from .helpers import Oracle, random_graph, run
 
+
+def delays(most):
+    """Durations that a scenario may give: none, or at least a few quanta."""
+    return st.just(0.0) | st.floats(1e-8, most)
+
+
 EXACT = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 30.0])
 LATENCIES = st.one_of(
     EXACT.map(lambda value: {"kind": "constant", "value": value}),
-    st.floats(0, 30).map(lambda mean: {"kind": "exponential", "mean": mean}),
-    st.floats(0, 30).map(lambda high: {"kind": "uniform", "low": high / 3, "high": high}),
-    st.tuples(st.floats(0, 5), st.floats(0.1, 2)).map(lambda p: {"kind": "lognormal", "mean": p[0], "sigma": p[1]}),
+    delays(30).map(lambda mean: {"kind": "exponential", "mean": mean}),
+    delays(30).map(lambda high: {"kind": "uniform", "low": high / 3, "high": high}),
+    st.tuples(delays(5), st.floats(0.1, 2)).map(lambda p: {"kind": "lognormal", "mean": p[0], "sigma": p[1]}),
     st.floats(0.3, 4).map(lambda shape: {"kind": "gamma", "mean": 2.0, "shape": shape}),
 )
 LOSSES = st.one_of(

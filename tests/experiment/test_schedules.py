@@ -113,8 +113,8 @@ def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsy
         ("{kind: round}", r"protocols\.barrier\.schedule\.kind = 'round': unknown kind; did you mean 'rounds'\?"),
         ("{kind: rounds, resend_after: 2, patience: 2}", "give one of resend_after and patience, not both"),
         ("{kind: rounds, resend_after: soon}", "resend_after = 'soon': must be a number or never"),
-        ("{kind: rounds, resend_after: 0}", "resend_after = 0: must be greater than 0"),
-        ("{kind: rounds, patience: -1}", "patience = -1: must be greater than 0"),
+        ("{kind: rounds, resend_after: 0}", "resend_after = 0: must be at least 1e-09"),
+        ("{kind: rounds, patience: -1}", "patience = -1: must be at least 1e-09"),
         ("{kind: async, patience: 1}", "unknown field 'patience'"),
     ],
 )

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError, OutOfResources
-from ...agents.files import MOST_STREAMED, read_bytes
+from ...agents.files import MOST_STREAMED, open_regular, read_bytes
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -139,9 +139,12 @@ def put_file(content: bytes, path: Path) -> None:
 
 
 def file_checksum(path: Path) -> str:
-    """The `checksum` of a file of any size."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """The `checksum` of a file of any size; an `InputError` if it is no regular one."""
+    with open_regular(path, most=MOST_TABLE) as stream:
+        digest = hashlib.sha256()
+        while chunk := stream.read(2**20):
+            digest.update(chunk)
+        return digest.hexdigest()
 
 
 def checksum(content: bytes | memoryview) -> str:

@@ -21,7 +21,7 @@ from ...agents.errors import InputError
 from ...agents.files import read_bytes
 from ..language.spellings import METRICS, may_be_old, respelled
 from .documents import check_checksums, check_manifest
-from .files import checksum, json_text, parquet, put_folder, read_arrow, read_json
+from .files import checksum, file_checksum, json_text, parquet, put_folder, read_arrow, read_json
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -100,7 +100,7 @@ def state(folder: Path) -> State:
     try:
         _, checksums = read_manifest(folder)
         whole = {f"{name}.parquet" for name in TABLES} <= set(checksums)
-        whole = whole and all(checksum((folder / name).read_bytes()) == value for name, value in checksums.items())
+        whole = whole and all(file_checksum(folder / name) == value for name, value in checksums.items())
     except (InputError, OSError):
         return "damaged"
     return "complete" if whole else "damaged"

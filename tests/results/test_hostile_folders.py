@@ -7,6 +7,7 @@ import os
 
 import pytest
 from hushnet.simulator.cli import main
+from hushnet.simulator.storage.store import Store
 
 
 def read(command, root, tmp_path, capsys):
@@ -75,3 +76,12 @@ def test_what_is_no_file_is_one_sentence_and_is_not_waited_for(experiment, tmp_p
     assert code == 2
     assert str(path) in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["trace.parquet", "agents.parquet", "ledger.parquet", "manifest.json"])
+def test_a_run_with_a_pipe_among_its_files_is_damaged_and_not_waited_for(experiment, name):
+    root = experiment()
+    run = "0" * 16
+    (root / run / name).unlink()
+    os.mkfifo(root / run / name)
+    assert Store(root).state(run) == "damaged"

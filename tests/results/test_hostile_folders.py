@@ -21,7 +21,7 @@ INDEX = {
     "labels": [([], "labels"), ({"cd": 3}, "labels.cd")],
     "figures": [({"y": 1}, "figures"), ([3], "figures.0"), ([{"y": 3}], "figures.0.y"), ([{"at": 3}], "figures.0.at")],
     "time_unit": [("soon", "time_unit"), (30, "time_unit")],
-    "grids": [([{}], "grids"), (3, "grids"), ([3] * 12, "grids.0")],
+    "grids": [([{}], "grids"), (3, "grids"), ([{"x": 1}], "grids"), ([3] * 12, "grids.0")],
     "target": [(3, "target"), ({"share": 0.9}, "target.metric"), ({"metric": "mse", "level": "x"}, "target.level")],
     "tuning": [({"chosen": 3}, "tuning")],
     "failed": [([{"protocol": "cd"}], "failed.0")],

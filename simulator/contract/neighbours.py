@@ -151,12 +151,20 @@ def replaced(
         if not labelled:
             worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
         record, label = worst[(STRIDE * number + place) % len(worst)][side]
-        for row in rows if whole else rows[[_place(number, len(rows))]]:
-            if "features" not in domain.shared:
-                features[row, columns] = record
-            if labelled:
-                labels[row] = label
+        changed = rows if whole else rows[[_place(number, len(rows))]]
+        if "features" not in domain.shared:
+            signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
+            features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
+        if labelled:
+            labels[changed] = label
     return replace(task, train=replace(task.train, features=features, labels=labels))
+
+
+def _signs(number: int, agent: int, rows: int) -> Array:
+    """(rows,) signs that columns change by, in two pairs of three: columns turned round as a whole say the same."""
+    if number % 3 == 0:
+        return np.ones(rows)
+    return np.random.default_rng([number, agent]).choice([-1.0, 1.0], rows)
 
 
 def _place(turn: int, count: int) -> int:

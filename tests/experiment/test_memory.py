@@ -65,7 +65,7 @@ def test_a_world_that_does_not_fit_is_refused_with_the_numbers_and_exit_code_5(t
     path = tmp_path / "huge.yaml"
     path.write_text(
         "schema: 1\nscenario: huge\n"
-        "task: {kind: linear_classification, agents: 100000000, dimension: 1000}\n"
+        "task: {kind: linear_classification, agents: 10000000, dimension: 10000}\n"
         "topology: {kind: ring}\nprotocols: {local: {kind: local}}\nstop: {time: 1}\n"
     )
     assert main(["run", str(path), "--quiet", "--out", str(tmp_path / "out")]) == 5

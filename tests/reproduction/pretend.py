@@ -81,7 +81,13 @@ def _manifest(point, key):
         "code": "0.0+pretended",
         "privacy": {"claimed": 1.0, "verified": 3.0, "delta": 1e-5} if private else None,
         "totals": {"vectors": 5000, "start_vectors": 60},
-        "topology": {"edges": 30, "agents": 20},
+        "topology": {
+            "edges": 30,
+            "agents": 20,
+            "components": 1,
+            "degree": {"min": 3, "mean": 3.0, "max": 3},
+            "weight": {"min": 1.0, "mean": 1.0, "max": 1.0},
+        },
         "task": {"dimension": 3, "notes": {}},
     }
 

@@ -279,4 +279,6 @@ def test_a_folder_without_an_index_is_named(tmp_path):
 
 def test_a_name_cannot_lead_out_of_the_figures_folder(experiment):
     root = experiment(figures=[{**OVER_TIME, "name": "../../loot"}])
-    assert {path.parent for path in redraw(root)} == {root / "figures"}
+    with pytest.raises(InputError, match=r"figures.0.name"):
+        redraw(root)
+    assert not (root.parents[1] / "loot.png").exists()

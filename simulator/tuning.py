@@ -19,6 +19,7 @@ from ..agents.errors import Divergence, HushnetError
 from .aggregate import final_values, mean_interval
 from .language.loading import GridPoint, LoadedScenario, tuned
 from .language.sweep_parameters import values_of
+from .language.sweeps import TRIAL
 from .language.trials import draws_data, trials_of
 from .language.tune_parameters import VALIDATION, TuneParameters
 from .results import Collection, load_all
@@ -187,7 +188,7 @@ def _table(tried: Sequence[Trial], best: Sequence[Trial], points: Sequence[GridP
     """A row per trial and seed: protocol, grid point, trial, what it set, seed, score, whether it was chosen."""
     trials, rows, grid = max(trial.number for trial in tried) + 1, [], {}
     for trial in tried:
-        grid = {name: value for name, value in points[trial.place * trials].values.items() if name != "trial"}
+        grid = {name: value for name, value in points[trial.place * trials].values.items() if name != TRIAL}
         head = {"protocol": trial.protocol, **grid, "trial": trial.number}
         values = json_text(dict(trial.values), indent=None)
         for seed, score in trial.scores.items():
@@ -212,7 +213,7 @@ def _account(
         chosen.append(
             {
                 "protocol": trial.protocol,
-                "grid": {name: value for name, value in grid.items() if name != "trial"},
+                "grid": {name: value for name, value in grid.items() if name != TRIAL},
                 "values": dict(trial.values),
                 "score": trial.score,
                 "half_width": float(half_width) if math.isfinite(half_width) else None,

@@ -20,6 +20,7 @@ from ...agents.parameters import Parameters
 from ...protocols.base import ProtocolParameters
 from ..scenario import Scenario
 from . import drafts
+from .sweeps import TRIAL
 from .trials import as_trial, trial_seeds, trials_of
 from .yaml_source import Source
 
@@ -121,7 +122,7 @@ def trials(source: Source, checker: Checker) -> Iterator[GridPoint]:
     for values, draft in grid if tune.at == "each point" else islice(grid, 1):
         for number, choices in enumerate(trials_of(tune)):
             trial = checker.point(drafts.chosen(draft, choices), [*paths, *_chosen(choices)])
-            yield GridPoint({**values, "trial": number}, as_trial(trial, tune, list(choices), seeds))
+            yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds))
 
 
 def tuned_points(

@@ -25,6 +25,9 @@ RESERVED = (
 )  # fmt: skip
 """Columns of the results and axes of figures, which no axis of a sweep may be called."""
 
+TRIAL = "trial"
+"""The axis along which the trials of a tuning lie; nobody else may call one so."""
+
 _SEVERAL = re.compile(r"protocols\.\{(?P<keys>[^{}]*)\}\.(?P<rest>.+)")
 
 

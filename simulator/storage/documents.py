@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from ...agents.errors import InputError
 from ..language.figure_parameters import Figure
 from ..language.names import Duration
-from ..language.sweeps import RESERVED
+from ..language.sweeps import RESERVED, TRIAL
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 """A run's folder: a name, and no path."""
@@ -94,7 +94,7 @@ class Index(_Document):
     def _a_grid_for_each_run(self) -> Index:
         if self.grids is not None and len(self.grids) != len(self.runs):
             raise ValueError(f"has {len(self.grids)} grids for {len(self.runs)} runs")
-        taken = sorted({name for grid in self.grids or () for name in grid or ()} & set(RESERVED))
+        taken = sorted({name for grid in self.grids or () for name in grid or ()} & (set(RESERVED) - {TRIAL}))
         if taken:
             raise ValueError(f"has an axis that is called {taken[0]!r}, as a column of the results")
         return self

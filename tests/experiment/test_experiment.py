@@ -250,7 +250,7 @@ def test_what_needs_test_rows_is_refused_before_the_first_run_where_there_are_no
     assert main(["run", str(scenario), *options]) == 2
     captured = capsys.readouterr()
     assert captured.err == (
-        f"--set {measured}: record.metrics[1] = '{metric}': cannot be measured: the task 'table' has no test rows; "
+        f"--set {measured}: record.metrics[1] = '{metric}': cannot be measured: the task 'csv' has no test rows; "
         "hold some out, or record other metrics\n"
     )
     assert not list(tmp_path.glob("out/*/trace.parquet"))

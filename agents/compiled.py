@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from types import CodeType, ModuleType
 from typing import Any, final
 
 import numba
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.core.ccallback import CFunc
@@ -152,8 +153,8 @@ def _cached(decorator: Callable[..., Any], function: Callable[..., Any], **optio
         return decorator(cache=False, **options)(function)
     file = _cache_file(made)
     if file is not None:
-        # numba itself looks at a function's own file only, and not at those of what is compiled into it.
-        file._source_stamp = file._source_stamp, sources()
+        # numba itself looks at a function's own file only, and at every change of it.
+        file._source_stamp = Stamp(made)
     return made
 
 
@@ -162,13 +163,80 @@ def _cache_file(made: Any) -> Any:
     return getattr(getattr(made, "_cache", None), "_cache_file", None)
 
 
-@cache
-def sources() -> str:
-    """A hash of all files of this package that have compiled functions in them: caches are stale once it changes."""
-    digest = hashlib.blake2s(digest_size=16)
-    for folder in ("agents", "protocols", "simulator"):
-        for path in sorted((Path(__file__).parents[1] / folder).rglob("*.py")):
-            content = path.read_bytes()
-            if b"@compiled" in content:
-                digest.update(content)
-    return digest.hexdigest()
+class Stamp:
+    """What a cached function was compiled from: its code, and that of everything it calls; made when it is asked for.
+
+    A function whose words change, its docstring, comments or neighbours in its file, is not compiled anew.
+
+    Parameters
+    ----------
+    made : numba dispatcher
+    """
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    @cached_property
+    def text(self) -> str:
+        """The hash of everything that the function is compiled from."""
+        digest = hashlib.blake2s()
+        _digest(self._made, digest, set())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another stamp, or the text of one, says the same."""
+        return str(other) == self.text
+
+    def __hash__(self) -> int:
+        """Of the text."""
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """What a cache keeps is the text."""
+        return str, (self.text,)
+
+
+def _digest(made: Any, digest: Any, seen: set[Any]) -> None:
+    """Take a function's options, code, constants and all that it calls into a hash."""
+    function = made.py_func
+    if function in seen:
+        return
+    seen.add(function)
+    for option, value in sorted(made.targetoptions.items()):
+        digest.update(f"{option}={sorted(value) if isinstance(value, set) else value!r}".encode())
+    pending = [function.__code__]
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name, cell in sorted(cells.items()):
+        _digest_value(name, cell.cell_contents, (), digest, seen)
+    while pending:
+        code = pending.pop()
+        digest.update(code.co_code)
+        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        pending += inner
+        plain = [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
+        # The first constant is the docstring, if there is one.
+        digest.update(repr(plain[1:] if plain and plain[0] == function.__doc__ else plain).encode())
+        for name in code.co_names:
+            digest.update(name.encode())
+            if name in function.__globals__:
+                _digest_value(name, function.__globals__[name], code.co_names, digest, seen)
+
+
+def _digest_value(name: str, value: Any, names: Sequence[str], digest: Any, seen: set[Any]) -> None:
+    """Take what a compiled function knows under a name into a hash."""
+    made = getattr(value, "compiled", value)
+    if hasattr(made, "py_func"):
+        _digest(made, digest, seen)
+    elif isinstance(value, ModuleType):
+        own = value.__name__.partition(".")[0] == __name__.partition(".")[0]
+        for attribute in names if own else ():
+            if hasattr(value, attribute):
+                _digest_value(attribute, getattr(value, attribute), (), digest, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(name.encode() + value.tobytes())
+    elif isinstance(value, bool | int | float | complex | str | bytes | tuple | np.generic | None):
+        digest.update(f"{name}={value!r}".encode())

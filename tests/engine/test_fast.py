@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib.util
+import pickle
 from pathlib import Path
 from typing import Literal
 
@@ -405,14 +407,51 @@ def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeyp
     assert compiled(twice)(21) == 42
 
 
-def test_what_is_cached_is_stale_once_any_compiled_source_changes(monkeypatch, tmp_path):
-    from hushnet.agents import compiled as module
+BOUGHT = """
+from hushnet.agents.compiled import compiled
+PRICE = 2
+@compiled
+def cost(number):
+    return PRICE * number
+@compiled
+def bought(number):
+    return cost(number) + 1
+"""
 
-    made = windows.run_window
-    index = made._cache._cache_file
-    assert index._source_stamp[1] == module.sources()
+
+@pytest.mark.parametrize(
+    ("old", "new", "stale"),
+    [
+        ("PRICE = 2", "PRICE = 3", True),
+        ("PRICE * number", "number - PRICE", True),
+        ("@compiled\ndef cost", "@compiled(fastmath=True)\ndef cost", True),
+        ("cost(number) + 1", "cost(number) + 2", True),
+        ("def cost(number):", 'def cost(number):\n    "What it costs."', False),
+        ("PRICE = 2", "PRICE = 2  # or so", False),
+        ("@compiled\ndef bought", "OTHER = 7\n@compiled\ndef bought", False),
+    ],
+)
+def test_what_is_cached_is_stale_once_something_changes_that_it_was_compiled_from(tmp_path, old, new, stale):
+    """Constants and callees count, words and neighbours do not."""
+    stamps = []
+    for rank, source in enumerate((BOUGHT, BOUGHT.replace(old, new))):
+        assert rank == 0 or source != BOUGHT
+        path = tmp_path / f"shop_{rank}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        index = module.bought._cache._cache_file
+        stamps.append(pickle.loads(pickle.dumps(index._source_stamp)))
+        assert stamps[-1] == index._source_stamp
+    assert (stamps[0] != stamps[1]) is stale
+
+
+def test_a_cache_with_another_stamp_is_not_read(monkeypatch):
+    index = windows.run_window._cache._cache_file
+    windows.run_window  # noqa: B018 - as it is imported
     before = index._load_index()
-    monkeypatch.setattr(index, "_source_stamp", (index._source_stamp[0], "other sources"))
+    monkeypatch.setattr(index, "_source_stamp", "other code")
     assert index._load_index() == {}
     monkeypatch.undo()
     assert index._load_index() == before

@@ -24,6 +24,7 @@ removes its pull; an agent without neighbours works alone.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -46,7 +47,7 @@ from .noise import GradientNoise, active, row_bounds
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
 from .surroundings import Surroundings, check_length, check_slope
-from .warm_start import PrivatePropagation, WarmStart, check_start
+from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimiser, check_start
 
 Confidence = Literal["relative", "count"] | list[NotNegative]
 
@@ -114,26 +115,26 @@ class CoordinateDescent(Protocol):
         check_smooth(surroundings.task.loss)
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_slope(parameters.privacy, surroundings.task.loss)
-        privacy = parameters.privacy
+        task, privacy = surroundings.task, parameters.privacy
+        bounded = task.bounds("l2", parameters.radius)
+        check_public(parameters, bounded=bounded, task=task.kind)
         if privacy is not None and active(privacy) and privacy.oracle_schedule:
             check_oracle(surroundings.always_up and not surroundings.in_rounds)
-        if privacy is not None and active(privacy) and isinstance(parameters.start, PrivatePropagation):
-            check_start(parameters.start, privacy)
+        if isinstance(parameters.start, PrivatePropagation):
+            if privacy is not None and active(privacy):
+                check_start(parameters.start, privacy)
+            check_bound(parameters.start, bounded=bounded, task=task.kind)
+            check_minimiser(parameters.start, regularised=task.regularised, loss=task.loss)
 
     def prepare(self) -> None:
         """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""
         task = self.problem.task
         self.confidence = confidences(self.parameters.confidence, task)
         privacy = self.parameters.privacy
-        self.public = (self.parameters.smoothness or ("public" if active(privacy) else "data")) == "public"
         self.bounds = row_bounds(task, self.parameters.radius)
         self.spectra: list[float] | None = None
         check_smooth(task.loss)
-        if self.public and not np.isfinite(self.bounds["l2"]):
-            raise InputError(
-                f"smoothness: public needs a bound on the rows, and the task {task.name!r} has none; set radius",
-                field=("smoothness",),
-            )
+        self.public = check_public(self.parameters, bounded=math.isfinite(self.bounds["l2"]), task=task.name)
         if not self.public:  # a constant that is listed as assumed to be public
             own = (self.local_data(agent, task.shard(agent)) for agent in range(task.agents))
             self.spectra = [self._smoothness(agent, shard) for agent, shard in enumerate(own)]
@@ -274,6 +275,17 @@ def check_smooth(loss: Loss) -> None:
             f"coordinate descent needs a smooth loss for its step sizes, and {loss.name!r} is not smooth",
             field=("task", "loss"),
         )
+
+
+def check_public(parameters: CoordinateDescentParameters, *, bounded: bool, task: str) -> bool:
+    """Whether step sizes follow from a public bound on rows; an `InputError` if there is none."""
+    public = (parameters.smoothness or ("public" if active(parameters.privacy) else "data")) == "public"
+    if public and not bounded:
+        raise InputError(
+            f"smoothness: public needs a bound on the rows, and the task {task!r} has none; set radius",
+            field=("smoothness",),
+        )
+    return public
 
 
 def check_oracle(known: bool) -> None:

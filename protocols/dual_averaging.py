@@ -43,6 +43,7 @@ from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_ro
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1
+from .surroundings import Surroundings, check_slope
 
 Array = NDArray[np.float64]
 
@@ -95,6 +96,11 @@ class DualAveraging(Protocol):
     Parameters = DualAveragingParameters
     parameters: DualAveragingParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
+
+    @classmethod
+    def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_slope(parameters.privacy, surroundings.task.loss)
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""

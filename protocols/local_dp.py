@@ -13,7 +13,7 @@ treated as public; ``strict: true`` makes every verified epsilon infinite for th
 
 from __future__ import annotations
 
-import math
+from collections.abc import Container
 from typing import Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from .noise import active
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .privacy.plans import plan
+from .surroundings import Surroundings
 
 TOLERANCE = 1e-10
 """Gradient norm of L_i on the perturbed rows at which its minimiser counts as exact."""
@@ -57,28 +58,19 @@ class LocalDP(Protocol):
     parameters: LocalDPParameters
     shared_parts = ("labels",)
 
+    @classmethod
+    def check_scenario(cls, parameters: LocalDPParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        task = surroundings.task
+        _check(parameters.privacy, regularised=task.regularised, bounded=task.bounded, task=task.kind)
+
     def prepare(self) -> None:
         """The bound on a row's norm that the noise relies on."""
         task, privacy = self.problem.task, self.parameters.privacy
-        if np.any(task.regularisation[task.train.counts > 0] <= 0):
-            raise InputError("local_dp needs a regularised loss, whose minimiser is unique", field=("task",))
-        if privacy is None or not active(privacy):
-            return
-        if privacy.updates not in (None, 1):
-            raise InputError(f"{privacy.updates} must be 1: examples are released once", field=("privacy", "updates"))
-        if privacy.lipschitz != Privacy.model_fields["lipschitz"].default:
-            raise InputError(
-                f"{privacy.lipschitz:g} bounds an example's gradient, which local_dp does not release; leave lipschitz "
-                "out, and bound the rows by sensitivity: clip or data_check",
-                field=("privacy", "lipschitz"),
-            )
-        self.bound = privacy.clip or privacy.radius or task.bounds.get(privacy.norm, math.inf)
-        if not math.isfinite(self.bound):
-            raise InputError(
-                f"claimed needs a bound on the rows, and the task {task.name!r} has none in {privacy.norm}; "
-                "use sensitivity: clip",
-                field=("privacy", "sensitivity"),
-            )
+        regularised = bool(np.all(task.regularisation[task.train.counts > 0] > 0))
+        _check(privacy, regularised=regularised, bounded=task.bounds, task=task.name)
+        if privacy is not None and active(privacy):
+            self.bound = privacy.clip or privacy.radius or task.bounds[privacy.norm]
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""
@@ -151,3 +143,25 @@ class LocalDP(Protocol):
     def assumed_public(self) -> tuple[str, ...]:
         """Labels, which are not perturbed."""
         return ("labels of the perturbed examples",)
+
+
+def _check(privacy: Privacy | None, *, regularised: bool, bounded: Container[str], task: str) -> None:
+    """Raise an `InputError` if local models are not unique, or noise on rows has nothing to rely on."""
+    if not regularised:
+        raise InputError("local_dp needs a regularised loss, whose minimiser is unique", field=("task",))
+    if privacy is None or not active(privacy):
+        return
+    if privacy.updates not in (None, 1):
+        raise InputError("must be 1: examples are released once", field=("privacy", "updates"))
+    if privacy.lipschitz != Privacy.model_fields["lipschitz"].default:
+        raise InputError(
+            "bounds an example's gradient, which local_dp does not release; leave lipschitz out, and bound the rows by "
+            "sensitivity: clip or data_check",
+            field=("privacy", "lipschitz"),
+        )
+    if privacy.sensitivity == "claimed" and privacy.norm not in bounded:
+        raise InputError(
+            f"claimed needs a bound on the rows, and the task {task!r} has none in {privacy.norm}; "
+            "use sensitivity: clip",
+            field=("privacy", "sensitivity"),
+        )

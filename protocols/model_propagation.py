@@ -45,10 +45,11 @@ from .invariants import Declared, Instant, Invariant, NoInvariant, largest, told
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
 from .noise import active
-from .output_perturbation import OutputNoise, output_noise
+from .output_perturbation import OutputNoise, check_output_noise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .schedule import ExchangeSchedule
+from .surroundings import Surroundings, check_length
 
 
 class ModelPropagationParameters(ProtocolParameters):
@@ -115,6 +116,13 @@ class ModelPropagation(Protocol):
         if parameters.gossip:
             return Traits(exchange="pairwise", unanswered="give_up")
         return Traits(central=parameters.closed_form)
+
+    @classmethod
+    def check_scenario(cls, parameters: ModelPropagationParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        task = surroundings.task
+        check_length(parameters.confidence, task.agents, "confidence")
+        check_output_noise(parameters.privacy, regularised=task.regularised, loss=task.loss)
 
     def prepare(self) -> None:
         """The pull mu c_i of every agent's solitary model."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
-from ..agents.losses import Hinge
+from ..agents.losses import Hinge, Loss
 from ..agents.solvers import minimise_within
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
@@ -62,21 +62,8 @@ class OutputNoise:
     def __init__(self, privacy: Privacy, task: Task) -> None:
         self.privacy, self.task = privacy, task
         self._solved: dict[int, tuple[Shard, NDArray[np.float64], float]] = {}
-        if privacy.updates not in (None, 1):
-            raise InputError(
-                f"{privacy.updates} must be 1: a local model is released once", field=("privacy", "updates")
-            )
-        if np.any(task.regularisation[task.train.counts > 0] <= 0):
-            raise InputError(
-                "noise on a local model needs a regularised loss: without regularisation one example may move the "
-                "minimiser without bound",
-                field=("privacy",),
-            )
-        if privacy.sensitivity != "claimed" and not math.isfinite(task.loss.lipschitz):
-            raise InputError(
-                f"{privacy.sensitivity} needs a loss with bounded slope, and {task.loss.name!r} has none",
-                field=("privacy", "sensitivity"),
-            )
+        regularised = bool(np.all(task.regularisation[task.train.counts > 0] > 0))
+        check_output_noise(privacy, regularised=regularised, loss=task.loss)
 
     def clipped(self, shard: Shard) -> Shard:
         """An agent's rows, clipped where the noise relies on it."""
@@ -186,6 +173,38 @@ class OutputNoise:
                 f"{self.privacy.radius:g}; normalise the features, declare a larger radius or use sensitivity: clip",
                 field=("privacy", "radius"),
             )
+
+
+def check_output_noise(privacy: Privacy | None, *, regularised: bool, loss: Loss) -> None:
+    """Refuse noise on local models for which nothing bounds how far one example can move them.
+
+    Parameters
+    ----------
+    privacy : Privacy or None
+    regularised : bool
+        Whether the loss of every agent that has rows is.
+    loss : Loss
+
+    Raises
+    ------
+    InputError
+        With a field of ``privacy``.
+    """
+    if privacy is None or not active(privacy):
+        return
+    if privacy.updates not in (None, 1):
+        raise InputError("must be 1: a local model is released once", field=("privacy", "updates"))
+    if not regularised:
+        raise InputError(
+            "noise on a local model needs a regularised loss: without regularisation one example may move the "
+            "minimiser without bound",
+            field=("privacy",),
+        )
+    if privacy.sensitivity != "claimed" and not math.isfinite(loss.lipschitz):
+        raise InputError(
+            f"{privacy.sensitivity} needs a loss with bounded slope, and {loss.name!r} has none",
+            field=("privacy", "sensitivity"),
+        )
 
 
 def _same(one: Shard, other: Shard) -> bool:

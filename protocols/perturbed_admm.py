@@ -116,6 +116,11 @@ class PerturbedAdmm(Protocol):
             check_length(getattr(parameters, name), task.agents, name)
         check_length(parameters.noise.alpha, task.agents, "noise", "alpha")
         check_length(parameters.noise.growth, task.agents, "noise", "growth")
+        if parameters.noise.target is not None:
+            check_verifiable(task.bounds("l2") and math.isfinite(task.loss.lipschitz))
+        penalty, dual = parameters.penalty, parameters.dual_step
+        if not (isinstance(penalty, list) or isinstance(dual, list)):
+            check_penalty(penalty, dual)
 
     def prepare(self) -> None:
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""
@@ -209,11 +214,7 @@ class PerturbedAdmm(Protocol):
         rounds = range(1, (self.parameters.noise.updates or 0) + 1)
         growth = float(self._alpha_growth[agent])
         proved = [self._proved(agent, number, rows, degree) for number in rounds]
-        if not all(math.isfinite(number) for pair in proved for number in pair):
-            raise InputError(
-                "needs rows of a bounded norm and a loss of bounded slope, from which epsilon could be verified",
-                field=("noise", "target"),
-            )
+        check_verifiable(all(math.isfinite(number) for pair in proved for number in pair))
         costs = Counter((noise * growth**rank, determinant) for rank, (noise, determinant) in enumerate(proved))
         least = _verified(costs, 0.0, target.delta)
         if least >= target.verified:
@@ -250,12 +251,7 @@ class PerturbedAdmm(Protocol):
         if not rows or not degree:
             return
         penalty, dual = iteration.penalty(agent, 1), iteration.dual_step(agent, 1)
-        if penalty < dual:
-            raise InputError(
-                f"is {penalty:g} for agent {task.ids[agent]!r}, below its dual_step {dual:g}; theorem 4.1 holds for "
-                "penalties that are at least the dual step",
-                field=("penalty",),
-            )
+        check_penalty(penalty, dual, f" for agent {task.ids[agent]!r}")
         left, right = 2 * task.loss.curvature, rows / iteration.local.weight * iteration.local.curvature(degree, dual)
         if not left < right:
             raise InputError(
@@ -264,6 +260,25 @@ class PerturbedAdmm(Protocol):
                 "loss_weight or a larger dual_step",
                 field=("loss_weight",),
             )
+
+
+def check_penalty(penalty: float, dual: float, where: str = "") -> None:
+    """Raise an `InputError` unless theorem 4.1 holds for a penalty eta and a dual step theta."""
+    if penalty < dual:
+        raise InputError(
+            f"is {penalty:g}{where}, below its dual_step {dual:g}; theorem 4.1 holds for penalties that are at least "
+            "the dual step",
+            field=("penalty",),
+        )
+
+
+def check_verifiable(finite: bool) -> None:
+    """Raise an `InputError` unless what rounds cost can be verified."""
+    if not finite:
+        raise InputError(
+            "needs rows of a bounded norm and a loss of bounded slope, from which epsilon could be verified",
+            field=("noise", "target"),
+        )
 
 
 def _verified(costs: Mapping[tuple[float, float], int], alpha: float, delta: float) -> float:

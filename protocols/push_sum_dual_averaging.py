@@ -51,6 +51,7 @@ from .base import Layout, MessageKind, Out, Protocol, View
 from .dual_averaging import Averaging, AveragingParameters
 from .invariants import Declared, Instant, Invariant, by_row, largest
 from .privacy.mechanisms import Release
+from .surroundings import Surroundings, check_slope
 
 Array = NDArray[np.float64]
 
@@ -73,6 +74,11 @@ class PushSumDualAveraging(Protocol):
 
     Parameters = PushSumDualAveragingParameters
     parameters: PushSumDualAveragingParameters
+
+    @classmethod
+    def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_slope(parameters.privacy, surroundings.task.loss)
 
     def prepare(self) -> None:
         """Step weights, proximal weights and the noise."""

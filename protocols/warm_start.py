@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError, InputError
+from ..agents.losses import Loss
 from ..agents.parameters import Parameters, Positive
 from ..agents.propagation_objective import Propagation
 from .base import Out, Problem, View
@@ -89,6 +90,31 @@ def check_start(asked: PrivatePropagation, privacy: Privacy) -> None:
         )
 
 
+def check_bound(asked: PrivatePropagation, *, bounded: bool, task: str) -> None:
+    """Raise an `InputError` if nothing bounds an example's gradient."""
+    if asked.lipschitz is None and not bounded:
+        raise InputError(
+            f"a private warm start needs a bound on the rows, and the task {task!r} has none; "
+            "set radius, or claim a lipschitz",
+            field=("start", "lipschitz"),
+        )
+
+
+def check_minimiser(asked: PrivatePropagation, *, regularised: bool, loss: Loss) -> None:
+    """Raise an `InputError` if nothing bounds how far one example can move a local model."""
+    if not regularised:
+        raise InputError(
+            "a private warm start needs a regularised loss: without regularisation one example may move a local model "
+            "without bound",
+            field=("start",),
+        )
+    if asked.lipschitz is None and not math.isfinite(loss.lipschitz):
+        raise InputError(
+            f"a private warm start needs a loss with bounded slope, and {loss.name!r} has none; claim a lipschitz",
+            field=("start", "lipschitz"),
+        )
+
+
 class WarmStart:
     """Propagated noisy local models, for a protocol to start from.
 
@@ -110,12 +136,9 @@ class WarmStart:
     def __init__(self, asked: PrivatePropagation, problem: Problem, pull: NDArray[np.float64], radius: float) -> None:
         self.asked, self.problem, self.pull = asked, problem, pull
         self._releases: list[Release] = []
-        if asked.lipschitz is None and not math.isfinite(radius):
-            raise InputError(
-                f"a private warm start needs a bound on the rows, and the task {problem.task.name!r} has none; "
-                "set radius, or claim a lipschitz",
-                field=("start", "lipschitz"),
-            )
+        check_bound(asked, bounded=math.isfinite(radius), task=problem.task.name)
+        regularised = bool(np.all(problem.task.regularisation[problem.task.train.counts > 0] > 0))
+        check_minimiser(asked, regularised=regularised, loss=problem.task.loss)
         bound = {"sensitivity": "clip", "clip": radius}
         if asked.lipschitz is not None:
             bound = {"sensitivity": "claimed", "lipschitz": asked.lipschitz}

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
+from ..agents.compiled import form_of
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import exchange_of, rounds_of
-from .fast.forms import forms_of
+from .fast.forms import delays_and_losses, forms_of
+from .network import NetworkParameters
 from .randomness import stable_ids
 from .rounds import repeats
 from .schedules import Schedule
@@ -21,26 +23,46 @@ Engine = Literal["auto", "fast", "reference"]
 
 def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
     """Why the fast engine cannot run this; None if it can."""
-    traits, network = protocol_class.traits_for(parameters), setting.network
+    why = declined_before(setting.network, setting.availability, protocol_class, parameters)
+    if why is not None:
+        return why
+    task = setting.task
+    clock = setting.clock.build(task.ids, stable_ids(task.ids), setting.draws, setting.base)
+    try:
+        forms_of(setting.network, clock)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def declined_before(
+    network: NetworkParameters, availability: Any, protocol_class: type[Protocol], parameters: ProtocolParameters
+) -> str | None:
+    """Why the fast engine cannot run this, as far as that is known before there are agents and their clocks."""
+    traits = protocol_class.traits_for(parameters)
     rounds = rounds_of(traits, parameters)
     if rounds is not None:
+        unfailing = network.lossless and bool(form_of(availability, "unfailing"))
         if rounds.patience is not None:
             return "agents in rounds may lose patience"
-        if not network.lossless or not setting.always_up:
+        if not unfailing:
             return "messages of a round may be lost, or agents absent"
-        if repeats(setting, rounds):
+        if repeats(rounds, unfailing=unfailing):
             return "messages of a round are acknowledged and repeated"
     if traits.trigger == "message":
         return "the protocol reacts to single messages"
     if traits.inbox != "latest" and rounds is None:
         return "the protocol reads every message that it is sent"
-    task = setting.task
-    clock = setting.clock.build(task.ids, stable_ids(task.ids), setting.draws, setting.base)
     try:
-        forms_of(network, clock)
+        delays_and_losses(network)
     except InputError as error:
         return str(error)
     return None
+
+
+def refusal(parameters: ProtocolParameters, why: str) -> InputError:
+    """What is said where the fast engine is asked for and cannot run a protocol."""
+    return InputError(f"{parameters.kind!r} cannot run on the fast engine: {why}; use engine: auto", field=("engine",))
 
 
 def build_world(
@@ -65,9 +87,7 @@ def build_world(
     if why is None and kwargs.get("observer") is not None:
         why = "an observer watches single messages"
     if engine == "fast" and why is not None:
-        raise InputError(
-            f"{parameters.kind!r} cannot run on the fast engine: {why}; use engine: auto", field=("engine",)
-        )
+        raise refusal(parameters, why)
     if engine == "reference" or why is not None:
         world = World(setting, protocol_class, parameters, **kwargs)
         world.engine = "reference, as asked" if engine == "reference" else f"reference, because {why}"

@@ -44,7 +44,6 @@ from ..protocols.schedule import RoundsSchedule
 from .parcels import Line, Parcel
 from .randomness import QUANTUM, quantise
 from .schedules import EventDriven
-from .setting import Setting
 
 if TYPE_CHECKING:
     from .world import World
@@ -83,7 +82,8 @@ class Rounds(EventDriven):
         check_setting(world)
 
     def _resend_after(self, parameters: RoundsSchedule) -> float | None:
-        if not repeats(self.world.setting, parameters):
+        setting = self.world.setting
+        if not repeats(parameters, unfailing=setting.network.lossless and setting.always_up):
             return None
         if isinstance(parameters.resend_after, float | int):
             return _duration(parameters.resend_after)
@@ -299,11 +299,10 @@ def check_setting(world: World) -> None:
             )
 
 
-def repeats(setting: Setting, parameters: RoundsSchedule) -> bool:
-    """Whether messages are acknowledged, and repeated until they are."""
+def repeats(parameters: RoundsSchedule, *, unfailing: bool) -> bool:
+    """Whether messages are acknowledged, and repeated until they are; unfailing if none is lost and nobody is down."""
     if parameters.resend_after == "never" or parameters.patience is not None:
         return False
-    unfailing = setting.network.lossless and setting.always_up
     return parameters.resend_after is not None or not unfailing
 
 

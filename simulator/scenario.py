@@ -194,6 +194,7 @@ class Scenario(Parameters):
             self._check_samples()
         if "record" in fields:
             self._check_protocols()
+        if fields & {"record", "task", "validation"}:
             self._check_shown()
 
     def _check_shown(self) -> None:
@@ -253,11 +254,16 @@ class Scenario(Parameters):
         """How figures and tables call a protocol."""
         return self.protocols[key].label or key
 
+    def measured(self) -> list[str]:
+        """What the recorder is to measure: by default the objective and the task's own measure."""
+        if self.record.metrics is not None:
+            return self.record.metrics
+        judged = self.task.outline().metric
+        return [judged] if self.validation is not None else ["objective", judged]
+
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
-        if self.record.metrics is None:
-            return ["objective", "accuracy", "rmse", "mse"]
-        return [traced for name in self.record.metrics for traced in METRICS.get(name, (name,))]
+        return [traced for name in self.measured() for traced in METRICS.get(name, (name,))]
 
     def axes(self) -> list[Axis]:
         """The axes of the sweep, in order."""

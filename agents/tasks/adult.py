@@ -67,7 +67,10 @@ class Adult(Parameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         regularised = self.regularisation == "1/m" or self.regularisation > 0
-        return Outline(self.kind, self.loss, agents=self.agents, regularised=regularised, tested=self.test_share > 0)
+        tested = self.test_share > 0
+        return Outline(
+            self.kind, self.loss, agents=self.agents, regularised=regularised, tested=tested, bounded=("l2",)
+        )
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read both files and make the task.

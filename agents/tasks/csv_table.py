@@ -85,6 +85,7 @@ class CsvTable(Parameters):
             "rmse" if self.loss == "squared" else "accuracy",
             self.split.count if self.split is not None else None,
             tested=self.test_share > 0,
+            bounded=("l1", "l2") if self.scaling == "unit_row" else (),
         )
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:

@@ -59,7 +59,10 @@ class LinearClassification(Parameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         regularised = self.regularisation == "1/m" or self.regularisation > 0
-        return Outline(self.kind, self.loss, agents=self.agents, profiles=True, regularised=regularised)
+        bounded = tuple(_bounds(self.points, self.dimension))
+        return Outline(
+            self.kind, self.loss, agents=self.agents, profiles=True, regularised=regularised, bounded=bounded
+        )
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

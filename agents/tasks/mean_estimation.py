@@ -42,7 +42,7 @@ class MeanEstimation(Parameters):
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""
-        return Outline(self.kind, "squared", "mse", self.agents, profiles=True, regularised=False)
+        return Outline(self.kind, "squared", "mse", self.agents, profiles=True, regularised=False, bounded=("l1", "l2"))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

@@ -27,7 +27,7 @@ class MovieLens(RatingParameters):
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""
-        return Outline(self.kind, "squared", "rmse", profiles=True)
+        return Outline(self.kind, "squared", "rmse", profiles=True, bounded=self.bounded)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the ratings and make the task.

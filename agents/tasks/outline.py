@@ -28,6 +28,8 @@ class Outline:
         Whether the loss of every agent that has rows is.
     tested : bool
         Whether there are test rows.
+    bounded : tuple of {"l1", "l2"}
+        Norms of rows that the definition of the data bounds, see `hushnet.agents.tasks.base.Task.bounds`.
     """
 
     kind: str
@@ -38,6 +40,11 @@ class Outline:
     profiles: bool = False
     regularised: bool = True
     tested: bool = True
+    bounded: tuple[str, ...] = ()
+
+    def bounds(self, norm: str, radius: float | None = None) -> bool:
+        """Whether rows are bounded in a norm, given that they are clipped to an l2 radius."""
+        return norm in self.bounded or "l2" in self.bounded or radius is not None
 
     @property
     def loss(self) -> Loss:

@@ -52,10 +52,11 @@ def check_split(split: ByRows | ByColumns, rows: int | None, columns: int) -> No
 
 
 def split_outline(kind: str, loss: str, split: ByRows | ByColumns) -> Outline:
-    """What is known of a classification task of common rows."""
+    """What is known of a classification task of common rows, all of which bound their norms."""
+    bounded = ("l1", "l2")
     if isinstance(split, ByRows):
-        return Outline(kind, loss, agents=split.agents)
-    return Outline(kind, loss, agents=1 + len(split.parts), columns=True)
+        return Outline(kind, loss, agents=split.agents, bounded=bounded)
+    return Outline(kind, loss, agents=1 + len(split.parts), columns=True, bounded=bounded)
 
 
 def partitioned(

@@ -48,6 +48,11 @@ class RatingParameters(Parameters, ABC):
     test_share: float = Field(default=0.2, gt=0, lt=1)
     """Share of each user's ratings that is held out for testing."""
 
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """Norms of rows that are bounded."""
+        return ("l1", "l2") if self.feature_scaling == "unit_row" else ()
+
 
 @dataclass(frozen=True)
 class Ratings:

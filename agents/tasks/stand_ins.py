@@ -38,7 +38,7 @@ class EpsilonLike(Parameters):
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""
-        return Outline(self.kind, self.loss, agents=self.agents)
+        return Outline(self.kind, self.loss, agents=self.agents, bounded=("l1", "l2"))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data; `data_dir` and `base` are not used."""

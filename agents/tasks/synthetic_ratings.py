@@ -44,7 +44,7 @@ class SyntheticRatings(RatingParameters):
 
     def outline(self) -> Outline:
         """What is known of the task before its data."""
-        return Outline(self.kind, "squared", "rmse", self.users, profiles=True)
+        return Outline(self.kind, "squared", "rmse", self.users, profiles=True, bounded=self.bounded)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw ratings and make the task.

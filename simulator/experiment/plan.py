@@ -228,8 +228,7 @@ class Experiment:
     def recorder(self, run: Run, on_sample: Callable[[World], None] | None = None) -> Recorder:
         """What measures a run."""
         scenario, (task, _) = run.point.scenario, self.data(run)
-        usual = ["objective", task.metric] if scenario.validation is None else [task.metric]
-        names = scenario.record.metrics or usual
+        names = scenario.measured()
         untested = {task.metric, "test_loss"} if not len(task.test.labels) and scenario.validation is None else set()
         for rank, name in enumerate(scenario.record.metrics or ()):
             if name in untested:

@@ -40,15 +40,20 @@ def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
     InputError
         If one of them has none; the sentence is the reason why the fast engine declines.
     """
+    ticking = form_of(clock, "form")
+    if ticking is None:
+        raise InputError(f"clocks of the kind {_kind(clock)} have no compiled form")
+    return Forms(*delays_and_losses(network), ticking)
+
+
+def delays_and_losses(network: NetworkParameters) -> tuple[Law, float]:
+    """Those of a network; raises like `forms_of`."""
     law, chance = form_of(network.latency, "law"), form_of(network.loss, "chance")
     if law is None or law[0] not in LAWS:
         raise InputError(f"{_kind(network.latency)} delays have no compiled form")
     if chance is None:
         raise InputError(f"losses of the kind {_kind(network.loss)} have no compiled form")
-    ticking = form_of(clock, "form")
-    if ticking is None:
-        raise InputError(f"clocks of the kind {_kind(clock)} have no compiled form")
-    return Forms(law, float(chance), ticking)
+    return law, float(chance)
 
 
 def _kind(thing: Any) -> str:

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.metadata
 import io
+import multiprocessing
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+import typer.main
 from hushnet.simulator.cli import UNFORESEEN, main
 
 PROCESSOR_SECONDS = 10
 MOST_LINES = 22
 CODES = {0, 2, 4, 5}
 """Exit codes of commands that ended as they should."""
+MOST_MEMORY = 2 << 30
+BATCH, WARM = 250, 100
+PATIENCE = 1800
+"""Seconds that a case may take by the clock before its process is ended; processor time is watched from inside."""
+
+Case = tuple[int, str, list[str]]
+"""Number of a case, its class of outcome, and what was wrong."""
+Attempt = Callable[[random.Random, Path, bool], tuple[str, list[str]]]
+
+typer.main.get_command = cache(typer.main.get_command)  # which makes the whole shell anew for every command,
+importlib.metadata.entry_points = cache(importlib.metadata.entry_points)  # and this looks at every installed package
 
 
 class Hang(BaseException):
@@ -30,7 +47,9 @@ def _hang(*_: object) -> None:
     raise Hang
 
 
-def command(arguments: list[str], *, seconds: int = PROCESSOR_SECONDS) -> tuple[int, str, list[str]]:
+def command(
+    arguments: list[str], *, seconds: int = PROCESSOR_SECONDS, main: Callable[[list[str]], int] = main
+) -> tuple[int, str, list[str]]:
     """Run a command in this process; its exit code, its last words, and what is wrong with how it ended."""
     out, err = io.StringIO(), io.StringIO()
     before = {kind: signal.signal(kind, _hang) for kind in (signal.SIGPROF, signal.SIGALRM)}
@@ -65,11 +84,14 @@ def command(arguments: list[str], *, seconds: int = PROCESSOR_SECONDS) -> tuple[
 
 def campaign(
     name: str,
-    attempt: Callable[[random.Random, Path, bool], tuple[str, list[str]]],
+    attempt: Attempt,
     *,
     cases: int,
 ) -> int:
     """Run a campaign from the command line and print its account.
+
+    Cases are made in batches, each in a process of its own that is forked when the parent is warm: what one of them
+    leaves behind concerns no others, and a case that never comes back is ended from outside.
 
     Parameters
     ----------
@@ -87,27 +109,74 @@ def campaign(
     """
     parser = argparse.ArgumentParser(prog=name)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=cases)
     parser.add_argument("--replay", type=int, help="only the case of this number, and show it")
     options = parser.parse_args()
-    numbers = range(options.cases) if options.replay is None else [options.replay]
+    numbers = range(options.first, options.first + options.cases)
+    loud = options.replay is not None
+    if loud:
+        numbers = range(options.replay, options.replay + 1)
+    os.environ.pop("HUSHNET_DEBUG", None)
     outcomes: Counter[str] = Counter()
     failures = 0
-    os.environ.pop("HUSHNET_DEBUG", None)
+    if len(numbers) > BATCH:
+        list(one_batch(attempt, options.seed, range(-WARM, 0)))  # what children would each import and compile
+    make = partial(one_batch, attempt, options.seed, loud=True) if loud else partial(forked, attempt, options.seed)
+    for made in range(0, len(numbers), BATCH):
+        for number, outcome, wrong in make(numbers[made : made + BATCH]):
+            outcomes[outcome] += 1
+            failures += bool(wrong)
+            for what in wrong:
+                print(f"case {number}: {what}", flush=True)
+        if made % (20 * BATCH) == 0:
+            print(f"{made:,} cases and more, {failures} failures", flush=True)
+    print(f"{name}: seed {options.seed}, {len(numbers)} attempts, {failures} failures; {dict(outcomes)}", flush=True)
+    return int(failures > 0)
+
+
+def one_batch(attempt: Attempt, seed: int, numbers: Iterable[int], *, loud: bool = False) -> Iterator[Case]:
+    """Make cases one after the other in this process."""
     for number in numbers:
+        before = peak()
         with tempfile.TemporaryDirectory() as folder:
             tempfile.tempdir = folder
             try:
-                rng = random.Random(f"{options.seed}-{number}")
-                outcome, wrong = attempt(rng, Path(folder), options.replay is not None)
+                outcome, wrong = attempt(random.Random(f"{seed}-{number}"), Path(folder), loud)
             finally:
                 tempfile.tempdir = None
-        outcomes[outcome] += 1
-        failures += bool(wrong)
-        for what in wrong:
-            print(f"case {number}: {what}", flush=True)
-    print(f"{name}: seed {options.seed}, {len(numbers)} attempts, {failures} failures; {dict(outcomes)}", flush=True)
-    return int(failures > 0)
+        if peak() > max(before, MOST_MEMORY):
+            wrong = [*wrong, f"takes {peak() >> 20:,} MiB of memory"]
+        yield number, outcome, wrong
+
+
+def forked(attempt: Attempt, seed: int, numbers: Sequence[int]) -> Iterator[Case]:
+    """Make cases in a child; one that does not come back, or ends the child, is a failure."""
+    left = list(numbers)
+    while left:
+        parent, child = multiprocessing.Pipe(duplex=False)
+        sys.stdout.flush()
+        process = multiprocessing.get_context("fork").Process(target=_send, args=(attempt, seed, left, child))
+        process.start()
+        child.close()
+        with contextlib.suppress(EOFError):
+            while left and parent.poll(PATIENCE):
+                yield parent.recv()
+                del left[0]
+        if left:
+            process.kill()
+            yield left.pop(0), "lost", ["never comes back, or ends the process"]
+        process.join()
+
+
+def _send(attempt: Attempt, seed: int, numbers: Sequence[int], pipe: Any) -> None:
+    for case in one_batch(attempt, seed, numbers):
+        pipe.send(case)
+
+
+def peak() -> int:
+    """Bytes that this process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def exit_with(code: int) -> None:

@@ -16,6 +16,11 @@ BASE = {
 }
 HINGE = "{kind: linear_classification, agents: 6, dimension: 2, loss: hinge}"
 PRIVATE = "mechanism: laplace, budget: {epsilon: 1.0, delta: 0.0}, updates: 2, clip: 1.0, allocation: late"
+FREE = "{kind: linear_classification, agents: 6, dimension: 2, points: gaussian}"
+MEANS = "{kind: mean_estimation, agents: 6}"
+EVERY = "{every: 1.0}"
+ONCE = "mechanism: laplace, budget: {epsilon: 1.0, delta: 0.0}, updates: 1"
+START = "start: {kind: private_propagation, epsilon: 0.1}, privacy: {mechanism: laplace, multiplier: 1.0, clip: 1.0}"
 COLUMNS = "{kind: gisette_like, rows: 20, dimension: 6, split: {by: columns, parts: [3, 3]}}"
 
 UNFIT = [
@@ -66,6 +71,101 @@ UNFIT = [
         },
         "protocols.p.start.epsilon = 2.0: the start alone spends (2, 0)",
     ),
+    ({"protocols": "{p: {kind: local_dp}}", "task": MEANS, "record": EVERY}, "local_dp needs a regularised loss"),
+    (
+        {"protocols": f"{{p: {{kind: local_dp, privacy: {{{ONCE}, clip: 1.0}}}}}}".replace("updates: 1", "updates: 2")},
+        "protocols.p.privacy.updates = 2: must be 1",
+    ),
+    (
+        {"protocols": f"{{p: {{kind: local_dp, privacy: {{{ONCE}, sensitivity: claimed, lipschitz: 2.0}}}}}}"},
+        "protocols.p.privacy.lipschitz = 2.0: bounds an example's gradient",
+    ),
+    (
+        {"protocols": f"{{p: {{kind: local_dp, privacy: {{{ONCE}, sensitivity: claimed}}}}}}", "task": FREE},
+        "protocols.p.privacy.sensitivity = 'claimed': claimed needs a bound on the rows",
+    ),
+    (
+        {
+            "protocols": f"{{p: {{kind: local_dp, privacy: {{{ONCE}, sensitivity: claimed}}}}}}",
+            "task": "{kind: adult}",
+            "record": EVERY,
+        },
+        "in l1; use sensitivity: clip",
+    ),
+    (
+        {
+            "protocols": f"{{p: {{kind: model_propagation, privacy: {{{ONCE}, clip: 1.0}}}}}}".replace(
+                "updates: 1", "updates: 3"
+            )
+        },
+        "protocols.p.privacy.updates = 3: must be 1: a local model is released once",
+    ),
+    (
+        {
+            "protocols": f"{{p: {{kind: model_propagation, privacy: {{{ONCE}, clip: 1.0}}}}}}",
+            "task": MEANS,
+            "record": EVERY,
+        },
+        "protocols.p.privacy: noise on a local model needs a regularised loss",
+    ),
+    (
+        {
+            "protocols": f"{{p: {{kind: model_propagation, privacy: {{{ONCE}, clip: 1.0}}}}}}",
+            "task": "{kind: linear_classification, agents: 6, dimension: 2, loss: squared}",
+        },
+        "protocols.p.privacy.sensitivity: clip needs a loss with bounded slope",
+    ),
+    ({"protocols": "{p: {kind: model_propagation, confidence: [1.0]}}"}, "protocols.p.confidence: has 1 values"),
+    (
+        {"protocols": f"{{p: {{kind: coordinate_descent, {START}}}}}", "task": FREE},
+        "the task 'linear_classification' has none; set radius",
+    ),
+    (
+        {"protocols": f"{{p: {{kind: coordinate_descent, smoothness: data, {START}}}}}", "task": FREE},
+        "protocols.p.start.lipschitz: a private warm start needs a bound on the rows",
+    ),
+    (
+        {"protocols": "{p: {kind: coordinate_descent, smoothness: public}}", "task": FREE},
+        "protocols.p.smoothness = 'public': smoothness: public needs a bound on the rows",
+    ),
+    (
+        {
+            "protocols": "{p: {kind: dual_averaging, privacy: {mechanism: gaussian, multiplier: 1.0, "
+            "sensitivity: data_check, radius: 1.0}}}",
+            "task": MEANS,
+            "record": EVERY,
+        },
+        "protocols.p.privacy.sensitivity = 'data_check': data_check needs a loss with bounded slope",
+    ),
+    (
+        {
+            "protocols": "{p: {kind: perturbed_admm, noise: {target: {verified: 1.0, delta: 0.001}, updates: 2}}}",
+            "task": FREE,
+        },
+        "protocols.p.noise.target: needs rows of a bounded norm",
+    ),
+    ({"protocols": "{p: {kind: perturbed_admm, penalty: 0.1, noise: {alpha: 1.0}}}"}, "below its dual_step 0.5"),
+    (
+        {"record": EVERY, "figures": "[{y: rmse}]"},
+        "figures[0].y = 'rmse': metric is not recorded; admissible: objective, accuracy",
+    ),
+    (
+        {"record": EVERY, "target": "{metric: mse, level: 1.0}"},
+        "target.metric = 'mse': metric is not recorded",
+    ),
+    (
+        {"record": EVERY, "task": MEANS, "figures": "[{y: mse, x: time}, {y: accuracy}]"},
+        "figures[1].y = 'accuracy': metric is not recorded; admissible: objective, mse",
+    ),
+    (
+        {"record": EVERY, "figures": "[{y: objective}]", "validation": "0.2"},
+        "figures[0].y = 'objective': metric is not recorded; admissible: accuracy",
+    ),
+    (
+        {"record": EVERY, "figures": "[{kind: portrait, y: rmse}]"},
+        "figures[0].y = 'rmse': metric is not recorded",
+    ),
+    ({"engine": "fast", "protocols": "{p: {kind: consensus_admm}}", "network": "{loss: 0.1}"}, "engine = 'fast': "),
     ({"sweep": "{topology.kind: [ring], topology.reach: [1]}", "topology": "{kind: knn, k: 9}"}, "topology.k"),
     (
         {"sweep": "{task.agents: [6, 5]}", "topology": "{kind: torus, rows: 3}"},
@@ -110,7 +210,7 @@ def test_what_data_and_graph_decide_is_not_refused_by_check(tmp_path, capsys, fi
 )
 def test_what_no_machine_holds_is_refused_by_check(tmp_path, capsys, task):
     (tmp_path / "s.yaml").write_text(
-        "".join(f"{key}: {entry}\n" for key, entry in {**BASE, "task": task, "record": "{every: 1.0}"}.items())
+        "".join(f"{key}: {entry}\n" for key, entry in {**BASE, "task": task, "record": EVERY}.items())
     )
     assert main(["check", str(tmp_path / "s.yaml")]) == 5
     assert "GiB of memory, and this machine has" in capsys.readouterr().err

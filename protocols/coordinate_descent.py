@@ -153,21 +153,22 @@ class CoordinateDescent(Protocol):
     def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:
         """Shares of the budget by update; the k-th wake-up is expected at the global index k n."""
         count, agents = updates, self.problem.graph.agents
-        contraction = self._contraction() if privacy.allocation != "uniform" else 1.0
+        contraction = self._contraction() if privacy.allocation != "uniform" else None
+        kind, contraction = ("uniform", 1.0) if contraction is None else (privacy.allocation, contraction)
         indices = np.arange(count, dtype=np.float64)[None, :] * agents
         if privacy.oracle_schedule:
             check_oracle(self.problem.oracle is not None)
             assert self.problem.oracle is not None
             indices = self.problem.oracle(count).astype(np.float64)
-        return np.array(
-            [allocation_weights(privacy.allocation, count, contraction=contraction, indices=row) for row in indices]
-        )
+        return np.array([allocation_weights(kind, count, contraction=contraction, indices=row) for row in indices])
 
-    def _contraction(self) -> float:
-        """C = 1 - sigma / (n L_max) of proposition 1, over the agents that have data and neighbours."""
+    def _contraction(self) -> float | None:
+        """C = 1 - sigma / (n L_max) of proposition 1, over agents with data and neighbours; None if there are none."""
         task, graph, mu = self.problem.task, self.problem.graph, self.parameters.mu
         strength, trust = graph.strengths, self.confidence
         inside = (strength > 0) & (trust > 0)
+        if not inside.any():
+            return None
         smoothness = np.array([self._smoothness(i, task.train.shard(i)) for i in range(task.agents)])
         convexity = mu * np.min((strength * trust * 2 * task.regularisation)[inside])
         largest = np.max((strength * (1 + mu * trust * smoothness))[inside])

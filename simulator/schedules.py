@@ -65,6 +65,10 @@ class Schedule(ABC):
     def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
         """The SimPy process of an agent; it ends when the agent can never step again."""
 
+    def starting(self, agent: Agent) -> None:
+        """Let an agent that is about to make its start know of its clock's ticks so far; by default it does."""
+        return
+
     def started(self, agent: Agent) -> None:
         """Act on an agent that has made its start; by default nothing."""
         return

@@ -258,6 +258,7 @@ class World:
 
     def _start(self, agent: Agent) -> None:
         self.started[agent.index] = True
+        self.schedule.starting(agent)
         view, out = self.open(agent)
         self.protocol.start(view, out)
         self.stepped("start", view, out)

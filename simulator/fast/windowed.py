@@ -112,6 +112,10 @@ class Windowed(Schedule):
                 env.process(self.world.life(agent, join, leave))
         env.process(self._pump())
 
+    def starting(self, agent: Agent) -> None:
+        """See `Schedule.starting`; ticks are counted in the mail."""
+        agent.tick = int(self.post.mail.ticks[agent.index])
+
     def started(self, agent: Agent) -> None:
         """See `Schedule.started`."""
         self.post.mail.silent[agent.index] = agent.silent

@@ -111,7 +111,7 @@ def campaign(
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=cases)
-    parser.add_argument("--replay", type=int, help="only the case of this number, and show it")
+    parser.add_argument("--replay", "--case", type=int, help="only the case of this number, and show it")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.cases)
     loud = options.replay is not None

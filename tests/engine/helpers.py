@@ -64,7 +64,7 @@ class Chatter(Echo):
 
     def wake(self, view, out):
         free = out.public("zeros")
-        for to in (int(view.neighbours[-1]), None, None):
+        for to in (*view.neighbours[-1:].tolist(), None, None):
             out.send("model", view.state["model"], free, to=to)
         for _ in range(2):
             out.send("answer", [0.0], free)
@@ -88,7 +88,8 @@ class Whisper(Stamp):
 
     def start(self, view, out):
         view.state["model"][:] = view.agent + 1, -1
-        out.send("model", view.state["model"], out.public("a stamp"), to=int(view.neighbours[0]))
+        if len(view.neighbours):
+            out.send("model", view.state["model"], out.public("a stamp"), to=int(view.neighbours[0]))
 
 
 class EventLog:

@@ -481,3 +481,25 @@ def test_what_a_run_does_not_need_is_not_announced(monkeypatch, tmp_path):
         overrides += ("record={every: 1.0, metrics: [accuracy]}", "sweep={}", "figures=[]", "engine=fast")
         run("bellet2018-fig3", overrides=overrides, out=tmp_path / str(said), seeds=1)
         assert bool(announced) is said
+
+
+class Noisy(Mix):
+    """Starts are drawn."""
+
+    def start(self, view, out):
+        view.state["model"][:] = view.stream("noise").normal(size=3) + view.tick
+        out.send("model", view.state["model"], out.plain())
+
+
+def test_an_agent_that_joins_late_starts_at_the_same_tick_with_the_same_draws_on_both_engines():
+    setting = Setting(
+        task=small_task(),
+        graph=small_graph(),
+        clock=Poisson(kind="poisson", rate=3.0),
+        network=NetworkParameters.model_validate({"latency": 0.3}),
+        availability=Always(kind="always", joins=Window(share=0.6, between=[2.0, 6.0])),
+        stop=Stop(time=12.0),
+        draws=Draws(3),
+    )
+    one, other = (outcome(engine, setting, Noisy, MixParameters()) for engine in (World, fast_world))
+    assert one == other

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
@@ -226,6 +228,17 @@ def test_public_smoothness_without_a_bound_on_the_rows_asks_for_a_radius():
 def test_rows_are_clipped_to_the_radius():
     world = world_of(small_task(empty=False), parameters(radius=0.5))
     assert all(np.linalg.norm(view.data.features, axis=1).max() <= 0.5 + 1e-12 for view in world.views)
+
+
+@pytest.mark.parametrize("allocation", ["proposition2", "late"])
+def test_where_nobody_has_a_neighbour_any_allocation_is_even_and_nothing_is_spent(allocation):
+    def alone(setting, *rest):
+        return World(replace(setting, graph=Graph.from_matrix(np.zeros((6, 6)))), *rest)
+
+    spec = parameters(privacy=private(allocation=allocation, updates=5))
+    world = run_small(CoordinateDescent, spec, make=alone)
+    np.testing.assert_allclose(world.protocol.noise.plans[0].epsilons, world.protocol.noise.plans[0].epsilons[0])
+    assert world.ledger.to_frame().empty
 
 
 @pytest.mark.parametrize("allocation", ["proposition2", "late"])

@@ -1,0 +1,242 @@
+"""Random worlds keep the rules, every protocol in every mode; a planted mistake breaks the rule that it should."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hushnet.agents.agent import Agent
+from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.inbox import Inbox
+from hushnet.protocols.base import Out
+from hushnet.protocols.privacy.ledger import Ledger
+from hushnet.simulator import post, sessions, world
+from hushnet.simulator.fast.lazy_post import LazyPost
+from hushnet.simulator.finish import Finish
+from hushnet.simulator.network import Network
+from hushnet.simulator.parcels import Line
+from hushnet.simulator.rounds import Rounds
+from hushnet.simulator.setting import Stop
+from hushnet.simulator.traffic import Traffic
+
+from ..protocols.worlds import AWAY, BAD, setting_of
+from . import worlds
+from .world_cases import CASES, NOISY, PROBING, Case, random_setting
+
+EVERYTHING = [*CASES, *PROBING]
+
+
+@pytest.mark.parametrize("number", range(len(EVERYTHING)), ids=[f"{c.kind}-{n}" for n, c in enumerate(EVERYTHING)])
+def test_a_random_world_keeps_the_rules_on_both_engines(number, tmp_path):
+    """Seeded: one world each; ``python -m tests.campaigns.worlds`` runs thousands."""
+    case = EVERYTHING[number]
+    setting = random_setting(case, np.random.default_rng([14, number]), tmp_path)
+    assert worlds.examine(case, setting, worlds.EVERY[number % len(worlds.EVERY)])[1] == []
+
+
+def test_a_case_of_the_campaign_can_be_replayed(tmp_path, capsys):
+    outcomes = [worlds.attempt(random.Random("0-3"), tmp_path, loud) for loud in (False, True)]
+    assert outcomes[0] == outcomes[1]
+    assert "Case(kind=" in capsys.readouterr().out
+
+
+# Planted mistakes; each takes pytest's monkeypatch.
+
+
+def everybody_receives(patch):
+    def arrive(self, message):
+        newest = self.deliver(message)
+        self.traffic.arrive(message.size, up=True, newest=newest)
+        self.on_arrived(message, True, newest)
+
+    patch.setattr(post.EventPost, "_arrive", arrive)
+
+
+def a_delivery_is_not_counted(patch):
+    arrive = Traffic.arrive
+
+    def forgetful(self, size, *, up, newest):
+        arrive(self, size, up=up, newest=newest)
+        self.links.delivered -= self.links.delivered == 20
+
+    patch.setattr(Traffic, "arrive", forgetful)
+
+
+def a_loss_is_counted_twice(patch):
+    lose = Traffic.lose
+    patch.setattr(Traffic, "lose", lambda self, size: [lose(self, size) for _ in range(1 + (self.links.lost == 5))])
+
+
+def messages_arrive_early(patch):
+    at = post.At
+    patch.setattr(post, "At", lambda env, time, rank: at(env, env.now + (time - env.now) / 2, rank))
+
+
+def a_delay_is_drawn_otherwise(patch):
+    fates = Network.fates
+
+    def other(self, sender, receivers, tick, leg, now, size):
+        return fates(self, sender, receivers, tick + (tick == 4), leg, now, size)
+
+    patch.setattr(Network, "fates", other)
+
+
+def the_last_to_arrive_is_read(patch):
+    put = Inbox.put
+
+    def late(self, message):
+        self.order[message.kind][message.edge] = -1
+        return put(self, message)
+
+    patch.setattr(Inbox, "put", late)
+
+
+def everybody_wakes(patch):
+    patch.setattr(Agent, "awake", property(lambda self: not self.silent))
+
+
+def an_agent_oversleeps(patch):
+    step = world.World.step
+    patch.setattr(world.World, "step", lambda self, agent: agent.tick != 6 and step(self, agent))
+
+
+def nobody_is_told_at_the_start(patch):
+    patch.setattr(post.EventPost, "exchange_start", lambda self, agent, *, joining: None)
+
+
+def everybody_is_there_from_the_start(patch):
+    attendance = world.attendance
+
+    def early(setting, numbers):
+        joins, *others = attendance(setting, numbers)
+        return [0.0] * len(joins), *others
+
+    patch.setattr(world, "attendance", early)
+
+
+def a_run_goes_on(patch):
+    patch.setattr(Finish, "check_vectors", lambda self, vectors: None)
+
+
+def a_caller_does_not_move(patch):
+    patch.setattr(sessions, "take_reply", lambda world, caller, edge, vector: world.count(caller))
+
+
+def a_callee_moves_twice(patch):
+    answer = sessions.Sessions._answer
+
+    def again(self, session):
+        if session.reply is not None and session.answers:
+            session.reply = sessions.make_reply(self.world, session.callee, session.back, session.request.vector)
+        answer(self, session)
+
+    patch.setattr(sessions.Sessions, "_answer", again)
+
+
+def crossing_requests_are_both_accepted(patch):
+    patch.setattr(sessions.Sessions, "_outranked", lambda self, session: False)
+
+
+def nobody_repeats_a_request(patch):
+    patch.setattr(sessions.Sessions, "_hopeless", lambda self, session: True)
+
+
+def a_round_begins_early(patch):
+    patch.setattr(Line, "holds", lambda self, number: True)
+
+
+def nothing_is_acknowledged(patch):
+    patch.setattr(Rounds, "_acknowledge", lambda self, agent, message: None)
+
+
+def nothing_is_repeated(patch):
+    def never(self, agent, edge, kind, sent, tick):
+        self._unacknowledged.add((edge, tick, kind))
+        yield from ()
+
+    patch.setattr(Rounds, "_repeat", never)
+
+
+def a_ledger_forgets(patch):
+    commit = Ledger.commit
+
+    def forgetful(self, release, vector=None):
+        return self._totals[release.agent] != 2 and commit(self, release, vector)
+
+    patch.setattr(Ledger, "commit", forgetful)
+
+
+def a_budget_has_no_end(patch):
+    patch.setattr(Ledger, "reserve", lambda self, release: True)
+    patch.setattr(Out, "fall_silent", lambda self: None)
+
+
+def an_epsilon_falls(patch):
+    epsilon = Ledger.epsilon
+
+    def shrinking(self, which, delta):
+        self.asked = getattr(self, "asked", 0) + 1
+        return epsilon(self, which, delta) / self.asked
+
+    patch.setattr(Ledger, "epsilon", shrinking)
+
+
+def the_other_engine_counts_otherwise(patch):
+    count = LazyPost.count
+
+    def more(self):
+        count(self)
+        self.traffic.overtaken += 1
+
+    patch.setattr(LazyPost, "count", more)
+
+
+STAMP, GOSSIP, IN_ROUNDS = Case("stamp"), Case("gossip"), Case("stamp in rounds")
+PRIVATE = Case("coordinate_descent", {"mu": 0.5, "privacy": NOISY})
+LATE = OnOff(kind="on_off", online=0.7, mean_down=2.0, joins=Window(share=0.7, between=[2.0, 6.0]))
+PLANTED = [
+    (everybody_receives, STAMP, AWAY, "absence"),
+    (everybody_receives, GOSSIP, AWAY, "absence"),
+    (everybody_receives, IN_ROUNDS, AWAY, "absence"),
+    (a_delivery_is_not_counted, STAMP, AWAY, "conservation"),
+    (a_loss_is_counted_twice, IN_ROUNDS, AWAY, "conservation"),
+    (messages_arrive_early, STAMP, AWAY, "causality"),
+    (a_delay_is_drawn_otherwise, GOSSIP, AWAY, "fate"),
+    (the_last_to_arrive_is_read, STAMP, AWAY, "reading"),
+    (everybody_wakes, STAMP, AWAY, "absence"),
+    (everybody_wakes, GOSSIP, AWAY, "absence"),
+    (an_agent_oversleeps, STAMP, AWAY, "clock"),
+    (nobody_is_told_at_the_start, STAMP, LATE, "reading"),
+    (everybody_is_there_from_the_start, STAMP, LATE, "absence"),
+    (a_run_goes_on, STAMP, AWAY, "stop"),
+    (a_caller_does_not_move, GOSSIP, AWAY, "sessions"),
+    (a_caller_does_not_move, Case("edge_consensus_admm"), AWAY, "sessions"),
+    (a_callee_moves_twice, GOSSIP, AWAY, "sessions"),
+    (crossing_requests_are_both_accepted, GOSSIP, AWAY, "sessions"),
+    (nobody_repeats_a_request, GOSSIP, AWAY, "sessions"),
+    (a_round_begins_early, IN_ROUNDS, AWAY, "rounds"),
+    (nothing_is_acknowledged, IN_ROUNDS, AWAY, "sends"),
+    (nothing_is_repeated, IN_ROUNDS, AWAY, "rounds"),
+    (a_ledger_forgets, PRIVATE, Always(kind="always"), "ledger"),
+    (a_budget_has_no_end, PRIVATE, Always(kind="always"), "epsilon"),
+    (an_epsilon_falls, PRIVATE, Always(kind="always"), "epsilon"),
+    (the_other_engine_counts_otherwise, STAMP, AWAY, "engines"),
+]
+
+
+def planted_in(case, availability):
+    stop = Stop(time=20.0, vectors=180 if case is STAMP else None)
+    return worlds.examine(case, setting_of(availability=availability, stop=stop, **BAD), {"every": 0.7})[1]
+
+
+@pytest.mark.parametrize(("case", "availability"), {(id(c), id(a)): (c, a) for _, c, a, _ in PLANTED}.values())
+def test_worlds_without_a_mistake_keep_the_rules(case, availability):
+    assert planted_in(case, availability) == []
+
+
+@pytest.mark.parametrize(("plant", "case", "availability", "rule"), PLANTED, ids=[p.__name__ for p, *_ in PLANTED])
+def test_a_planted_mistake_breaks_its_rule(plant, case, availability, rule, monkeypatch):
+    plant(monkeypatch)
+    found = {sentence.partition(":")[0] for sentence in planted_in(case, availability)}
+    assert rule in found

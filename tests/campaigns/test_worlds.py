@@ -123,6 +123,11 @@ def a_caller_does_not_move(patch):
     patch.setattr(sessions, "take_reply", lambda world, caller, edge, vector: world.count(caller))
 
 
+def a_caller_moves_another_way(patch):
+    take = sessions.take_reply
+    patch.setattr(sessions, "take_reply", lambda *where: take(*where[:3], 1.001 * where[3]))
+
+
 def a_callee_moves_twice(patch):
     answer = sessions.Sessions._answer
 
@@ -212,6 +217,8 @@ PLANTED = [
     (a_run_goes_on, STAMP, AWAY, "stop"),
     (a_caller_does_not_move, GOSSIP, AWAY, "sessions"),
     (a_caller_does_not_move, Case("edge_consensus_admm"), AWAY, "sessions"),
+    (a_caller_moves_another_way, GOSSIP, AWAY, "symmetry"),
+    (a_caller_moves_another_way, Case("edge_consensus_admm"), AWAY, "symmetry"),
     (a_callee_moves_twice, GOSSIP, AWAY, "sessions"),
     (crossing_requests_are_both_accepted, GOSSIP, AWAY, "sessions"),
     (nobody_repeats_a_request, GOSSIP, AWAY, "sessions"),

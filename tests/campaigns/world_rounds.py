@@ -204,7 +204,7 @@ class Rounds(Replay):
         return first
 
     def repeated(self, event: Departure) -> None:
-        """Something is sent again: because it was not acknowledged in time."""
+        """See `Replay.repeated`: because it was not acknowledged in time."""
         key = (event.sender, event.receiver, event.tick, event.kind)
         left = self.unanswered.get(key)
         if left is None or self.resend_after is None:

@@ -48,7 +48,7 @@ class Sessions(Awake):
         self.gone = [gone_at(self.presence, agent) for agent in self.agents]
 
     def tick_of(self, step: Step, caller: int) -> int:
-        """The tick of the caller's clock that an answer belongs to."""
+        """See `Replay.tick_of`."""
         session = self.open.get((caller, step.agent))
         return step.tick if session is None else session.tick
 
@@ -94,7 +94,7 @@ class Sessions(Awake):
         session.due = now + self.patience
 
     def repeated(self, event: Departure) -> None:
-        """See `Awake.repeated`: a request at the end of its caller's patience."""
+        """See `Replay.repeated`: a request at the end of its caller's patience."""
         session = self.open.get((event.sender, event.receiver))
         if event.kind != "request" or session is None or session.tick != event.tick:
             self.findings.add("sends", f"{event} repeats what was sent")

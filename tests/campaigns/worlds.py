@@ -18,13 +18,16 @@ import numpy as np
 from .campaign import campaign, exit_with
 from .world_cases import CASES, PROBING, Case, random_setting
 from .world_history import History, Sample, Step, history_of
+from .world_mail import Findings
 from .world_privacy import Charges, check_privacy
 from .world_rounds import Rounds
-from .world_rules import Awake, Findings, Replay
+from .world_rules import Awake, Replay
 from .world_sessions import Sessions
 
 EVERY = [{"every": 0.7}, {"every": 2.0}, {"activations": 3}]
 """Record instants."""
+PAIRS = {"gossip": "got", "edge_consensus_admm": "dual"}
+"""Blocks of edges whose two ends sum to 0 after every session."""
 CLOSE = 1e-7
 """Largest difference between compiled and plain steps, as a share of the largest number of a block."""
 
@@ -110,14 +113,23 @@ def _charged(replay: Replay, charges: Charges) -> list[str]:
 
 
 def _kept(replay: Replay) -> list[str]:
-    """The mean of gossip, which no network changes while no session is open."""
-    if replay.history.case.kind != "gossip" or not isinstance(replay, Sessions) or replay.open:
+    """What no network changes: sums over the two ends of an edge without an open session, and the mean of gossip."""
+    history, wrong = replay.history, []
+    if not isinstance(replay, Sessions) or history.error:
         return []
-    last = replay.history.of(Sample)[-1]
-    begun = [agent for agent in replay.agents if replay.mail.begun[agent]]
-    start = np.sum([(agent, (1 + agent) ** 2) for agent in begun], axis=0) if begun else np.zeros(2)
-    total = last.blocks["model"].reshape(-1, 2).sum(axis=0)
-    return [] if np.allclose(total, start, rtol=1e-9) else [f"mean: the models sum to {total}, from {start}"]
+    blocks = history.of(Sample)[-1].blocks
+    if history.case.kind in PAIRS:
+        graph, ends = history.setting.graph, blocks[f"edge {PAIRS[history.case.kind]}"].reshape(len(replay.ends), -1)
+        apart = np.abs(ends + ends[graph.reverse]).max(axis=1, initial=0.0) > 1e-9 * (1 + np.abs(ends).max(initial=0.0))
+        called = {pair for one in replay.open for pair in (one, one[::-1])}
+        wrong += [f"symmetry: {end}" for end, off in zip(replay.ends, apart, strict=True) if off and end not in called]
+    if history.case.kind == "gossip" and not replay.open:
+        begun = [agent for agent in replay.agents if replay.mail.begun[agent]]
+        start = np.sum([(agent, (1 + agent) ** 2) for agent in begun], axis=0) if begun else np.zeros(2)
+        total = blocks["model"].reshape(-1, 2).sum(axis=0)
+        if not np.allclose(total, start, rtol=1e-9):
+            wrong.append(f"mean: the models sum to {total}, from {start}")
+    return wrong
 
 
 def differences(one: History, other: History, *, exact: bool) -> list[str]:

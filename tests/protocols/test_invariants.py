@@ -1,4 +1,4 @@
-"""Every protocol says what it keeps; no network breaks that, and a planted mistake does."""
+"""Every protocol says what it keeps, and a planted mistake breaks it; no network does (`tests.campaigns.worlds`)."""
 
 from __future__ import annotations
 

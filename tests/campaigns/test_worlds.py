@@ -13,6 +13,7 @@ from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator import post, sessions, world
 from hushnet.simulator.fast.lazy_post import LazyPost
+from hushnet.simulator.fast.windowed import Windowed
 from hushnet.simulator.finish import Finish
 from hushnet.simulator.network import Network
 from hushnet.simulator.parcels import Line
@@ -22,7 +23,7 @@ from hushnet.simulator.traffic import Traffic
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds
-from .world_cases import CASES, NOISY, PROBING, Case, random_setting
+from .world_cases import CASES, GAUSSIAN, NOISY, PROBING, Case, random_setting
 
 EVERYTHING = [*CASES, *PROBING]
 
@@ -197,8 +198,13 @@ def the_other_engine_counts_otherwise(patch):
     patch.setattr(LazyPost, "count", more)
 
 
+def the_other_engine_starts_late_joiners_at_another_tick(patch):
+    patch.setattr(Windowed, "starting", lambda self, agent: None)
+
+
 STAMP, GOSSIP, IN_ROUNDS = Case("stamp"), Case("gossip"), Case("stamp in rounds")
 PRIVATE = Case("coordinate_descent", {"mu": 0.5, "privacy": NOISY})
+SHY = Case("model_propagation", {"privacy": {**GAUSSIAN, "updates": 1}})
 LATE = OnOff(kind="on_off", online=0.7, mean_down=2.0, joins=Window(share=0.7, between=[2.0, 6.0]))
 PLANTED = [
     (everybody_receives, STAMP, AWAY, "absence"),
@@ -229,6 +235,7 @@ PLANTED = [
     (a_budget_has_no_end, PRIVATE, Always(kind="always"), "epsilon"),
     (an_epsilon_falls, PRIVATE, Always(kind="always"), "epsilon"),
     (the_other_engine_counts_otherwise, STAMP, AWAY, "engines"),
+    (the_other_engine_starts_late_joiners_at_another_tick, SHY, LATE, "engines"),
 ]
 
 

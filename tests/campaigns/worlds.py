@@ -119,7 +119,8 @@ def _kept(replay: Replay) -> list[str]:
         return []
     blocks = history.of(Sample)[-1].blocks
     if history.case.kind in PAIRS:
-        graph, ends = history.setting.graph, blocks[f"edge {PAIRS[history.case.kind]}"].reshape(len(replay.ends), -1)
+        graph, values = history.setting.graph, blocks[f"edge {PAIRS[history.case.kind]}"]
+        ends = values.reshape(len(replay.ends), len(values) // max(1, len(replay.ends)))
         apart = np.abs(ends + ends[graph.reverse]).max(axis=1, initial=0.0) > 1e-9 * (1 + np.abs(ends).max(initial=0.0))
         called = {pair for one in replay.open for pair in (one, one[::-1])}
         wrong += [f"symmetry: {end}" for end, off in zip(replay.ends, apart, strict=True) if off and end not in called]

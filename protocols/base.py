@@ -266,13 +266,8 @@ class Protocol(ABC):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """Inputs computed from private data that the protocol treats as public, beside the task's."""
-        return ()
+        """Inputs computed from private data that the protocol treats as public, beside the task's.
 
-    @property
-    def prepares_from_data(self) -> bool:
-        """Whether `prepare` takes from agents' records, and not from their numbers alone, what `assumed_public` names.
-
-        Neighbouring data sets then share what was prepared.
+        Those of them that `prepare` takes from records it takes by `Problem.assumed`, under the same names.
         """
-        return False
+        return ()

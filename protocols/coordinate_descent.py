@@ -52,6 +52,10 @@ from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimi
 Confidence = Literal["relative", "count"] | list[NotNegative]
 
 
+SPECTRA = "step sizes (smoothness: data, the spectrum of each agent's own rows)"
+"""What is assumed to be public where L_loc is not."""
+
+
 class CoordinateDescentParameters(ProtocolParameters):
     """Asynchronous coordinate descent on a graph-regularised objective, plain or private (Bellet et al. 2018)."""
 
@@ -135,9 +139,10 @@ class CoordinateDescent(Protocol):
         self.spectra: list[float] | None = None
         check_smooth(task.loss)
         self.public = check_public(self.parameters, bounded=math.isfinite(self.bounds["l2"]), task=task.name)
-        if not self.public:  # a constant that is listed as assumed to be public
+        if not self.public:
             own = (self.local_data(agent, task.shard(agent)) for agent in range(task.agents))
-            self.spectra = [self._smoothness(agent, shard) for agent, shard in enumerate(own)]
+            spectra = [self._smoothness(agent, shard) for agent, shard in enumerate(own)]
+            self.spectra = self.problem.assumed(SPECTRA, spectra)
         self.limit = self.parameters.updates
         weights = None
         if privacy is not None and privacy.updates is not None:
@@ -169,10 +174,14 @@ class CoordinateDescent(Protocol):
         inside = (strength > 0) & (trust > 0)
         if not inside.any():
             return None
-        smoothness = np.array([self._smoothness(i, task.train.shard(i)) for i in range(task.agents)])
+        smoothness = np.array([self._step_smoothness(i, task.train.shard(i)) for i in range(task.agents)])
         convexity = mu * np.min((strength * trust * 2 * task.regularisation)[inside])
         largest = np.max((strength * (1 + mu * trust * smoothness))[inside])
         return float(1 - convexity / (graph.agents * largest))
+
+    def _step_smoothness(self, agent: int, shard: Shard) -> float:
+        """L_loc as it was prepared, where it comes from the data."""
+        return self._smoothness(agent, shard) if self.spectra is None else self.spectra[agent]
 
     def _smoothness(self, agent: int, shard: Shard) -> float:
         """L_loc of an agent: curvature of the loss times a bound on X'X / m, plus 2 lambda."""
@@ -199,7 +208,7 @@ class CoordinateDescent(Protocol):
         self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
         pull = self.parameters.mu * self.confidence[view.agent]
         view.state["pull"][0] = pull
-        smoothness = self._smoothness(view.agent, view.data) if self.spectra is None else self.spectra[view.agent]
+        smoothness = self._step_smoothness(view.agent, view.data)
         view.state["alpha"][0] = 1 / (1 + pull * smoothness)
         release = out.public("the start does not depend on data")
         if self.parameters.start == "constant":
@@ -253,14 +262,9 @@ class CoordinateDescent(Protocol):
         return given.model_copy(update={"updates": given.updates + 1})
 
     @property
-    def prepares_from_data(self) -> bool:
-        """Spectral step sizes are prepared from the rows."""
-        return self.spectra is not None
-
-    @property
     def assumed_public(self) -> tuple[str, ...]:
         """Confidences and step sizes, where they come from the data."""
-        steps = () if self.public else ("step sizes (smoothness: data, the spectrum of each agent's own rows)",)
+        steps = () if self.public else (SPECTRA,)
         return assumed_of(self.parameters.confidence) + steps
 
 

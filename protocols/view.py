@@ -77,12 +77,17 @@ class Problem:
     stream : callable, optional
         ``stream(purpose, agent)`` gives an agent's random stream before time 0, for what agents prepare together;
         None where nothing is run.
+    assumed : callable, optional
+        ``assumed(name, value)`` gives a constant that comes from agents' records and is treated as public; its name has
+        to be among `Protocol.assumed_public`. It is ``value``, except where a run is led along one on neighbouring
+        data: these share such constants, and all others have to do without agents' records.
     """
 
     task: Task
     graph: Graph
     oracle: Callable[[int], NDArray[np.int64]] | None = None
     stream: Callable[[str, int], np.random.Generator] | None = None
+    assumed: Callable[[str, Any], Any] = lambda _name, value: value
 
 
 class Blocks(dict[str, Any]):

@@ -82,6 +82,8 @@ class Bench:
         An agent that has other data than usual when everybody starts.
     prepared : bool
         Whether the protocol already saw these other data while it prepared its constants.
+    constants : mapping of str to Any, optional
+        Constants that the protocol treats as public, by name, in place of those that it prepares.
     luck : int, optional
         Another seed for what agents draw in their steps, but for which rows they sample (the stream ``sampling``).
 
@@ -89,6 +91,8 @@ class Bench:
     ----------
     started : list of list of Sent
         What every agent sent at its start.
+    constants : dict of str to Any
+        What the protocol took from records as if it were public.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Bench:
         seed: int = SEED,
         changed: int | None = None,
         prepared: bool = False,
+        constants: Mapping[str, Any] = {},
         luck: int | None = None,
     ) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
@@ -110,7 +115,12 @@ class Bench:
         if changed is not None and prepared:
             disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))
         before = lambda purpose, agent: stream(purpose, agent, 0)  # noqa: E731
-        self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before))
+        self.constants: dict[str, Any] = {}
+
+        def assumed(name: str, value: Any) -> Any:
+            return self.constants.setdefault(name, constants.get(name, value))
+
+        self.protocol = protocol(parameters, Problem(self.task, self.graph, stream=before, assumed=assumed))
         if changed is not None and not prepared:
             disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))
         self.traits = protocol.traits_for(parameters)

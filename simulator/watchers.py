@@ -6,14 +6,14 @@ that is how one run is forced along the transcript of another (`hushnet.simulato
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from typing import Protocol as Structural
 
 import numpy as np
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
-from ..protocols.base import Out, Protocol, View
+from ..protocols.base import Out, View
 
 if TYPE_CHECKING:
     from .world import World
@@ -49,8 +49,8 @@ class Watch(Structural):
     to everybody on the wire.
     """
 
-    def prepared(self, protocol: Protocol) -> None:
-        """The protocol has prepared its constants; nobody has looked at any data since."""
+    def assumed(self, name: str, value: Any) -> Any:
+        """A constant from agents' records that the protocol, which is preparing, treats as public; what it is given."""
         ...
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:

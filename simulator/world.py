@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,9 @@ class World:
         self.traits = protocol_class.traits_for(parameters)
         in_rounds = rounds_of(self.traits, parameters) is not None
         problem = Problem(task, graph, self._oracle(in_rounds=in_rounds), self._stream_before)
-        self.protocol = protocol_class(parameters, problem)
         if watch is not None:
-            watch.prepared(self.protocol)
+            problem = replace(problem, assumed=watch.assumed)
+        self.protocol = protocol_class(parameters, problem)
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy

@@ -8,9 +8,9 @@ test            what it asks
 scale           sums of absolute values (Laplace), squares (Gaussian) or norms (gamma) have their exact law, over all
                 agents and for each of them
 law             log densities of vectors are like those of fresh draws (Kolmogorov-Smirnov, two samples)
-coordinates,    signs of products of neighbouring coordinates, of an agent's consecutive draws, of two agents' draws,
-steps, agents,  of draws under different seeds: positive as often as negative (an exact binomial test, as noise is
-seeds           symmetric)
+coordinates,    signs of products of neighbouring coordinates, of an agent's consecutive draws, of two agents' draws of
+steps, agents,  one rank, of two agents' draws that follow each other in time, of draws under different seeds: positive
+times, seeds    as often as negative (an exact binomial test, as noise is symmetric)
 precision       no more numbers than by chance are ones of single precision
 repeats         no number is drawn twice, whatever its sign: matches to eleven digits are as rare as by chance
 ==============  ====================================================================================================
@@ -201,7 +201,7 @@ def _width(release: Release, values: Array) -> float:
 
 def _products(noise: Sequence[Drawn]) -> Mapping[str, Array]:
     """Products of numbers that have to be independent, by what sets them apart."""
-    found: dict[str, list[Array]] = {name: [] for name in ("coordinates", "steps", "agents", "seeds")}
+    found: dict[str, list[Array]] = {name: [] for name in ("coordinates", "steps", "agents", "times", "seeds")}
     places = {(one.seed, one.agent, one.rank): one.values.ravel() for one in noise}
     for values in places.values():
         even = values[: len(values) // 2 * 2]
@@ -214,9 +214,17 @@ def _products(noise: Sequence[Drawn]) -> Mapping[str, Array]:
     for name, order in orders.items():
         for one, two in pairwise(sorted(places, key=order)):
             if order(one)[:2] == order(two)[:2]:
-                length = min(len(places[one]), len(places[two]))
-                found[name].append(places[one][:length] * places[two][:length])
+                found[name].append(_product(places[one], places[two]))
+    for one, two in pairwise(sorted(noise, key=lambda one: (one.seed, one.release.time, one.agent, one.rank))):
+        if one.seed == two.seed and one.agent != two.agent:
+            found["times"].append(_product(one.values.ravel(), two.values.ravel()))
     return {name: np.concatenate([np.zeros(0), *products]) for name, products in found.items()}
+
+
+def _product(one: Array, two: Array) -> Array:
+    """Numbers of two draws multiplied, as far as both go."""
+    length = min(len(one), len(two))
+    return one[:length] * two[:length]
 
 
 def _signs(name: str, products: Array) -> Check:

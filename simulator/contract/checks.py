@@ -28,6 +28,7 @@ from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network import Bernoulli, GilbertElliott, NetworkParameters
 from ..setting import Setting
 from ..world import World
+from .replay import check_listed
 from .small_worlds import check_replay
 from .transcript import difference
 from .violation import ContractViolation
@@ -206,17 +207,22 @@ def _check_noisy(name: str, agent: int, usual: list[Sent], other: list[Sent]) ->
 
 
 def check_constants(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """Constants of a private protocol that come from agents' data are listed among what is assumed public."""
-    prepared = Bench(protocol, parameters).protocol
-    if prepared.privacy is None or prepared.assumed_public:
+    """Constants of a private protocol from agents' data are listed among what is assumed public, each by name.
+
+    What agents prepare together, each from its own data, is compared by replay.
+    """
+    prepared = Bench(protocol, parameters)
+    if prepared.protocol.privacy is None or prepared.traits.central:
         return
+    check_listed(prepared.constants, prepared.protocol.assumed_public)
     for changed in range(AGENTS):
-        usual, other = Bench(protocol, parameters), Bench(protocol, parameters, changed=changed, prepared=True)
+        usual = Bench(protocol, parameters)
+        other = Bench(protocol, parameters, changed=changed, prepared=True, constants=usual.constants)
         agent = _first_that_differs(usual, other, _doings, but=changed)
         if agent is not None:
             raise ContractViolation(
-                f"what agent {agent} does depends on constants that come from the data of agent {changed}; list them "
-                "in assumed_public"
+                f"what agent {agent} does depends on constants that come from the data of agent {changed}; take them "
+                "from problem.assumed(name, value) and list the name in assumed_public"
             )
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...agents.errors import HushnetError, InputError
-from ...agents.tables import Table
 from ...agents.tasks.base import Task
 from ..setting import Setting
 from ..watchers import Watch
@@ -47,7 +46,7 @@ class Replayed:
     ratio : float
         The largest realised change in relation to the sensitivity that was charged for.
     held : bool
-        Whether the constants that the protocol prepares had to be held fixed, because they come from the data.
+        Whether constants that the protocol takes from records and treats as public had to be held fixed.
     changed : int
         Agents whose data were changed at all.
     """
@@ -82,6 +81,7 @@ class Noted:
             self.ended = _run(self.world)
         except Failed as error:
             raise Broken(str(error)) from error
+        check_listed(self.recording.constants, self.world.assumed_public)
         self.exposed = self.recording.exposed
         self.forced: Forcing | None = None
         if self.world.ended:  # a step that was broken off has not sent what it drew
@@ -97,8 +97,8 @@ class Noted:
     def force(self, task: Task, changed: Iterable[int]) -> tuple[float, bool]:
         """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
 
-        Constants are prepared from the other data first. Only where that does not do, and the protocol says that it
-        prepares from data what it treats as public, it prepares them from the usual data.
+        Constants are prepared from the other data first. Only where that does not do, those which the protocol treats
+        as public (`Problem.assumed`) are held fixed, and no others.
 
         Raises
         ------
@@ -111,19 +111,14 @@ class Noted:
         try:
             return self._force(task, changed, held=False), False
         except ContractViolation:
-            if not self.world.protocol.prepares_from_data:
+            if not self.recording.constants:
                 raise
         return self._force(task, changed, held=True), True
 
     def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
-        late = None
-        given = task
-        if held:
-            given = replace(self.setting.task, train=_copied(self.setting.task))
-            late = lambda: _put(task, given)  # noqa: E731
-        forcing = self.forced = Forcing(self.recording, changed=changed, late=late)
+        forcing = self.forced = Forcing(self.recording, changed=changed, held=held)
         try:
-            world = _made(self.make, replace(self.setting, task=given), forcing)
+            world = _made(self.make, replace(self.setting, task=task), forcing)
             ended = _run(world)
         except InputError as error:
             if not forcing.steps:
@@ -158,6 +153,13 @@ class Noted:
                     f"{whose} data beyond what was released: {difference(before, now)}"
                     + ("; set model_released = False if agents keep their models to themselves" if own else "")
                 )
+
+
+def check_listed(names: Iterable[str], listed: Iterable[str]) -> None:
+    """Constants that a protocol takes from records by name are listed among what is assumed public."""
+    unlisted = [name for name in names if name not in listed]
+    if unlisted:
+        raise ContractViolation(f"the protocol treats {unlisted[0]!r} as public, which is not listed in assumed_public")
 
 
 class Failed(ContractViolation):
@@ -286,16 +288,3 @@ def _failing() -> Iterator[None]:
     except Exception as error:
         words = str(error).strip().splitlines()
         raise Failed(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
-
-
-def _copied(task: Task) -> Table:
-    train = task.train
-    return replace(train, features=train.features.copy(), labels=train.labels.copy())
-
-
-def _put(task: Task, into: Task) -> None:
-    """Other data in the place of a task's own, for everybody who holds on to it."""
-    if task.train.features.shape == into.train.features.shape:
-        into.train.features[...], into.train.labels[...] = task.train.features, task.train.labels
-    else:
-        object.__setattr__(into, "train", task.train)

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocols.base import Out, Protocol, Sent, View
+from ...protocols.base import Out, Sent, View
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
 from ..watchers import Phase
 from .draws import SOLVED, Draw, Step, difference, distance, protects_nothing
@@ -69,11 +70,14 @@ class Recording:
         In the order in which they were made.
     draws : dict of int to list of Draw
         By agent, in the order in which they were made.
+    constants : dict of str to Any
+        What the protocol has prepared from records and treats as public, by name.
     """
 
     def __init__(self, names: Sequence[int | str] | None = None) -> None:
         self.names = names
         self.steps: list[Step] = []
+        self.constants: dict[str, Any] = {}
         self.draws: dict[int, list[Draw]] = defaultdict(list)
         self._drawn_for: dict[Release, int] = defaultdict(int)
         self._drawn_with: dict[tuple[Any, ...], int] = defaultdict(int)
@@ -82,8 +86,10 @@ class Recording:
         self._noisy_bytes: dict[int, set[bytes]] = defaultdict(set)
         self._streams: dict[bytes, tuple[str, int, int]] = {}
 
-    def prepared(self, protocol: Protocol) -> None:
-        """See `hushnet.simulator.watchers.Watch.prepared`."""
+    def assumed(self, name: str, value: Any) -> Any:
+        """See `hushnet.simulator.watchers.Watch.assumed`."""
+        self.constants[name] = deepcopy(value)
+        return value
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """See `hushnet.simulator.watchers.Watch.stream`; no two steps, agents or purposes are given the same bits."""
@@ -204,8 +210,8 @@ class Forcing(Recording):
     ----------
     recording : Recording
         Of the run on the other data.
-    late : callable, optional
-        Changes the data once the protocol has prepared its constants from the usual ones.
+    held : bool
+        Whether constants that the protocol treats as public are those of the usual data.
     changed : iterable of int, optional
         The agents whose data are others; all of them by default. Nothing at all may change for the rest.
 
@@ -222,19 +228,18 @@ class Forcing(Recording):
         recording: Recording,
         *,
         changed: Iterable[int] | None = None,
-        late: Callable[[], None] | None = None,
+        held: bool = False,
     ) -> None:
         super().__init__(recording.names)
-        self.recording, self.late = recording, late
+        self.recording, self.held = recording, held
         self.changed = None if changed is None else frozenset(changed)
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
         self._open: set[int] = set()
 
-    def prepared(self, protocol: Protocol) -> None:
-        """See `hushnet.simulator.watchers.Watch.prepared`."""
-        if self.late is not None:
-            self.late()
+    def assumed(self, name: str, value: Any) -> Any:
+        """What was prepared from the usual data, if that is held fixed."""
+        return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""

@@ -117,5 +117,5 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
         alone = "nobody to protect, for every agent with data sends something without noise"
         return ", ".join([*worlds, "own world", f"{own.steps} steps", alone])
     everybody = f"{own.agents} agents alone and {own.changed} at once" if own.agents else f"{own.changed} agents"
-    held = ", what is prepared from the data held fixed" if own.held else ""
+    held = ", what is assumed public held fixed" if own.held else ""
     return ", ".join([*worlds, "own world", f"{own.steps} steps", f"{everybody}{held} ({own.runs} runs of it)"])

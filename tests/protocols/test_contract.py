@@ -171,6 +171,26 @@ class LooksWhilePreparing(CoordinateDescent):
         self.scale = 1 / (1 + np.abs(self.problem.task.train.features).sum())
 
 
+class ListsWithoutAssuming(LooksWhilePreparing):
+    """Lists its step size in words, which is no reason to hold it fixed."""
+
+    assumed_public = ("step sizes",)
+
+
+class AssumesWithoutListing(LooksWhilePreparing):
+    """Treats its step size as public, and lists it nowhere."""
+
+    def prepare(self):
+        super().prepare()
+        self.scale = self.problem.assumed("step sizes", self.scale)
+
+
+class ListsAndAssumes(AssumesWithoutListing):
+    """Treats its step size as public, and says so."""
+
+    assumed_public = ("step sizes",)
+
+
 class NoisyAtZero(CoordinateDescent):
     """Draws noise although there is none to draw."""
 
@@ -217,12 +237,19 @@ def test_the_contract_tests_catch(protocol, complaint):
     ("protocol", "complaint"),
     [
         (ForgetsItsNoise, "wake of agent 0 sends 'model' .* laplace noise .* but it does not depend on any"),
-        (LooksWhilePreparing, "constants that come from the data of agent 0; list them in assumed_public"),
+        (LooksWhilePreparing, "constants that come from the data of agent 0; .* list the name in assumed_public"),
+        (ListsWithoutAssuming, "constants that come from the data of agent 0; take them from problem.assumed"),
+        (AssumesWithoutListing, "treats 'step sizes' as public, which is not listed in assumed_public"),
     ],
 )
 def test_the_contract_tests_catch_what_private_protocols_conceal(protocol, complaint):
     with pytest.raises(ContractViolation, match=complaint):
         check_contract(protocol, {"mu": 0.5, "confidence": [1.0] * AGENTS, "privacy": NOISY})
+
+
+def test_constants_that_are_assumed_by_name_may_come_from_data_and_no_others():
+    fields = {"mu": 0.5, "confidence": [1.0] * AGENTS, "privacy": NOISY}
+    check_contract(ListsAndAssumes, fields)
 
 
 def test_a_private_warm_start_says_that_it_is_computed_centrally():

@@ -5,6 +5,8 @@ Noise is seeded. What has no mistake passes at 1e-4, Holm's correction included:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of
@@ -107,6 +109,17 @@ def test_noise_that_is_correlated_between_agents_is_found():
         return (values + at(found, seed=seed, agent=agent - 1, rank=rank)) / 2**0.5 if agent else values
 
     assert "independence between agents" in caught(noise_of("gaussian", mixed))
+
+
+def test_noise_that_agents_share_at_a_time_is_found_whatever_its_rank():
+    late = lambda one: replace(one.release, time=float(one.rank + one.agent))  # noqa: E731
+
+    def mixed(values, found, seed, agent, rank):
+        others = [one.values for one in found if (one.seed, one.rank + one.agent) == (seed, rank + agent)]
+        return (values + 2 * others[0]) / 5**0.5 if others else values
+
+    noise = [replace(one, release=late(one)) for one in noise_of("gaussian", mixed, ranks=30)]
+    assert caught(noise) == ["independence between times"]
 
 
 def test_without_noise_there_is_nothing_to_test():

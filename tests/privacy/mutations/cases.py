@@ -60,6 +60,7 @@ SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "cl
 CASES: dict[str, Case] = {
     "descent": Case(CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
     "descent-loose": Case(CoordinateDescent, {"mu": 0.5, "privacy": {**LAPLACE, "clip": 2.0}}),
+    "descent-spectral": Case(CoordinateDescent, {"mu": 0.5, "smoothness": "data", "privacy": LAPLACE}),
     "descent-gaussian": Case(CoordinateDescent, {"mu": 0.5, "privacy": GAUSSIAN}),
     "descent-printed": Case(CoordinateDescent, {"mu": 0.5, "privacy": PRINTED}),
     "descent-claimed": Case(CoordinateDescent, {"mu": 0.5, "privacy": CLAIMED, "radius": 0.5}),

@@ -6,6 +6,7 @@ import numpy as np
 from hushnet.agents.losses import local_gradient, spectral_smoothness
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.dual_averaging import DualAveraging
+from hushnet.protocols.feature_sharing import fitted
 from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
@@ -249,19 +250,26 @@ def constants_from_labels(plant):
     plant.around(CoordinateDescent, "prepare", change)
 
 
+@mistake("dependence on data", case="descent-spectral", guard="contract")
+def constants_from_labels_beside_spectra(plant):
+    """The same where step sizes, from the rows' spectra, are listed as public: only these may come from data."""
+    constants_from_labels(plant)
+
+
 @mistake("dependence on data", case="sharing-stale", guard="contract")
 def answered_only_when_scores_move(plant):
-    """A party answers a target only if its exact scores have moved."""
+    """A party answers a new target only if its exact scores would be others than those that it answered last."""
 
     def change(wake):
         def other(self, view, out):
             last = memory(self)
             if view.role == "party":
-                exact = float((view.data.features @ view.state["model"]).sum())
-                moved = abs(exact - last.get(view.agent, np.inf))
-                last[view.agent] = exact
-                if moved < 0.5:
-                    return
+                target, columns = view.received("target")[0], view.data.features
+                if target[-1] > view.state["sent"][-1]:
+                    exact = columns @ fitted(self.factors[view.agent], columns, target[:-1])
+                    if np.linalg.norm(exact - last.get(view.agent, np.inf)) < 0.5:
+                        return
+                    last[view.agent] = exact
             wake(self, view, out)
 
         return other

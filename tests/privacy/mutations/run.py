@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 
 from .declarations import GUARDS, KINDS, LIST, Guard, Mutation
 from .guards import CATCHERS
 
+SAVED = Path(__file__).with_name("RESULTS.md")
+"""The last pass that was kept."""
 RATE = 0.95
 """The share of all mistakes that has to be caught."""
 
@@ -62,35 +67,69 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--guard", action="append", choices=GUARDS, help="ask these only; repeat it for more than one")
     parser.add_argument("--kind", action="append", choices=KINDS, help="mistakes of this kind only")
     parser.add_argument("--all", action="store_true", help="ask the other guards, too, after one has caught a mistake")
+    parser.add_argument("--save", action="store_true", help=f"write what is printed to {SAVED.name}, with the commit")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in LIST]
     if unknown:
         parser.error(f"no such mistake: {', '.join(unknown)}; there are {', '.join(LIST)}")
     chosen = [one for one in LIST.values() if one.name in (given.names or LIST) and one.kind in (given.kind or KINDS)]
-    outcomes = []
+    outcomes, commit = [], _commit()
     for mutation in chosen:
         usual = [guard for guard in CATCHERS if guard != "tests" or mutation.guard == "tests"]
         outcomes.append(ask(mutation, given.guard or usual, every=given.all))
         print(outcomes[-1].lines(), flush=True)
-    return summary(outcomes)
-
-
-def summary(outcomes: Sequence[Outcome]) -> int:
-    """Counts by kind, survivors, and the exit code."""
+    print("", *summary(outcomes), sep="\n")
+    if given.save:
+        asked = " ".join(sys.argv[1:] if arguments is None else arguments)
+        SAVED.write_text(page(outcomes, commit, asked), encoding="utf-8")
     caught = [outcome for outcome in outcomes if outcome.caught]
-    print()
-    for kind in KINDS:
-        of_kind = [outcome for outcome in outcomes if outcome.mutation.kind == kind]
-        if of_kind:
-            print(f"{kind:20} {sum(bool(one.caught) for one in of_kind):3} of {len(of_kind):3} caught")
-    print(f"{'all':20} {len(caught):3} of {len(outcomes):3} caught")
-    survivors = [outcome for outcome in outcomes if not outcome.caught]
-    missed = [outcome for outcome in outcomes if outcome.missed]
-    for outcome in survivors:
-        print(f"survived: {outcome.mutation.name}: {outcome.mutation.what}")
-    for outcome in missed:
-        print(f"missed by {outcome.mutation.guard}: {outcome.mutation.name}: {outcome.mutation.what}")
-    return 1 if missed or len(caught) < RATE * len(outcomes) else 0
+    return 1 if any(outcome.missed for outcome in outcomes) or len(caught) < RATE * len(outcomes) else 0
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """Counts by kind, who survived, and what a guard missed that has to catch it, a line each."""
+    lines = []
+    for kind in (*KINDS, None):
+        some = [outcome for outcome in outcomes if kind in (None, outcome.mutation.kind)]
+        if some:
+            lines.append(f"{kind or 'all':20} {sum(bool(one.caught) for one in some):3} of {len(some):3} caught")
+    lines += [f"survived: {one.mutation.name}: {one.mutation.what}" for one in outcomes if not one.caught]
+    missed = [one.mutation for one in outcomes if one.missed]
+    return lines + [f"missed by {one.guard}: {one.name}: {one.what}" for one in missed]
+
+
+def page(outcomes: Sequence[Outcome], commit: str, asked: str) -> str:
+    """What a pass has shown, as Markdown."""
+    rows = [
+        f"| {one.mutation.name} | {one.mutation.kind} | {', '.join(one.caught) or '**nobody**'} |" for one in outcomes
+    ]
+    return "\n".join(
+        [
+            "# Planted mistakes, and who caught them",
+            "",
+            f"`python -m tests.privacy.mutations {asked}` on {date.today():%Y-%m-%d}, commit {commit}. The guard",
+            "that has to catch a mistake is asked first, the others where it does not.",
+            "",
+            *(f"    {line}" for line in summary(outcomes)),
+            "",
+            "| mistake | kind | caught by |",
+            "| --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _commit() -> str:
+    """The commit that is checked out, and whether files were changed since."""
+    run = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--match="],
+        cwd=SAVED.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

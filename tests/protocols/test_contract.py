@@ -12,7 +12,14 @@ from hushnet.protocols.baselines import Local
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import AGENTS, Bench, run_small
-from hushnet.simulator.contract import ContractViolation, check_contract, check_engines, protocol_parameters
+from hushnet.simulator.contract import (
+    ContractViolation,
+    check_contract,
+    check_engines,
+    check_replay,
+    protocol_parameters,
+)
+from hushnet.simulator.contract.checks import check_constants
 
 from .noisy_gossip import NeverCharges, NoisyGossip, RemembersItsMean
 from .sketches import (
@@ -248,8 +255,9 @@ def test_the_contract_tests_catch_what_private_protocols_conceal(protocol, compl
 
 
 def test_constants_that_are_assumed_by_name_may_come_from_data_and_no_others():
-    fields = {"mu": 0.5, "confidence": [1.0] * AGENTS, "privacy": NOISY}
-    check_contract(ListsAndAssumes, fields)
+    fields = protocol_parameters(ListsAndAssumes, {"mu": 0.5, "confidence": "count", "privacy": NOISY})
+    check_constants(ListsAndAssumes, fields)
+    assert all(world.held for world in check_replay(ListsAndAssumes, fields).values())
 
 
 def test_a_private_warm_start_says_that_it_is_computed_centrally():

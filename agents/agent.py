@@ -42,6 +42,8 @@ class Agent:
         Index of the agent.
     next_time : callable
         ``next_time(agent, tick, now)``: time of the wake-up number ``tick``, infinite if there is none.
+    wake : callable
+        Told of every wake-up that is about to happen, unless the agent has left or fallen silent in the meantime.
     step : callable
         What an awake agent does.
 
@@ -74,12 +76,18 @@ class Agent:
         "tick",
         "up",
         "updates",
+        "wake",
     )
 
     def __init__(
-        self, index: int, *, next_time: Callable[[int, int, float], float], step: Callable[[Agent], None]
+        self,
+        index: int,
+        *,
+        next_time: Callable[[int, int, float], float],
+        wake: Callable[[Agent], None],
+        step: Callable[[Agent], None],
     ) -> None:
-        self.index, self.next_time, self.step = index, next_time, step
+        self.index, self.next_time, self.wake, self.step = index, next_time, wake, step
         self.present = False
         self.up = False
         self.silent = False
@@ -103,6 +111,8 @@ class Agent:
             if math.isinf(time):
                 return
             yield At(env, time, WAKE + self.index)
+            if not self.silent:
+                self.wake(self)
             self.tick += 1
             self.reactions = 0
             if self.awake:

@@ -12,7 +12,7 @@
     |-- OutOfResources          5   the run would not fit into this machine
     |-- LimitReached            5   a run went beyond a limit
     |-- Inconsistency        70   a number that mathematics rules out: an error of the program's own
-    `-- Interrupted           130   somebody pressed Ctrl-C
+    `-- Interrupted           130   somebody pressed Ctrl-C (143: sent SIGTERM)
 
 Whatever else is raised is nobody's plan: exit code 70, one sentence, and its details in a file (`simulator.cli`).
 """
@@ -94,9 +94,22 @@ class OutOfResources(HushnetError):
 
 
 class LimitReached(HushnetError):
-    """A run that went beyond a limit on what it may do; what was recorded is kept."""
+    """A run that went beyond a limit on what it may do; what was recorded is kept.
+
+    Parameters
+    ----------
+    message : str
+    limit : str
+        Which one, as the field of `hushnet.simulator.setting.Limits`.
+    most : float
+        What it admits.
+    """
 
     exit_code = 5
+
+    def __init__(self, message: str, *, limit: str = "", most: float = 0) -> None:
+        super().__init__(message)
+        self.limit, self.most = limit, most
 
 
 class Inconsistency(HushnetError):
@@ -106,6 +119,6 @@ class Inconsistency(HushnetError):
 
 
 class Interrupted(HushnetError):
-    """Somebody pressed Ctrl-C; what was complete is kept."""
+    """Somebody pressed Ctrl-C or sent SIGTERM; what was complete is kept."""
 
     exit_code = 130

@@ -176,8 +176,12 @@ def _rows(collection: Collection, metric: str, statistic: str) -> Frame:
 
 
 def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:
-    """Every recorded value with its place on a curve's axis: columns ``run, protocol, x, value`` and the grid's."""
+    """Every recorded value with its place on a curve's axis: columns ``run, protocol, x, value`` and the grid's.
+
+    Runs that were stopped by a limit are left out; those that broke off by themselves count as far as they came.
+    """
     rows = _rows(collection, metric, statistic)
+    rows = rows[~rows["run"].isin(collection.limited)]
     if x != "updates":
         return rows.assign(x=rows[x].astype(np.float64))
     updates = _rows(collection, "updates", "mean")

@@ -6,10 +6,14 @@ Only typer and the standard library are imported with this module, so that ``hus
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -45,7 +49,10 @@ Scheduler = Annotated[
 ]
 DEBUG = "HUSHNET_DEBUG"
 """Environment variable that has errors which nobody foresaw raised, with their traceback."""
-UNFORESEEN = 70
+UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
+"""Exit codes; 128 and the number of the signal."""
+AGAIN = 2.0
+"""Seconds within which a second SIGTERM is taken for the first one."""
 MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
@@ -305,6 +312,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Those of the command line by default.
     """
+    with _terminable() as asked:
+        code = _main(arguments)
+    return TERMINATED if asked and code == INTERRUPTED else code
+
+
+@contextmanager
+def _terminable() -> Iterator[Sequence[int]]:
+    """SIGTERM, as from Slurm or ``timeout``, ends what is done inside as Ctrl-C does; gives whether there was one.
+
+    Whoever sends it to a process and its group reaches the same process twice, which must not disturb it twice.
+    """
+    asked: list[float] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        again = asked and time.monotonic() - asked[-1] < AGAIN
+        asked.append(time.monotonic())
+        if again:
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(number, frame)
+
+    before = signal.signal(signal.SIGTERM, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     from ..agents.errors import HushnetError
 
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -313,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HushnetError as error:
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", INTERRUPTED)
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
@@ -321,19 +360,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        from .storage.files import FULL
+        from .storage.files import out_of_order
 
-        if error.errno not in FULL:
-            return _unforeseen(error, given)
-        return _complain(f"{error.filename or 'a file'}: could not be written ({error.strerror}); make room there", 5)
+        said = out_of_order(error, error.filename or "a file")
+        return _unforeseen(error, given) if said is None else _complain(str(said), said.exit_code)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
             return _unforeseen(error, given)
         message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
         return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
-    if code == 130:
-        return _complain("interrupted", 130)
+    if code == INTERRUPTED:
+        return _complain("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 

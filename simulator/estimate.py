@@ -21,6 +21,7 @@ import psutil
 from numpy.typing import NDArray
 
 from .experiment import Experiment, Jobs, Run
+from .experiment.attempts import is_there
 from .experiment.plan import plan
 from .graphs import describe, graph_line
 from .language.loading import GridPoint
@@ -128,7 +129,7 @@ def _there(experiment: Experiment, runs: Sequence[Run]) -> list[bool]:
     store = Store(experiment.folder)
     if not store.index():
         return [False] * len(runs)
-    return [store.state(experiment.run_id(run)) == "complete" for run in runs]
+    return [is_there(experiment, run, experiment.run_id(run)) for run in runs]
 
 
 def _costs(experiment: Experiment, enough: Callable[[int], Enough]) -> Callable[[Run], Cost]:

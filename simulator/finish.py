@@ -117,10 +117,13 @@ class Reactions:
         if self.at_once > self.most_at_once:
             raise LimitReached(
                 f"{self._who(now)} at one instant: without delays they may never end; give messages a delay "
-                "(network.latency), or let receive send nothing in the end"
+                "(network.latency), or let receive send nothing in the end",
+                limit="at_once",
+                most=self.most_at_once,
             )
         if self.total > self.most:
-            raise LimitReached(f"{self._who(now)}; let receive answer fewer messages")
+            said = f"{self._who(now)}; let receive answer fewer messages"
+            raise LimitReached(said, limit="reactions", most=self.most)
 
     def _who(self, now: float) -> str:
         """The last agents and kinds of messages, and how many reactions there were."""

@@ -75,6 +75,12 @@ class Collection:
         runs = zip(self.runs, self.manifests, strict=True)
         return {run for run, manifest in runs if manifest.get("status") == "complete"}
 
+    @cached_property
+    def limited(self) -> set[str]:
+        """Ids of the runs that were stopped by a limit: where they stopped says nothing of what they ran."""
+        runs = zip(self.runs, self.manifests, strict=True)
+        return {run for run, manifest in runs if manifest.get("status") == "limited"}
+
 
 def load_all(root: Path) -> Collection:
     """Read the latest experiment's runs, or every run that is there where there is no index.

@@ -104,6 +104,7 @@ class Rounds(EventDriven):
             yield from self._until_up(agent)
             if agent.gone:
                 break
+            agent.wake(agent)
             agent.tick += 1
             agent.reactions = 0
             self._show(agent, in_time)
@@ -124,7 +125,10 @@ class Rounds(EventDriven):
             yield opened
             return True
         yield opened | At(self.world.env, self.world.now + self.patience, TIMER)
-        return self.waiting.pop(agent.index, None) is None
+        in_time = self.waiting.pop(agent.index, None) is None
+        if not in_time:
+            self.world.effort.count(self.world.now)
+        return in_time
 
     def _missing(self, agent: Agent) -> list[int]:
         """Edges to the neighbours whose round keeps an agent from beginning its next one."""
@@ -200,6 +204,7 @@ class Rounds(EventDriven):
             yield from self._until_up(agent)
             if key not in self._unacknowledged or agent.gone or receiver.gone:
                 return
+            world.effort.count(world.now)
             attempt += 1
             if sent is None:
                 world.post.signal(agent, edge, kind, tick=tick, attempt=2 * attempt)

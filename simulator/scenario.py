@@ -14,6 +14,7 @@ from ..protocols.base import ProtocolParameters
 from ..protocols.catalog import is_file, require, suggestion
 from .clocks import ClockParameters, Poisson
 from .language.figure_parameters import Figure, check_figures
+from .language.limit_parameters import LimitParameters
 from .language.message_window import MessageWindow
 from .language.names import MAX_SEEDS, Count, Duration, Key, Name, Seed
 from .language.sweep_parameters import SweepParameters
@@ -164,6 +165,8 @@ class Scenario(Parameters):
     engine: Literal["auto", "fast", "reference"] = "auto"
     """How the world is simulated: with an event for every wake-up and message, in plain Python (``reference``), without
     (``fast``), or fast wherever the protocol and the scenario allow it (``auto``); the results are the same."""
+    limits: LimitParameters = Field(default_factory=LimitParameters)
+    """What a run may do and take at most; no part of what a run is, so a complete one stays."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

@@ -96,6 +96,11 @@ class Schedule(ABC):
         return np.array([agent.updates for agent in self.world.agents], dtype=np.int64)
 
     @property
+    def events(self) -> int:
+        """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.effort`."""
+        return self.world.effort.wakes + self.post.traffic.links.sent
+
+    @property
     def noted(self) -> NDArray[np.float64] | None:
         """(n,) losses that compiled steps note where they are asked to (`Compiled.noted`); None if they do not."""
         return None
@@ -148,6 +153,7 @@ class EventDriven(Schedule):
     def _availability(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
         for time, up in timeline:
             yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.world.env.now)
             agent.up = up
             self.turn(agent)
         if not agent.up:

@@ -253,6 +253,7 @@ class Sessions(EventDriven):
             yield session.closed | At(env, env.now + self.patience, TIMER)
             if session.closed.triggered:
                 return
+            self.world.effort.count(env.now)
             if not self.repeats or self._hopeless(session):
                 if not self.repeats or session.reply is None:
                     self._close(session)

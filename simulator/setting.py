@@ -37,18 +37,29 @@ class Stop:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may do at most before it ends as ``limited``, with what was recorded until then.
+    """What a run may do and take at most before it ends as ``limited``, with what was recorded until then.
 
     Reactions are those to messages, and only if they say something: without delays a chain of them may never end.
 
     Parameters
     ----------
+    events : int
+        Wake-ups, copies of messages and timers; see `hushnet.simulator.effort`.
+    seconds : float
+        Processor time of the thread that makes the run, without its data; not the time on the wall.
+    memory : int, optional
+        Bytes that the run's process holds, everything that is in it included; by default nine tenths of the memory of
+        the machine, or of the container that it is in.
     at_once, at_once_each : int
-        Reactions at one instant, of all agents together and of an agent on average; whichever comes first.
+        Reactions at one instant, of all agents together and of an agent on average; whichever comes first. The latter
+        is also how often a clock may wake an agent at one instant.
     reactions : int, optional
         Reactions of the whole run.
     """
 
+    events: int = 10**9
+    seconds: float = 86_400.0
+    memory: int | None = None
     at_once: int = 10**6
     at_once_each: int = 1000
     reactions: int | None = None

@@ -61,7 +61,8 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     DataFrame
         A row per run: ``run, protocol, seed, value`` and the swept parameters. The value is the place of the first
         record that meets the target, infinite if none does, and NaN for a run in which the metric was not recorded, or
-        which is held against one that did not reach its end. A run that broke off counts up to its end.
+        which a limit has stopped, or which is held against one that did not reach its end. A run that broke off by
+        itself counts up to its end.
 
     Raises
     ------

@@ -25,6 +25,7 @@ from ..protocols.privacy.ledger import Ledger
 from .attendance import attendance
 from .choice import choose, rounds_of
 from .clocks import wake_up_ranks
+from .effort import Effort
 from .finish import TIME_UP, Finish, Reactions
 from .network import Network
 from .randomness import Purpose, quantise, stable_ids
@@ -63,6 +64,7 @@ class World:
         Steps of all agents so far.
     finish : Finish
     reactions : Reactions
+    effort : Effort
     """
 
     def __init__(
@@ -109,7 +111,9 @@ class World:
         self.activations = 0
         self.finish = Finish(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
-        self.agents = [Agent(i, next_time=self.clock.next_time, step=self.step) for i in range(graph.agents)]
+        self.effort = Effort(setting.limits, task.ids, lambda: self.schedule.events)
+        on: dict[str, Any] = {"next_time": self.clock.next_time, "wake": self._wake, "step": self.step}
+        self.agents = [Agent(index, **on) for index in range(graph.agents)]
         self.schedule = drive(self)
         self.engine = self.schedule.engine
         self.post = self.schedule.post
@@ -168,8 +172,9 @@ class World:
         StepFailure
             When a compiled step raises an error; likewise.
         LimitReached
-            When agents answer each other's messages beyond the setting's limits; likewise.
+            When the run goes beyond one of the setting's limits; likewise.
         """
+        self.effort.begin()
         joins, leaves, timelines = attendance(self.setting, self.numbers.tolist())
         with np.errstate(over="ignore", invalid="ignore"):
             for agent, join, leave in zip(self.agents, joins, leaves, strict=True):
@@ -177,6 +182,7 @@ class World:
             for agent in self.agents:
                 if agent.present:
                     self._start(agent)
+                    self.effort.look(self.now)
             for agent in self.agents:
                 if agent.present:
                     self._exchange_start(agent, joining=False)
@@ -190,8 +196,7 @@ class World:
                 self.env.run(until=self.finish.stopped)
                 self._sample(final=True)
             except HushnetError as error:
-                # SimPy re-raises a copy that has lost its fields; the original is its cause.
-                raise error.__cause__ if isinstance(error.__cause__, HushnetError) else error from None
+                raise _original(error) from None
             finally:
                 self.schedule.settle(final=True)
 
@@ -199,6 +204,11 @@ class World:
         if self.recorder:
             self.schedule.settle(final=final)
             self.recorder.sample(self, final=final)
+        if not final:
+            self.effort.look(self.now)
+
+    def _wake(self, agent: Agent) -> None:
+        self.effort.wake(agent.index, self.now)
 
     def _view(self, index: int) -> View:
         unheard = "zero" if self.setting.network.start == "zero" else "own"
@@ -302,6 +312,7 @@ class World:
 
     def receive(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
+        self.effort.check(self.now)
         agent.reactions += 1
         view, out = self.open(agent)
         self.protocol.receive(view, message, out)
@@ -373,6 +384,13 @@ class World:
             yield At(self.env, quantise(count * self.record_time), RECORD)
             self._sample(final=False)
             count += 1
+
+
+def _original(error: HushnetError) -> HushnetError:
+    """What was raised first: SimPy re-raises, from process to process, copies that have lost their fields."""
+    while isinstance(error.__cause__, type(error)):
+        error = error.__cause__
+    return error
 
 
 def _sent(out: Out) -> Iterator[tuple[str, NDArray[np.float64]]]:

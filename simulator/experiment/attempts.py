@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...agents.errors import HushnetError
-from ..storage.files import put_file, writing
+from ...agents.errors import HushnetError, OutOfResources
+from ..effort import raised
+from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
 from ..world import World
 from .execute import execute
-from .plan import Experiment, PlannedRun
+from .plan import Experiment, PlannedRun, Run
 
 FAILED = "failed"
 """Status of a run that raised an error nobody foresaw, or killed its worker again and again."""
@@ -66,7 +67,7 @@ def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[Wo
     there, status, error = False, FAILED, ""
     try:
         run_id = experiment.run_id(planned.run)
-        there = not experiment.metrics and store.state(run_id) == "complete"
+        there = not experiment.metrics and is_there(experiment, planned.run, run_id)
         if there:
             manifest = store.manifest(run_id)
         else:
@@ -77,11 +78,28 @@ def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[Wo
         status, error = manifest["status"], manifest["error"]
     except HushnetError:
         raise
-    except (Exception, SystemExit) as raised:
-        error = f"{type(raised).__name__}: {' '.join(str(raised).split()) or 'no message'}"
-        keep_failure(experiment, planned, "".join(traceback.format_exception(raised)))
+    except MemoryError as exhausted:
+        raise OutOfResources(
+            f"{experiment.loaded.scenario.scenario}: {planned.run.place}: there is not enough memory for it; use "
+            "fewer --jobs, agents, edges, data or samples"
+        ) from exhausted
+    except (Exception, SystemExit) as failure:
+        trouble = out_of_order(failure, failure.filename or experiment.folder) if isinstance(failure, OSError) else None
+        if trouble is not None:
+            raise trouble from failure
+        error = f"{type(failure).__name__}: {' '.join(str(failure).split()) or 'no message'}"
+        keep_failure(experiment, planned, "".join(traceback.format_exception(failure)))
     times = (time.perf_counter() - began, time.process_time() - worked)
     return Answer(run_id, status, there, error, *times)
+
+
+def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:
+    """Whether a run need not be made: it is there as a whole, and reached no limit that has been raised since."""
+    store = Store(experiment.folder, experiment.token)
+    if store.state(run_id) != "complete":
+        return False
+    reached = store.manifest(run_id).get("limit")
+    return reached is None or not raised(reached, run.point.scenario.limits.limits())
 
 
 def failure_file(experiment: Experiment, planned: PlannedRun) -> Path:

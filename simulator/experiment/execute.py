@@ -92,6 +92,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "status": status,
         "error": str(failure or ""),
         "ended": status if failure else world.ended,
+        "limit": None if not isinstance(failure, LimitReached) else _reached(failure, world),
         "engine": world.engine,
         "central": world.traits.central,
         "noise": "seeded simulation noise, not a sampler for deployment",
@@ -108,11 +109,17 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
     }
 
 
+def _reached(failure: LimitReached, world: World) -> dict[str, Any]:
+    """Which limit a run has reached, what it admits, and where the run was."""
+    return {"reached": failure.limit, "most": failure.most, "time": world.now, "events": world.schedule.events}
+
+
 def _totals(world: World) -> dict[str, Any]:
     traffic = world.traffic
     return {
         "time": world.now,
         "activations": world.activations,
+        "events": world.schedule.events,
         "messages": traffic.messages,
         "vectors": traffic.vectors,
         "start_vectors": traffic.start_vectors,

@@ -202,6 +202,7 @@ class Experiment:
             draws=Draws(run.run_seed),
             base=self.loaded.base,
             assumed_public=(*scenario.topology.assumed_public(task), *_tuned(parameters)),
+            limits=scenario.limits.limits(),
         )
 
     def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | None = None) -> World:

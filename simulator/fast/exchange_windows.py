@@ -46,8 +46,21 @@ from .desk import (
     tail_of,
 )
 from .lazy import arrive, know, let_go, take_row, there
-from .tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED
-from .windows import COUNTED, DIVERGED, FULL, IDLE, REACHED, count_step, end_clock, is_news, put_back
+from .tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED, WAKES
+from .windows import (
+    COUNTED,
+    DIVERGED,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    count_step,
+    end_clock,
+    is_event,
+    is_news,
+    put_back,
+    used_up,
+)
 
 PARTNER = int(Purpose.PARTNER)
 HALF, CHECK = 100, 101
@@ -258,6 +271,11 @@ def run_exchanges(
             return IDLE, -1
         if now >= limit and not forced:
             return REACHED, -1
+        counted = what == TIMER or (what == WAKE and is_event(mail, mail.heap_agent[0], now))
+        if counted and used_up(mail):
+            desk.times[NOW] = now
+            return LOOK, -1
+        mail.counts[WAKES] += counted
         forced = False
         desk.times[NOW] = now
         if what == ARRIVAL:

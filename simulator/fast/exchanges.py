@@ -193,6 +193,8 @@ class Exchanges(Windowed):
         elif why == windows.DIVERGED:
             world.agents[index].updates = int(mail.updates[index])
             world.check_finite(world.agents[index])
+        elif why == windows.LOOK:
+            self.look()
         elif why == windows.IDLE:
             return Pause.DONE
         return Pause.WAIT if why == windows.REACHED else Pause.GO_ON

@@ -108,7 +108,7 @@ class LazyPost(Post):
         }
         mail = Mail(
             **whole,
-            rules=np.array([code, first, second, chance, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0]),
+            rules=np.array([code, first, second, chance, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0, 0.0]),
             key=np.array(network.draws.key, dtype=np.uint64),
             offsets=graph.offsets,
             heads=graph.heads,

@@ -15,9 +15,10 @@ class Mail(NamedTuple):
     Attributes
     ----------
     counts : (COUNTERS,) int64
-    rules : (9,) float64
+    rules : (10,) float64
         Code and two parameters of the delay, loss probability, bytes per time unit (or infinite), whether vectors are
-        copied into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none).
+        copied into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none);
+        events up to which windows may go on before somebody looks at the run's limits.
     key : (2,) uint64
     offsets, heads, reverse, numbers
         The graph, and the stable numbers of the agents.

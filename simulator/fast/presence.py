@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from .mail import Mail
 
 AHEAD = 16.0
 """Time units that are drawn ahead."""
+OFTEN = 1024
+"""Changes of an agent between two looks at what they take."""
 
 
 class Presence:
@@ -22,6 +24,8 @@ class Presence:
     timelines : sequence of Timeline
     mail : Mail
         Its ``was_up`` and ``gone_from`` are filled in.
+    look : callable
+        Called now and then while changes are drawn, for there may be very many.
 
     Attributes
     ----------
@@ -29,8 +33,8 @@ class Presence:
         Everything up to this time is known.
     """
 
-    def __init__(self, timelines: Sequence[Timeline], mail: Mail) -> None:
-        self.timelines = list(timelines)
+    def __init__(self, timelines: Sequence[Timeline], mail: Mail, look: Callable[[], None]) -> None:
+        self.timelines, self.look = list(timelines), look
         self.pending: list[list[float]] = [[] for _ in self.timelines]
         self.open = set(range(len(self.timelines)))
         self.state = [next(timeline)[1] for timeline in self.timelines]
@@ -58,6 +62,8 @@ class Presence:
                     continue
                 self.state[agent] = up
                 times.append(time)
+                if len(times) % OFTEN == 0:
+                    self.look()
         if not self.open:
             self.drawn = math.inf
         return self._laid_out(mail)

@@ -23,19 +23,21 @@ from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
 from .lazy import arrive, know, let_go
-from .tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED
+from .tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import (
     AWAKE,
     COUNTED,
     DIVERGED,
     FULL,
     IDLE,
+    LOOK,
     REACHED,
     count_step,
     end_clock,
     next_time,
     step_and_send,
     take_top,
+    used_up,
 )
 
 
@@ -209,11 +211,14 @@ def run_rounds(
         now, agent = mail.heap_time[0], mail.heap_agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
+        if used_up(mail):
+            return LOOK, agent, now
         degree = mail.offsets[agent + 1] - mail.offsets[agent]
         if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < degree):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1
+        counts[WAKES] += 1
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         show(mail, agent)
         if not compiled_step:

@@ -25,6 +25,8 @@ from __future__ import annotations
     BARRIER,
     HEAP,
     UNFINISHED,
+    WAKES,
     COUNTERS,
-) = range(23)
-"""Places in `Mail.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock."""
+) = range(24)
+"""Places in `Mail.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock, and
+`WAKES` counts wake-ups and timers (`hushnet.simulator.effort`)."""

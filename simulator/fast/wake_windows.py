@@ -105,6 +105,8 @@ class WakeWindows(Windowed):
         elif why == windows.DIVERGED:
             agent.updates = int(mail.updates[index])
             world.check_finite(agent)
+        elif why == windows.LOOK:
+            self.look()
         elif why == windows.IDLE:
             return Pause.DONE
         return Pause.WAIT if why == windows.REACHED else Pause.GO_ON

@@ -103,7 +103,7 @@ class Windowed(Schedule):
         mail, env = self.post.mail, self.world.env
         mail.joins[:], mail.leaves[:] = joins, leaves
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
-        self.presence = Presence(timelines, mail)
+        self.presence = Presence(timelines, mail, lambda: self.world.effort.look(self.now))
         if self.compiled:
             self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
@@ -223,6 +223,18 @@ class Windowed(Schedule):
             self._clock_ends[index].succeed()
         else:
             self.world.finish.retire(self.world.agents[index].updates)
+
+    @property
+    def events(self) -> int:
+        """See `Schedule.events`; counted in the mail."""
+        counts = self.post.mail.counts
+        return int(counts[tallies.WAKES] + counts[tallies.SENT])
+
+    def look(self) -> None:
+        """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
+        mail = self.post.mail
+        mail.counts[tallies.BARRIER] = mail.counts[tallies.ORDER]  # the step before is over
+        mail.rules[9] = self.world.effort.admit(self.events, self.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""

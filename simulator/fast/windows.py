@@ -25,15 +25,17 @@ from .tallies import (
     HEAP,
     MESSAGES,
     ORDER,
+    SENT,
     SHORT,
     UNFINISHED,
     VECTORS,
+    WAKES,
 )
 
-REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED = range(8)
+REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
-last clock has ended; a state is not finite."""
+last clock has ended; a state is not finite; the run's limits are to be looked at before anything else happens."""
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -142,6 +144,18 @@ def end_clock(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def used_up(mail):  # pragma: no cover - compiled
+    """Whether somebody has to look at the run's limits before its next wake-up or timer."""
+    return mail.counts[WAKES] + mail.counts[SENT] >= mail.rules[9]
+
+
+@compiled(forceinline=True, _nrt=False)
+def is_event(mail, agent, now):  # pragma: no cover - compiled
+    """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
+    return not mail.silent[agent] and now < mail.gone_from[agent]
+
+
+@compiled(forceinline=True, _nrt=False)
 def count_step(mail, agent):  # pragma: no cover - compiled
     """Count a completed step; whether a limit or a record is due."""
     counts = mail.counts
@@ -224,11 +238,15 @@ def run_window(
         now, agent = mail.heap_time[0], mail.heap_agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
+        counted = is_event(mail, agent, now)
+        if counted and used_up(mail):
+            return LOOK, agent, now
         first, last = mail.offsets[agent], mail.offsets[agent + 1]
         if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < last - first):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1
+        counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         if mail.silent[agent] or not there(mail, agent, now, True):
             continue

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ...agents.parameters import Count
 
-__all__ = ["MAX_SEEDS", "Count", "Duration", "Key", "Name", "Seed"]
+__all__ = ["MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed"]
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
@@ -30,12 +30,18 @@ def _for_editors(pattern: str) -> Any:
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _KEY = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 _DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
+_MEMORY = r"\d{1,6}(\.\d{1,6})? ?[MGT]i?B"
 Name = Annotated[
     str, _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -"), _for_editors(_NAME)
 ]
 Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -")]
 Duration = Annotated[
     str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
+]
+Memory = Annotated[
+    str,
+    _matching(_MEMORY, "be a number with a unit of MB, MiB, GB, GiB, TB, TiB, such as 2 GiB"),
+    _for_editors(_MEMORY),
 ]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 MAX_SEEDS = 100_000

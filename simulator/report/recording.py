@@ -78,6 +78,7 @@ class Recording:
         self._values, self._started = self._held(values, known)
         if self.epsilon is not None:
             self._axes["epsilon"] = self._values[:, kept.index(self.epsilon)]
+        self._limited = {run for run, name in enumerate(collection.runs) if name in collection.limited}
         self._finished = [manifest.get("status") == "complete" for manifest in collection.manifests]
 
     def _held(self, values: Any, known: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -95,6 +96,8 @@ class Recording:
     def curves(self, runs: Sequence[int], axis: str, places: int) -> Curves:
         """Mean and 95 % t interval of every metric over some runs, as step functions on a common axis.
 
+        Those that were stopped by a limit are left out.
+
         Parameters
         ----------
         runs : sequence of int
@@ -103,7 +106,8 @@ class Recording:
         places : int
             Largest number of places, >= 2; evenly spaced ones of those where something was recorded.
         """
-        paths = [path for path in (self._path(run, axis) for run in runs) if len(path[0])]
+        shown = [run for run in runs if run not in self._limited]
+        paths = [path for path in (self._path(run, axis) for run in shown) if len(path[0])]
         if not paths or not all(np.isfinite(x).all() for x, _, _ in paths):
             nothing = np.empty((0, self._values.shape[1]))
             return Curves(np.empty(0), nothing, nothing, nothing.astype(np.int64))

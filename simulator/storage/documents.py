@@ -163,6 +163,7 @@ class Manifest(_Document):
     topology: TopologyEntry | None = None
     privacy: Words | None = None
     warnings: list[str] | None = None
+    limit: Words | None = None
     totals: dict[str, Number] | None = None
     timings: dict[str, Number | str] | None = None
     versions: dict[str, str] | None = None

@@ -37,16 +37,34 @@ STRAY = re.compile(r"\.(?P<name>.+)\.hushnet-[0-9a-f]{32}(\.old)?")
 """Names of what a killed process may leave behind; see `scratch`."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FORBIDDEN = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.EISDIR,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EEXIST,
-    errno.ENAMETOOLONG,
+REFUSING = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What a disk says that may not be written, or not any more."""
+_AILING = (
+    "EIO ESTALE ENODEV ENXIO EREMOTEIO ENOLINK ENOTCONN ETIMEDOUT EHOSTDOWN ENOMEM ENOBUFS ENFILE EMFILE EBUSY ENOLCK"
 )
+AILING = tuple(getattr(errno, name) for name in _AILING.split() if hasattr(errno, name))
+"""What a disk, a file server or a machine says that is in trouble."""
+IMPOSSIBLE = (errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
+"""What a path says where nothing can be put."""
+
+
+def out_of_order(error: OSError, place: object) -> OutOfResources | None:
+    """An error of the disk, or of the machine, in one sentence; None if it is another one.
+
+    Parameters
+    ----------
+    error : OSError
+    place : object
+        Where it happened, unless the error knows better.
+    """
+    kinds = {FULL: "make room there", REFUSING: "see that it may be written", AILING: "see to that disk or machine"}
+    for numbers, remedy in kinds.items():
+        if error.errno in numbers:
+            return OutOfResources(
+                f"{place}: could not be {'read or ' * (numbers is AILING)}written ({error.strerror}); what was "
+                f"complete is kept, so {remedy} and run again to go on"
+            )
+    return None
 
 
 @contextmanager
@@ -56,19 +74,17 @@ def writing(place: Path) -> Iterator[None]:
     Raises
     ------
     OutOfResources
-        If the disk is full, a quota is used up or a file would be larger than it may be.
+        If the disk is full, may not be written or is in trouble; see `out_of_order`.
     InputError
-        If the folder is not one that may be written.
+        If nothing can be put there: a part of the path is a file, for instance.
     """
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
-            raise OutOfResources(
-                f"{place}: could not be written ({error.strerror}); what was complete is kept, so make room there and "
-                "run again to go on"
-            ) from error
-        if error.errno in FORBIDDEN:
+        said = out_of_order(error, place)
+        if said is not None:
+            raise said from error
+        if error.errno in IMPOSSIBLE:
             raise InputError(f"{place}: cannot be written ({error.strerror}); choose another place") from error
         raise
 

@@ -93,7 +93,7 @@ class Log(EventLog):
         inbox = [(a.tolist(), world.inbox.order[k].tolist()) for k, a in world.inbox.sent_at.items()]
         values = [block.values.tolist() for block in world.inbox.values.values()]
         updates = [*zip(world.updates.tolist(), world.started.tolist(), strict=True)]
-        self.events.append(("record", world.now, traffic, inbox, values, updates))
+        self.events.append(("record", (world.now, world.schedule.events), traffic, inbox, values, updates))
 
 
 def outcome(engine, setting, protocol, parameters, **kwargs):

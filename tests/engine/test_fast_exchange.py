@@ -70,7 +70,8 @@ class Log:
         blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
         name = "final" if final else "record"
         quiet = world.schedule.quiet
-        self.events.append((name, world.now, world.activations, quiet, traffic, inbox, people, values, blocks))
+        counts = world.activations, world.schedule.events
+        self.events.append((name, world.now, counts, quiet, traffic, inbox, people, values, blocks))
 
 
 def outcome(engine, setting, protocol, parameters, *, observed=True, **kwargs):

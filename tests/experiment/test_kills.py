@@ -24,13 +24,13 @@ LONG = 600.0
 
 
 class Sweep:
-    """``hushnet run`` on two processes, in a process group of its own."""
+    """``hushnet run`` on one or two processes, in a process group of its own."""
 
-    def __init__(self, scenario: Path, out: Path) -> None:
+    def __init__(self, scenario: Path, out: Path, jobs: int = 2) -> None:
         command = [sys.executable, "-m", "hushnet.simulator.cli", "run", scenario, "--trust-code", "--quiet"]
         self.out, self.before = out, len(runs(out))
         self.process = subprocess.Popen(
-            [*command, "--out", out, "--jobs", "2"],
+            [*command, "--out", out, "--jobs", str(jobs)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -119,18 +119,28 @@ def test_killed_at_random_and_run_again_it_is_as_if_nothing_had_happened(scenari
     assert len(runs(tmp_path / "out")) == 16
 
 
-@pytest.mark.parametrize("early", [True, False], ids=["while processes start", "between runs"])
-def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, tmp_path, early):
+@pytest.mark.parametrize(
+    ("early", "sent", "to_all"),
+    [
+        pytest.param(True, signal.SIGINT, True, id="a terminal's Ctrl-C while processes start"),
+        pytest.param(False, signal.SIGINT, True, id="a terminal's Ctrl-C between runs"),
+        pytest.param(True, signal.SIGTERM, False, id="kill while processes start"),
+        pytest.param(False, signal.SIGTERM, True, id="Slurm between runs"),
+    ],
+)
+def test_a_signal_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, tmp_path, early, sent, to_all):
     (tmp_path / "hold").touch(exist_ok=False)
     sweep = Sweep(scenario, tmp_path / "out")
     assert sweep.started() if early else sweep.under_way()
     workers = sweep.workers()
     assert workers
-    for process in (sweep.process, *workers):  # what a terminal does
-        process.send_signal(signal.SIGINT)
+    for process in (sweep.process, *(workers if to_all else ())):
+        process.send_signal(sent)
+    if not early and sent is signal.SIGTERM:
+        sweep.process.send_signal(sent)  # as timeout does, which reaches its child alone and once more in its group
     (tmp_path / "hold").unlink()
     code, said = sweep.end()
-    assert code == 130
+    assert code == 128 + sent
     known = re.search(r"run the same command again to go on: at least (\d+) of 16 runs are there", said)
     assert known is not None, said
     assert int(known[1]) <= len(runs(tmp_path / "out"))
@@ -141,6 +151,20 @@ def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, 
         code, said = Sweep(scenario, tmp_path / "out").end()
         assert code == 0, said
         assert content(tmp_path / "out") == undisturbed
+
+
+def test_sigterm_in_the_middle_of_a_run_leaves_a_state_that_goes_on(scenario, undisturbed, tmp_path):
+    (tmp_path / "hold").touch(exist_ok=False)
+    sweep = Sweep(scenario, tmp_path / "out", jobs=1)
+    assert sweep.under_way()
+    sweep.process.terminate()
+    code, said = sweep.end()
+    assert code == 143
+    assert re.fullmatch(r"interrupted; run the same command again to go on: at least \d+ of 16 runs are there\n", said)
+    assert strays(tmp_path / "out") == set()
+    (tmp_path / "hold").unlink()
+    assert Sweep(scenario, tmp_path / "out", jobs=1).end() == (0, "")
+    assert content(tmp_path / "out") == undisturbed
 
 
 def test_ctrl_c_is_noted_even_where_python_drops_what_is_raised():

@@ -1,0 +1,36 @@
+"""What a run may do and take at most: the ``limits`` of a scenario, which are no part of what its runs are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ...agents.parameters import Count, Parameters
+from ..setting import Limits
+from .names import Memory
+
+UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+"""Bytes."""
+USUAL = Limits()
+
+
+class LimitParameters(Parameters):
+    """What a run may do and take at most; one that reaches a limit keeps what it recorded and counts as limited."""
+
+    events: Count = USUAL.events
+    """Wake-ups of clocks, copies of messages and timers of one run; by default 10^9."""
+    seconds: Annotated[float, Field(gt=0, le=1e9)] = USUAL.seconds
+    """Processor time of one run, without its data; by default a day."""
+    memory: Memory | None = None
+    """Memory of the process that makes the run, all that it holds included, such as 2 GiB; by default nine tenths of
+    the machine's, or of the container's."""
+
+    def limits(self) -> Limits:
+        """The same, for the engines."""
+        return Limits(self.events, self.seconds, None if self.memory is None else _bytes(self.memory))
+
+
+def _bytes(text: str) -> int:
+    unit = next(unit for unit in sorted(UNITS, key=len, reverse=True) if text.endswith(unit))
+    return int(float(text.removesuffix(unit)) * UNITS[unit])

@@ -1,0 +1,42 @@
+"""How much memory this machine has for a process, and how much a process holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+SHARE = 0.9
+"""Of the memory that there is: as much may be planned with, or be held by a run that has no other limit."""
+
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""What a container may hold at most, by either version of control groups."""
+
+
+def total_memory() -> int:
+    """Bytes of this machine, or of the container that this process is in."""
+    total = int(psutil.virtual_memory().total)
+    for path in _LIMITS:
+        try:
+            total = min(total, int(path.read_text()))
+        except (OSError, ValueError):  # none, or "max"
+            continue
+    return total
+
+
+def available_memory() -> int:
+    """Bytes that could be had without moving others out of memory."""
+    return min(int(psutil.virtual_memory().available), total_memory())
+
+
+def used_memory() -> int:
+    """Bytes that this process holds in memory: its resident set, with the libraries and data that runs share."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def size(count: float) -> str:
+    """A number of bytes in words."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count:,.0f} bytes"

@@ -1,0 +1,161 @@
+"""Runs that reach a limit: kept and never complete, compared with nobody, and made again once the limit is raised."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.aggregate import curves, final_values
+from hushnet.simulator.cli import main
+from hushnet.simulator.compare.tables import compare_folders
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.report.page import write_report
+from hushnet.simulator.results import load_all
+from hushnet.simulator.storage.provenance import run_id
+from hushnet.simulator.targets import reached
+
+SCENARIO = """\
+schema: 1
+scenario: stopped
+task: {kind: linear_classification, agents: 6, dimension: 3, samples: [5, 20], test_samples: 10}
+topology: {kind: ring}
+engine: reference
+protocols:
+  cd: {kind: coordinate_descent}
+  alone: {kind: local}
+stop: {time: 10}
+record: {every: 1.0, metrics: [accuracy, traffic]}
+seeds: 2
+figures: [{y: accuracy, x: time}]
+"""
+
+
+@pytest.fixture
+def shell(tmp_path, capsys):
+    """``hushnet run`` of the scenario: exit code, what was said on stderr, and what is there."""
+    (tmp_path / "stopped.yaml").write_text(SCENARIO)
+
+    def run(*settings):
+        given = [part for setting in settings for part in ("--set", setting)]
+        code = main(["run", str(tmp_path / "stopped.yaml"), "--quiet", "--out", str(tmp_path / "out"), *given])
+        said = capsys.readouterr()
+        return code, said, load_all(tmp_path / "out")
+
+    return run
+
+
+def by_protocol(collection):
+    return {(m["protocol"], m["seed"]): m for m in collection.manifests}
+
+
+def when(tmp_path):
+    return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/manifest.json")}
+
+
+def test_a_run_that_reaches_a_limit_is_kept_as_limited_and_made_again_once_it_is_raised(shell, tmp_path):
+    code, said, stopped = shell("limits.events=90")
+    assert code == 5
+    assert len(said.err.strip().splitlines()) == 2
+    assert "protocol cd, seed 0: at time" in said.err
+    assert "limits.events admits 90" in said.err
+    for (protocol, _), manifest in by_protocol(stopped).items():
+        assert manifest["status"] == ("limited" if protocol == "cd" else "complete")
+        assert (manifest["limit"] is None) == (protocol == "alone")
+    limit = by_protocol(stopped)["cd", 0]["limit"]
+    assert limit["reached"] == "events"
+    assert limit["most"] == 90
+    assert limit["events"] >= 90
+    assert 0 < limit["time"] == by_protocol(stopped)["cd", 0]["totals"]["time"] < 10
+    times = stopped.trace.loc[stopped.trace["protocol"] == "cd", "time"]
+    assert 0 < times.max() <= limit["time"]
+
+    before = when(tmp_path)
+    for same in ("limits.events=90", "limits.events=80"):
+        assert shell(same)[0] == 5
+        assert when(tmp_path) == before
+    code, _, again = shell("limits.events=95")
+    assert code == 5
+    assert by_protocol(again)["cd", 0]["limit"]["most"] == 95
+    code, said, whole = shell()
+    assert code == 0
+    assert said.err == ""
+    assert {m["status"] for m in whole.manifests} == {"complete"}
+    assert whole.runs == stopped.runs
+    before = when(tmp_path)
+    assert shell("limits.events=90")[0] == 0
+    assert when(tmp_path) == before
+
+
+def test_what_runs_have_until_a_limit_is_what_they_have_without_one(shell):
+    _, _, stopped = shell("limits.events=90")
+    _, _, whole = shell()
+    part = stopped.trace[stopped.trace["protocol"] == "cd"]
+    keys = ["run", "time", "metric", "statistic", "value"]
+    both = part[keys].merge(whole.trace[keys], how="left", indicator=True)
+    assert (both["_merge"] == "both").all()
+
+
+def test_limited_runs_are_in_no_mean_figure_comparison_or_page(shell, tmp_path):
+    code, said, stopped = shell("limits.events=90")
+    assert code == 5
+    limited = {run for run, m in zip(stopped.runs, stopped.manifests, strict=True) if m["status"] == "limited"}
+    assert len(limited) == 2
+    assert stopped.limited == limited
+    assert not limited & set(final_values(stopped, "accuracy", "mean")["run"])
+    assert not limited & set(curves(stopped, "accuracy", "mean", "time")["run"])
+    found = reached(stopped, {"metric": "accuracy", "level": 0.01}, "time")
+    assert found[found["run"].isin(limited)]["value"].isna().all()
+    figures = sorted((tmp_path / "out" / "figures").glob("*.csv"))
+    assert figures
+    assert "cd" not in figures[0].read_text()
+    assert "2 of 2 runs did not reach their end (limited)" in " ".join(said.out.split())
+    with pytest.raises(InputError, match=r"nothing to compare.* 2 of 2 runs of cd did not reach their end \(limited\)"):
+        compare_folders([tmp_path / "out"], "alone")
+    page = write_report(tmp_path / "out", None).read_text()
+    assert "limits.events admits 90" in page
+
+
+def test_where_all_runs_are_limited_the_reason_is_said_and_nothing_else_fails(shell):
+    code, said, _ = shell("limits.events=5")
+    assert code == 5
+    assert "limits.events admits 5" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_limits_are_no_part_of_what_a_run_is():
+    unknown = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}}
+    ids = {
+        run_id(load(json.loads(text)).scenario.resolved(), "cd", 0, **unknown)
+        for text in (SMALL, SMALL.replace('"schema"', '"limits": {"events": 7, "memory": "2 GiB"}, "schema"'))
+    }
+    assert len(ids) == 1
+
+
+SMALL = """{"schema": 1, "scenario": "small", "task": {"kind": "mean_estimation", "agents": 3}, "topology":
+{"kind": "ring"}, "protocols": {"cd": {"kind": "local"}}, "stop": {"time": 1}}"""
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_"), [("2 GiB", 2**31), ("1.5GB", 1_500_000_000), ("300 MiB", 300 * 2**20), ("1 TB", 10**12)]
+)
+def test_memory_is_given_with_a_unit(given, bytes_):
+    scenario = {**json.loads(SMALL), "limits": {"memory": given}}
+    assert load(scenario).scenario.limits.limits().memory == bytes_
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("limits.memory=2", "limits.memory"),
+        ("limits.memory=2 parsecs", "must be a number with a unit of MB, MiB, GB, GiB, TB, TiB, such as 2 GiB"),
+        ("limits.seconds=0", "limits.seconds"),
+        ("limits.events=0", "limits.events"),
+        ("limits.event=7", "did you mean 'events'?"),
+        ('sweep={"limits.events": [10, 20]}', "limits.events"),
+    ],
+)
+def test_limits_that_are_none_are_refused(setting, said, tmp_path, capsys):
+    (tmp_path / "stopped.yaml").write_text(SCENARIO)
+    assert main(["check", str(tmp_path / "stopped.yaml"), "--set", setting]) == 2
+    assert said in capsys.readouterr().err

@@ -318,8 +318,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _terminable() -> Iterator[Sequence[int]]:
-    """SIGTERM, as from Slurm or ``timeout``, ends what is done inside as Ctrl-C does; gives whether there was one.
+def _terminable() -> Iterator[Sequence[float]]:
+    """SIGTERM, as from Slurm or ``timeout``, ends what is done inside as Ctrl-C does; gives when there were some.
 
     Whoever sends it to a process and its group reaches the same process twice, which must not disturb it twice.
     """

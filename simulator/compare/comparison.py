@@ -76,8 +76,7 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     Raises
     ------
     InputError
-        If there is no such protocol, nothing to compare it with, no pair of runs that reached their end, or a seed was
-        run twice.
+        If there is no such protocol, nothing to compare it with, or a seed was run twice.
     """
     chosen = _baseline(collection, baseline)
     pairs = _pairs(collection, chosen)
@@ -85,9 +84,6 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     rng = np.random.default_rng(DRAWS)
     valued = [(measure, _valued(measure, pairs)) for measure in found]
     rows = [row for measure, table in valued for row in _measured(measure, table, collection, rng)]
-    if not rows:
-        why = " ".join(sentence.removeprefix(MARK).strip() for sentence in _warnings(collection, chosen, pairs))
-        raise InputError(f"there is nothing to compare: no protocol has a run beside one of the baseline's. {why}")
     differences = pd.DataFrame(rows)
     crossed = [row for measure, table in valued for row in _break_even(measure, table, collection, rng)]
     return Comparison(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ...agents.errors import InputError
 from ..storage.files import Frame
+from ..summary import MARK
 from .comparison import Comparison, compare
 from .folders import gather
 
@@ -55,12 +57,15 @@ def compare_folders(folders: Sequence[Path], baseline: str | None = None, consol
     Raises
     ------
     InputError
-        If a folder holds no runs or there is nothing to compare.
+        If a folder holds no runs, or there is nothing to compare or no pair of runs that reached their end.
     """
     from rich.console import Console
 
     console = console or Console()
     comparison = compare(gather(folders), baseline)
+    if comparison.differences.empty:
+        why = " ".join(sentence.removeprefix(MARK).strip() for sentence in comparison.warnings)
+        raise InputError(f"there is nothing to compare: no run has a partner that reached its end as well. {why}")
     print_comparison(comparison, console)
     others = [Path(folder).resolve().name for folder in folders[1:]]
     name = f"compare-with-{'-and-'.join(others)}" if others else "compare"

@@ -206,6 +206,8 @@ def _digest(made: Any, digest: Any, seen: set[Any]) -> None:
     if function in seen:
         return
     seen.add(function)
+    # What is loaded from a cache looks for its module by name.
+    digest.update(function.__module__.encode())
     for option, value in sorted(made.targetoptions.items()):
         digest.update(f"{option}={sorted(value) if isinstance(value, set) else value!r}".encode())
     pending = [function.__code__]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-from ..agents.compiled import form_of
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import exchange_of, rounds_of
@@ -23,7 +22,7 @@ Engine = Literal["auto", "fast", "reference"]
 
 def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
     """Why the fast engine cannot run this; None if it can."""
-    why = declined_before(setting.network, setting.availability, protocol_class, parameters)
+    why = declined_before(setting.network, protocol_class, parameters)
     if why is not None:
         return why
     task = setting.task
@@ -36,19 +35,11 @@ def declined(setting: Setting, protocol_class: type[Protocol], parameters: Proto
 
 
 def declined_before(
-    network: NetworkParameters, availability: Any, protocol_class: type[Protocol], parameters: ProtocolParameters
+    network: NetworkParameters, protocol_class: type[Protocol], parameters: ProtocolParameters
 ) -> str | None:
     """Why the fast engine cannot run this, as far as that is known before there are agents and their clocks."""
     traits = protocol_class.traits_for(parameters)
     rounds = rounds_of(traits, parameters)
-    if rounds is not None:
-        unfailing = network.lossless and bool(form_of(availability, "unfailing"))
-        if rounds.patience is not None:
-            return "agents in rounds may lose patience"
-        if not unfailing:
-            return "messages of a round may be lost, or agents absent"
-        if repeats(rounds, unfailing=unfailing):
-            return "messages of a round are acknowledged and repeated"
     if traits.trigger == "message":
         return "the protocol reacts to single messages"
     if traits.inbox != "latest" and rounds is None:
@@ -115,13 +106,18 @@ def fast_world(
         Further arguments of `World`.
     """
     from .fast.broadcasts import Broadcasts
+    from .fast.eventful_rounds import EventfulRounds
     from .fast.exchanges import Exchanges
     from .fast.lazy_rounds import LazyRounds
 
     traits = protocol_class.traits_for(parameters)
     drive: Callable[[World], Schedule] = partial(Broadcasts, compiled=compiled)
-    if rounds_of(traits, parameters) is not None:
-        drive = partial(LazyRounds, compiled=compiled)
+    if (rounds := rounds_of(traits, parameters)) is not None:
+        calm = setting.network.lossless and setting.always_up
+        if calm and rounds.patience is None and not repeats(rounds, unfailing=True):
+            drive = partial(LazyRounds, compiled=compiled)
+        else:
+            drive = partial(EventfulRounds, parameters=rounds, compiled=compiled)
     elif (exchange := exchange_of(traits, parameters)) is not None:
         drive = partial(Exchanges, parameters=exchange, compiled=compiled)
     return World(setting, protocol_class, parameters, drive=drive, **kwargs)

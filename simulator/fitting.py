@@ -36,7 +36,7 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
     if scenario.engine == "fast":
         from .engine import declined_before, refusal  # compiled code is loaded only where somebody asks for it
 
-        why = declined_before(scenario.network, availability, protocol, parameters)
+        why = declined_before(scenario.network, protocol, parameters)
         if why is not None:
             raise refusal(parameters, why)
 

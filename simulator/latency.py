@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import llvmlite.binding as llvm
 import numpy as np
+from numba import types
+from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -20,21 +23,28 @@ from ..agents.errors import FieldError, InputError
 from ..agents.files import number, read_rows, shown
 from ..agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
-LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, PER_LINK = range(5)
+LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
 """Codes of the delays that compiled code draws or, per link, looks up."""
 Law = tuple[int, float, float]
 """A delay distribution for `delay_of`: its code and its two parameters."""
 
 
+llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
+_inverse_gamma = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
+"""SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
+
+
 @compiled
 def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
-    """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller."""
+    """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller, gamma by inversion."""
     if code == CONSTANT:
         return first
     if code == UNIFORM:
         return first + (second - first) * u
     if code == EXPONENTIAL:
         return -first * math.log(u)
+    if code == GAMMA:
+        return first * _inverse_gamma(second, u)
     normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
     return first * math.exp(second * normal - 0.5 * second * second)
 
@@ -166,11 +176,10 @@ class Gamma(Latency):
         """See `Latency.average`."""
         return self.mean
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Latency.delays`; by inversion of the incomplete gamma function, which is not compiled."""
-        from scipy.special import gammaincinv
-
-        return self.mean / self.shape * gammaincinv(self.shape, luck[:, 0])
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return GAMMA, self.mean / self.shape, self.shape
 
 
 class Matrix(Parameters):

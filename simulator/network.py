@@ -27,6 +27,10 @@ KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
 
+Bursts = tuple[float, float, float, float]
+"""Mean durations of a link's good and bad state, and its loss probabilities in them."""
+NO_BURSTS: Bursts = (0.0, 0.0, 0.0, 0.0)
+
 LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64]]
 """``(sender, receivers, now)`` -> (k,) probabilities that copies to k receivers are lost; times never decrease."""
 
@@ -44,6 +48,14 @@ class LossModel(Parameters, ABC):
         """The compiled form: the probability of every loss, if it is one number. By default there is none.
 
         It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        """
+        return None
+
+    @property
+    def bursts(self) -> Bursts | None:
+        """The compiled form of links that are good and bad in turn, as `GilbertElliott`. By default there is none.
+
+        It serves the very class that defines it.
         """
         return None
 
@@ -99,9 +111,14 @@ class GilbertElliott(LossModel):
         """See `LossModel.lossless`."""
         return self.loss_good == self.loss_bad == 0
 
+    @property
+    def bursts(self) -> Bursts:
+        """See `LossModel.bursts`."""
+        return self.mean_good, self.mean_bad, self.loss_good, self.loss_bad
+
     def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
         """See `LossModel.begin`."""
-        return _Bursts(self, numbers, draws)
+        return _Links(self, numbers, draws)
 
 
 LOSS_MODELS: dict[str, type[Parameters]] = {"bernoulli": Bernoulli, "gilbert_elliott": GilbertElliott}
@@ -226,7 +243,7 @@ class Network:
         return np.array(delays, dtype=np.float64)
 
 
-class _Bursts:
+class _Links:
     """The links' good/bad processes of one run."""
 
     def __init__(self, loss: GilbertElliott, numbers: NDArray[np.uint64], draws: Draws) -> None:

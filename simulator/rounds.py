@@ -28,11 +28,13 @@ waits for ever     once nobody can go on any more, the run ends with a `Stall`
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 import simpy
 
 from ..agents.agent import TIMER, WAKE, Agent, At
@@ -42,6 +44,7 @@ from ..agents.inbox import Message
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import RoundsSchedule
 from .parcels import Line, Parcel
+from .post import Post
 from .randomness import QUANTUM, quantise
 from .schedules import EventDriven
 
@@ -71,8 +74,9 @@ class Rounds(EventDriven):
 
     def __init__(self, world: World, parameters: RoundsSchedule) -> None:
         super().__init__(world)
-        self.patience = None if parameters.patience is None else _duration(parameters.patience)
-        self.resend_after = self._resend_after(parameters)
+        resend_after, patience = durations(world, self.post, parameters)
+        self.patience = patience if patience < math.inf else None
+        self.resend_after = resend_after if resend_after < math.inf else None
         self.lines = [Line() for _ in world.setting.graph.heads]
         self.waiting: dict[int, simpy.Event] = {}
         self.ended: set[int] = set()
@@ -80,16 +84,6 @@ class Rounds(EventDriven):
         self._unacknowledged: set[tuple[int, int, str]] = set()
         self._acknowledgements: Counter[tuple[int, int]] = Counter()
         check_setting(world)
-
-    def _resend_after(self, parameters: RoundsSchedule) -> float | None:
-        setting = self.world.setting
-        if not repeats(parameters, unfailing=setting.network.lossless and setting.always_up):
-            return None
-        if isinstance(parameters.resend_after, float | int):
-            return _duration(parameters.resend_after)
-        network = self.world.network
-        widest = max((len(vector) for block in self.post.inbox.values.values() for vector in block), default=0)
-        return _duration(1 + 2 * network.mean_delay(network.size(widest)))
 
     def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
         """See `Schedule.run`: barrier, interval, step."""
@@ -270,21 +264,49 @@ class Rounds(EventDriven):
 
     def _complaint(self) -> str:
         """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
-        world, ids = self.world, self.world.setting.task.ids
-        agent = min((world.agents[index] for index in self.waiting), key=lambda agent: (agent.tick, agent.index))
+        agent = min((self.world.agents[index] for index in self.waiting), key=lambda agent: (agent.tick, agent.index))
         slot, number = self._missing(agent)[0], agent.tick + 1
-        neighbour = int(world.setting.graph.heads[slot])
-        if number in self.lines[slot].posted:
-            why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
-        else:
-            why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"
-        other = "patience (to go on with what is known)"
-        if world.traits.needs_both_ends:
-            other = f"use {world.traits.instead}" if world.traits.instead else "use a protocol that needs no rounds"
-        return (
-            f"agent {ids[agent.index]!r} at time {world.now:.6g}: round {number + 1} can never begin, because {why}; "
-            f"set resend_after in the protocol's schedule (for agents that come back), or {other}"
-        )
+        return complaint(self.world, agent.index, slot, number, posted=number in self.lines[slot].posted)
+
+
+def complaint(world: World, agent: int, slot: int, number: int, *, posted: bool) -> str:
+    """Why an agent can never begin its next round.
+
+    Parameters
+    ----------
+    world : World
+    agent, slot : int
+        Who waits, and its directed edge to the neighbour that it waits for.
+    number : int
+        The neighbour's round.
+    posted : bool
+        Whether its message was sent.
+    """
+    ids, neighbour = world.setting.task.ids, int(world.setting.graph.heads[slot])
+    if posted:
+        why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
+    else:
+        why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"
+    other = "patience (to go on with what is known)"
+    if world.traits.needs_both_ends:
+        other = f"use {world.traits.instead}" if world.traits.instead else "use a protocol that needs no rounds"
+    return (
+        f"agent {ids[agent]!r} at time {world.now:.6g}: round {number + 1} can never begin, because {why}; "
+        f"set resend_after in the protocol's schedule (for agents that come back), or {other}"
+    )
+
+
+def durations(world: World, post: Post, parameters: RoundsSchedule) -> tuple[float, float]:
+    """Time until a message is repeated, and until an agent loses patience; infinite if never."""
+    patience = math.inf if parameters.patience is None else _duration(parameters.patience)
+    setting = world.setting
+    if not repeats(parameters, unfailing=setting.network.lossless and setting.always_up):
+        return math.inf, patience
+    if isinstance(parameters.resend_after, float | int):
+        return _duration(parameters.resend_after), patience
+    widths = (np.diff(block.offsets).max(initial=0) for block in post.inbox.values.values())
+    size = world.network.size(int(max(widths, default=0)))
+    return _duration(1 + 2 * world.network.mean_delay(size)), patience
 
 
 def check_setting(world: World) -> None:

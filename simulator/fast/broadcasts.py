@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, final
 
 from ...agents.agent import Agent
 from ...agents.compiled import announce
-from . import lazy, tallies, windows
+from ..tables import tallies
+from . import lazy, windows
 from .presence import AHEAD
 from .wake_windows import WakeWindows
 

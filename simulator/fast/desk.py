@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
 from ..network import KINDS
-from .lazy import depart, let_go, there
-from .tallies import MESSAGES, ORDER, VECTORS
+from ..rules.delivery import depart, let_go
+from ..tables.mail import MOST_VECTORS
+from ..tables.tallies import MESSAGES, ORDER, VECTORS
+from .lazy import there
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""
@@ -198,7 +200,7 @@ def transmit(mail, desk, kind, edge, attempt):  # pragma: no cover - compiled
     if attempt >= MOST_ATTEMPTS:
         desk.counts[WORN] = 1
     tick = session[TICK]
-    arrival = desk.times[NOW] + depart(mail, tail_of(mail, link), link, tick, leg, size)
+    arrival = desk.times[NOW] + depart(mail, tail_of(mail, link), link, tick, leg, size, desk.times[NOW])
     if arrival < math.inf:
         push_copy(mail, desk, kind, edge, tick, size, arrival)
     return arrival
@@ -266,7 +268,7 @@ def close_session(mail, desk, edge):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def check_vectors(mail, desk):  # pragma: no cover - compiled
     """Note whether the vectors asked for were sent."""
-    if mail.counts[VECTORS] >= mail.rules[7]:
+    if mail.counts[VECTORS] >= mail.constants[MOST_VECTORS]:
         desk.counts[ENOUGH] = 1
 
 

@@ -13,6 +13,9 @@ from ...agents.agent import ARRIVAL, TIMER, WAKE
 from ...agents.compiled import compiled, compiled_callback
 from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, rank_of
 from ..randomness import Purpose, draw_one
+from ..rules.clocks import count_step, is_news, used_up
+from ..rules.delivery import arrive, know, let_go, take_row
+from ..tables.tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED, WAKES
 from .desk import (
     ANSWER,
     ASKED,
@@ -45,22 +48,8 @@ from .desk import (
     pop_copy,
     tail_of,
 )
-from .lazy import arrive, know, let_go, take_row, there
-from .tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED, WAKES
-from .windows import (
-    COUNTED,
-    DIVERGED,
-    FULL,
-    IDLE,
-    LOOK,
-    REACHED,
-    count_step,
-    end_clock,
-    is_event,
-    is_news,
-    put_back,
-    used_up,
-)
+from .lazy import there
+from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)
 HALF, CHECK = 100, 101
@@ -243,7 +232,7 @@ def settle_clocks(mail, desk):  # pragma: no cover - compiled
     if agent < 0:
         return REACHED, agent
     desk.counts[ENDED] = -1
-    return end_clock(mail, agent), agent
+    return clock_over(mail, agent), agent
 
 
 @compiled(_nrt=False)

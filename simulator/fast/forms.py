@@ -12,7 +12,7 @@ from ...agents.compiled import form_of
 from ...agents.errors import InputError
 from ..clocks import Clock, ClockForm
 from ..latency import LAWS, Law
-from ..network import NetworkParameters
+from ..network import NO_BURSTS, Bursts, NetworkParameters
 
 
 class Forms(NamedTuple):
@@ -23,12 +23,15 @@ class Forms(NamedTuple):
     law : Law
         Of delays.
     chance : float
-        Probability that a copy is lost.
+        Probability that a copy is lost, where it is one number.
+    bursts : Bursts
+        Of links that are good and bad in turn; zeros where they are not.
     clock : ClockForm
     """
 
     law: Law
     chance: float
+    bursts: Bursts
     clock: ClockForm
 
 
@@ -46,14 +49,15 @@ def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
     return Forms(*delays_and_losses(network), ticking)
 
 
-def delays_and_losses(network: NetworkParameters) -> tuple[Law, float]:
+def delays_and_losses(network: NetworkParameters) -> tuple[Law, float, Bursts]:
     """Those of a network; raises like `forms_of`."""
-    law, chance = form_of(network.latency, "law"), form_of(network.loss, "chance")
+    law = form_of(network.latency, "law")
+    chance, bursts = form_of(network.loss, "chance"), form_of(network.loss, "bursts")
     if law is None or law[0] not in LAWS:
         raise InputError(f"{_kind(network.latency)} delays have no compiled form")
-    if chance is None:
+    if chance is None and bursts is None:
         raise InputError(f"losses of the kind {_kind(network.loss)} have no compiled form")
-    return law, float(chance)
+    return law, float(chance or 0.0), bursts or NO_BURSTS
 
 
 def _kind(thing: Any) -> str:

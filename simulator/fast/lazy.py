@@ -5,7 +5,7 @@ is sent; a copy under way is a node (arrival, version) in a list per inbox slot,
 and at record instants, what has arrived by then is taken in: counted, dropped if the receiver was down, and otherwise
 compared with what the slot knows. A version goes back to the pool when no node, slot or sender refers to it.
 
-All arrays travel as one named tuple (`hushnet.simulator.fast.mail.Mail`), so these functions must not allocate.
+All arrays travel as one named tuple (`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
 it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
@@ -15,31 +15,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ...agents.compiled import compiled
-from ..latency import PER_LINK, delay_of
-from ..randomness import QUANTUM, Purpose, draw_one
-from .tallies import (
-    DELIVERED,
-    DELIVERED_BYTES,
-    DROPPED,
-    DROPPED_BYTES,
-    FREE_NODES,
-    FREE_ROWS,
-    IN_FLIGHT,
-    IN_FLIGHT_BYTES,
-    LOST,
-    LOST_BYTES,
-    MESSAGES,
-    ORDER,
-    OVERTAKEN,
-    SENT,
-    SENT_BYTES,
-    VECTORS,
-)
+from ..rules.delivery import arrive, copy_out, depart, know, let_go, take_row
+from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, OVERTAKEN, VECTORS
 
-MESSAGE = int(Purpose.MESSAGE)
 EVER = 2**62
 """An order of sending that is after every message."""
 
@@ -63,57 +42,12 @@ def there(mail, agent, time, after):  # pragma: no cover - compiled
     return mail.was_up[agent] != (low % 2 == 1)
 
 
-@compiled(forceinline=True, _nrt=False)
-def let_go(mail, row):  # pragma: no cover - compiled
-    """One reference to a version less; the last one gives it back."""
-    mail.references[row] -= 1
-    if mail.references[row] == 0:
-        mail.free_rows[mail.counts[FREE_ROWS]] = row
-        mail.counts[FREE_ROWS] += 1
-
-
-@compiled(forceinline=True, _nrt=False)
-def know(mail, slot, row, order):  # pragma: no cover - compiled
-    """Let a slot know a version that already counts its reference."""
-    if mail.known[slot] >= 0:
-        let_go(mail, mail.known[slot])
-    mail.known[slot] = row
-    mail.heard_sent_at[slot] = mail.sent_at[row]
-    mail.heard_order[slot] = order
-    mail.heard_tick[slot] = mail.tick[row]
-    if mail.rules[5] != 0.0:
-        copy_out(mail, slot)
-
-
-@compiled(forceinline=True, _nrt=False)
-def copy_out(mail, slot):  # pragma: no cover - compiled
-    """Copy what a slot knows into the inbox."""
-    begin, end = mail.places[slot], mail.places[slot + 1]
-    row = mail.pool[mail.known[slot]]
-    for k in range(end - begin):
-        mail.values[begin + k] = row[k]
-
-
 @compiled(_nrt=False)
 def copy_all(mail):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
     for slot in range(len(mail.known)):
         if mail.known[slot] >= 0:
             copy_out(mail, slot)
-
-
-@compiled(forceinline=True, _nrt=False)
-def arrive(mail, size, up):  # pragma: no cover - compiled
-    """Count an arrival: delivered if the receiver is up, dropped otherwise."""
-    counts = mail.counts
-    counts[IN_FLIGHT] -= 1
-    counts[IN_FLIGHT_BYTES] -= size
-    if up:
-        counts[DELIVERED] += 1
-        counts[DELIVERED_BYTES] += size
-    else:
-        counts[DROPPED] += 1
-        counts[DROPPED_BYTES] += size
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -166,46 +100,9 @@ def take_in_all(mail, now, barrier):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_row(mail, sent_at, order, tick, size):  # pragma: no cover - compiled
-    """A free version, with one reference that its maker has to let go; there must be one."""
-    mail.counts[FREE_ROWS] -= 1
-    row = mail.free_rows[mail.counts[FREE_ROWS]]
-    mail.sent_at[row], mail.order[row], mail.tick[row] = sent_at, order, tick
-    mail.size[row], mail.references[row] = size, 1
-    return row
-
-
-@compiled(forceinline=True, _nrt=False)
-def depart(mail, sender, edge, tick, leg, size):  # pragma: no cover - compiled
-    """Send a copy over a directed edge, with its fate; how long it is under way, infinite if it is lost."""
-    counts, rules = mail.counts, mail.rules
-    u, v, w = draw_one(
-        mail.key[0],
-        mail.key[1],
-        mail.numbers[sender],
-        mail.numbers[mail.heads[edge]],
-        np.uint64(tick) & np.uint64(0xFFFFFFFF),
-        MESSAGE,
-        leg,
-    )
-    counts[SENT] += 1
-    counts[SENT_BYTES] += size
-    if w < rules[3]:
-        counts[LOST] += 1
-        counts[LOST_BYTES] += size
-        return math.inf
-    code = int(rules[0])
-    delay = mail.link_delays[edge] if code == PER_LINK else delay_of(code, rules[1], rules[2], u, v)
-    delay = delay + size / rules[4]
-    counts[IN_FLIGHT] += 1
-    counts[IN_FLIGHT_BYTES] += size
-    return np.rint(delay / QUANTUM) * QUANTUM
-
-
-@compiled(forceinline=True, _nrt=False)
 def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
     """Send a version over one directed edge, and keep it under way unless it is lost."""
-    delay = depart(mail, sender, edge, mail.tick[row], leg, mail.size[row])
+    delay = depart(mail, sender, edge, mail.tick[row], leg, mail.size[row], mail.sent_at[row])
     if delay == math.inf:
         return
     mail.references[row] += 1

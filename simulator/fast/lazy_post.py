@@ -16,10 +16,31 @@ from ...protocols.privacy.ledger import Ledger
 from ..clocks import RECORDED
 from ..network import Network
 from ..post import Post
-from . import lazy, tallies
+from ..rules import delivery
+from ..tables import tallies
+from ..tables.mail import (
+    BANDWIDTH,
+    CLOCK_CONSTANTS,
+    CONSTANTS,
+    COPIES_OUT,
+    DELAY_CODE,
+    DELAY_FIRST,
+    DELAY_SECOND,
+    ENDS_BY_TIME,
+    LOSS_BAD,
+    LOSS_CHANCE,
+    LOSS_GOOD,
+    MEAN_BAD,
+    MEAN_GOOD,
+    MOST_ACTIVATIONS,
+    MOST_UPDATES,
+    MOST_VECTORS,
+    RECORD_EVERY,
+    Mail,
+)
+from . import lazy
 from .forms import Forms
 from .lazy_inbox import LazyInbox
-from .mail import Mail
 
 if TYPE_CHECKING:
     from ..world import World
@@ -83,8 +104,13 @@ class LazyPost(Post):
         agents, edges, slots = graph.agents, len(graph.heads), len(self.inbox.flat_order)
         widths = [int(np.max(spec.width, initial=1)) for spec in self.layout.messages.values()]
         rows, nodes = 4 * agents + 64, edges + 64
-        bandwidth, chance = network.parameters.bandwidth, self._forms.chance
-        code, first, second = self._forms.law
+        bandwidth = network.parameters.bandwidth
+        constants = np.zeros(CONSTANTS)
+        constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = self._forms.law
+        constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = self._forms.bursts
+        constants[LOSS_CHANCE], constants[BANDWIDTH] = self._forms.chance, bandwidth or math.inf
+        constants[COPIES_OUT], constants[MOST_UPDATES] = 1.0, -1.0
+        constants[[MOST_ACTIVATIONS, MOST_VECTORS]] = math.inf
         fixed = network.link_delays(graph.tails, graph.heads)
         whole: dict[str, Any] = {
             name: np.full(size, fill, dtype=np.int64)
@@ -108,7 +134,9 @@ class LazyPost(Post):
         }
         mail = Mail(
             **whole,
-            rules=np.array([code, first, second, chance, bandwidth or math.inf, 1.0, math.inf, math.inf, -1.0, 0.0]),
+            constants=constants,
+            bursts=np.zeros((edges if constants[MEAN_BAD] > 0 else 0, 2), dtype=np.int64),
+            burst_until=np.zeros(edges if constants[MEAN_BAD] > 0 else 0),
             key=np.array(network.draws.key, dtype=np.uint64),
             offsets=graph.offsets,
             heads=graph.heads,
@@ -131,7 +159,7 @@ class LazyPost(Post):
             was_up=np.ones(agents, dtype=bool),
             changes=np.empty((agents, 0)),
             heap_time=np.zeros(agents),
-            clock=np.zeros(5),
+            clock=np.zeros(CLOCK_CONSTANTS),
             means=np.ones(agents),
             recorded=np.empty(0),
             silent=np.zeros(agents, dtype=bool),
@@ -143,13 +171,13 @@ class LazyPost(Post):
     def set_limits(self, world: World, *, compiled: bool) -> None:
         """Let compiled windows know the clocks of a run, its limits and record instants."""
         mail, stop, clock = self.mail, world.setting.stop, self._forms.clock
-        mail.rules[5] = float(not compiled)
-        mail.rules[6] = math.inf if stop.activations is None else stop.activations
-        mail.rules[7] = math.inf if stop.vectors is None else stop.vectors
-        mail.rules[8] = -1.0 if stop.updates is None else stop.updates
+        mail.constants[COPIES_OUT] = float(not compiled)
+        mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
+        mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
+        mail.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
         record = world.record_activations if world.recorder and world.record_activations else 0
-        mail.clock[3] = 1 if world.observer and compiled else record
-        mail.clock[4] = float(stop.time is not None)
+        mail.clock[RECORD_EVERY] = 1 if world.observer and compiled else record
+        mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
         mail.clock[:3] = clock.code, clock.jitter, clock.random_phase
         mail.means[:] = clock.means
         if clock.code == RECORDED:
@@ -205,17 +233,17 @@ class LazyPost(Post):
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """See `Post.told`; what compiled steps send, which is of the first kind, is only in the mail."""
-        if self.mail.rules[5] != 0.0 or self._ranks[kind] > 0 or self.sessions:
+        if self.mail.constants[COPIES_OUT] != 0.0 or self._ranks[kind] > 0 or self.sessions:
             return super().told(kind)
         rows = self.mail.latest
         vectors = self.mail.pool[np.maximum(rows, 0), : int(np.max(self.layout.messages[kind].width))]
         return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 
-    def keep(self, sent: Sent) -> int:
-        """Charge a message of a session; the version that holds its vector, with one reference."""
+    def keep(self, sent: Sent, tick: int = 0) -> int:
+        """Charge a message of a session or round; the version that holds its vector, with one reference."""
         self.ledger.commit(sent.release, sent.vector)
         self.make_room(1, 0)
-        return int(lazy.new_row(self.mail, sent.vector, self.now, 0, self.network.size(len(sent.vector))))
+        return int(lazy.new_row(self.mail, sent.vector, self.now, tick, self.network.size(len(sent.vector))))
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """See `Post.exchange_start`; one broadcast before anything else was sent is told to all neighbours at once."""
@@ -251,15 +279,15 @@ class LazyPost(Post):
         if before is not None and before[0] is sent:
             return before[1]
         if before is not None:
-            lazy.let_go(self.mail, before[1])
+            delivery.let_go(self.mail, before[1])
         self._charge(sender, sent)
         self.make_room(1, 0)
         row = int(lazy.new_row(self.mail, sent.vector, sent_at, tick, self.network.size(len(sent.vector))))
         self._told[key] = sent, row
-        if self.mail.rules[5] == 0.0 and not sent.release.free:
+        if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
             # A compiled step compares what it sends with what was charged last.
             if self.mail.latest[sender] >= 0:
-                lazy.let_go(self.mail, self.mail.latest[sender])
+                delivery.let_go(self.mail, self.mail.latest[sender])
             self.mail.references[row] += 1
             self.mail.latest[sender] = row
         return row

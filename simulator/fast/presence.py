@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...agents.availability import Timeline
-from .mail import Mail
+from ..tables.mail import Mail
 
 AHEAD = 16.0
 """Time units that are drawn ahead."""

@@ -22,23 +22,10 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
-from .lazy import arrive, know, let_go
-from .tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
-from .windows import (
-    AWAKE,
-    COUNTED,
-    DIVERGED,
-    FULL,
-    IDLE,
-    LOOK,
-    REACHED,
-    count_step,
-    end_clock,
-    next_time,
-    step_and_send,
-    take_top,
-    used_up,
-)
+from ..rules.clocks import count_step, next_time, used_up
+from ..rules.delivery import arrive, know, let_go
+from ..tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
+from .windows import AWAKE, COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, step_and_send, take_top
 
 
 class Barriers(NamedTuple):
@@ -203,7 +190,7 @@ def run_rounds(
             take_top(mail)
             close_round(mail, barriers, agent, now)
             if mail.silent[agent]:
-                why = end_clock(mail, agent)
+                why = clock_over(mail, agent)
                 if why != REACHED:
                     return why, agent, now
         if counts[HEAP] == 0:

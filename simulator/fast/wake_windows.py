@@ -10,7 +10,8 @@ import numpy as np
 from ...agents.agent import WAKE, Agent
 from ...agents.compiled import as_callback
 from ...protocols.kernel import STEP, Kernel
-from . import tallies, windows
+from ..tables import tallies
+from . import windows
 from .windowed import Pause, Windowed, checked
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class WakeWindows(Windowed):
             self.stopped_at(float(now))
         if self.compiled:
             self.world.activations = int(counts[tallies.ACTIVATIONS])
-        return self._handle(why, agent)
+        return self.handle(why, agent)
 
     @abstractmethod
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
@@ -80,12 +81,16 @@ class WakeWindows(Windowed):
         step = as_callback(kernel.step, STEP)
         return True, step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
 
-    def _handle(self, why: int, index: int) -> Pause:
+    def make_room(self) -> None:
+        """See to it that whatever the next event brings about fits in."""
+        self.post.make_room(1, int(self.world.setting.graph.degrees.max(initial=0)))
+
+    def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
         world, mail = self.world, self.post.mail
         agent = world.agents[max(index, 0)]
         if why == windows.FULL:
-            self.post.make_room(1, int(world.setting.graph.degrees.max(initial=0)))
+            self.make_room()
         elif why == windows.AWAKE:
             agent.tick = int(mail.ticks[index])
             self.stepping(lambda: self.take_step(agent))

@@ -26,7 +26,9 @@ from ...protocols.kernel import Compiled, Kernel, PairKernel
 from ...protocols.privacy.mechanisms import Release
 from ..finish import TIME_UP
 from ..schedules import Schedule
-from . import lazy, tallies
+from ..tables import tallies
+from ..tables.mail import EVENTS_BEFORE_LOOK
+from . import lazy
 from .forms import forms_of
 from .lazy_post import LazyPost
 from .presence import Presence
@@ -234,7 +236,7 @@ class Windowed(Schedule):
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
         mail = self.post.mail
         mail.counts[tallies.BARRIER] = mail.counts[tallies.ORDER]  # the step before is over
-        mail.rules[9] = self.world.effort.admit(self.events, self.now)
+        mail.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.events, self.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""

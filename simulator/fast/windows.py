@@ -12,46 +12,28 @@ import numpy as np
 
 from ...agents.compiled import compiled, compiled_callback
 from ...protocols.kernel import STEP
-from ..clocks import POISSON, RECORDED, periodic_interval, poisson_interval
-from ..randomness import QUANTUM
-from .lazy import EVER, let_go, send_copy, take_in, take_row, there
-from .mail import Mail
-from .tallies import (
-    ACTIVATIONS,
-    ACTIVE,
+from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
+from ..rules.delivery import let_go, take_row
+from ..tables.mail import (
+    Mail,
+)
+from ..tables.tallies import (
     BARRIER,
     FREE_NODES,
     FREE_ROWS,
     HEAP,
     MESSAGES,
     ORDER,
-    SENT,
-    SHORT,
     UNFINISHED,
     VECTORS,
     WAKES,
 )
+from .lazy import EVER, send_copy, take_in, there
 
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
 last clock has ended; a state is not finite; the run's limits are to be looked at before anything else happens."""
-
-
-@compiled(forceinline=True, _nrt=False)
-def next_time(mail, agent, tick, now):  # pragma: no cover - compiled
-    """See `hushnet.simulator.clocks.Clock.next_time`."""
-    code = int(mail.clock[0])
-    if code == RECORDED:
-        place = mail.recorded_offsets[agent] + tick
-        return mail.recorded[place] if place < mail.recorded_offsets[agent + 1] else math.inf
-    mean, number = mail.means[agent], mail.numbers[agent]
-    if code == POISSON:
-        interval = poisson_interval(mail.key[0], mail.key[1], number, tick, mean)
-    else:
-        random_phase = mail.clock[2] != 0.0
-        interval = periodic_interval(mail.key[0], mail.key[1], number, tick, mean, mail.clock[1], random_phase)
-    return now + max(QUANTUM, np.rint(interval / QUANTUM) * QUANTUM)
 
 
 @compiled_callback(STEP)
@@ -132,51 +114,17 @@ def put_back(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def end_clock(mail, agent):  # pragma: no cover - compiled
+def clock_over(mail, agent):  # pragma: no cover - compiled
     """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
-    counts = mail.counts
     if mail.alone[agent]:
         return OVER
-    counts[ACTIVE] -= 1
-    counts[SHORT] -= mail.updates[agent] < mail.rules[8]
-    everybody_done = mail.rules[8] >= 0.0 and counts[SHORT] == 0
-    return FINISHED if everybody_done or (mail.clock[4] == 0.0 and counts[ACTIVE] == 0) else REACHED
-
-
-@compiled(forceinline=True, _nrt=False)
-def used_up(mail):  # pragma: no cover - compiled
-    """Whether somebody has to look at the run's limits before its next wake-up or timer."""
-    return mail.counts[WAKES] + mail.counts[SENT] >= mail.rules[9]
+    return FINISHED if end_clock(mail, agent) else REACHED
 
 
 @compiled(forceinline=True, _nrt=False)
 def is_event(mail, agent, now):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
     return not mail.silent[agent] and now < mail.gone_from[agent]
-
-
-@compiled(forceinline=True, _nrt=False)
-def count_step(mail, agent):  # pragma: no cover - compiled
-    """Count a completed step; whether a limit or a record is due."""
-    counts = mail.counts
-    counts[ACTIVATIONS] += 1
-    mail.updates[agent] += 1
-    due = mail.clock[3] > 0.0 and counts[ACTIVATIONS] % np.int64(mail.clock[3]) == 0
-    due |= counts[ACTIVATIONS] >= mail.rules[6] or counts[VECTORS] >= mail.rules[7]
-    return due or mail.updates[agent] == mail.rules[8]
-
-
-@compiled(forceinline=True, _nrt=False)
-def is_news(mail, agent, row, width):  # pragma: no cover - compiled
-    """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
-    old = mail.latest[agent]
-    if old < 0 or mail.size[row] != mail.size[old]:
-        return True
-    for k in range(width):
-        new, before = mail.pool[row, k], mail.pool[old, k]
-        if new != before or math.copysign(1.0, new) != math.copysign(1.0, before):
-            return True
-    return False
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -230,7 +178,7 @@ def run_window(
             agent, now = mail.heap_agent[0], mail.heap_time[0]
             counts[UNFINISHED] = 0
             if not put_back(mail):
-                why = end_clock(mail, agent)
+                why = clock_over(mail, agent)
                 if why != REACHED:
                     return why, agent, now
         if counts[HEAP] == 0:

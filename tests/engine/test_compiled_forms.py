@@ -384,17 +384,21 @@ def test_invented_availabilities_give_the_same_run_on_both_engines(availability)
     assert (worlds[0].updates == worlds[1].updates).all()
     assert worlds[0].activations < 48 or type(availability) is Flickering
     rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
-    assert "agents absent" in str(declined(setting, Stamp, rounds))
+    worlds = [make(setting, Stamp, rounds) for make in (World, fast_world)]
+    for world in worlds:
+        world.run()
+    assert worlds[0].traffic == worlds[1].traffic
+    assert (worlds[0].updates == worlds[1].updates).all()
 
 
 def test_shipped_kinds_have_the_forms_that_they_had():
-    for fields, why in (
-        ({"latency": {"kind": "gamma", "mean": 1.0}}, "gamma delays have no compiled form"),
-        ({"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}}, "losses of the kind gilbert_elliott"),
-        ({"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1}, "None"),
+    for fields in (
+        {"latency": {"kind": "gamma", "mean": 1.0}},
+        {"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}},
+        {"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1},
     ):
         setting = small_setting(network=NetworkParameters.model_validate(fields))
-        assert str(declined(setting, Stamp, Stamp.Parameters())).startswith(why)
+        assert declined(setting, Stamp, Stamp.Parameters()) is None
     assert (
         Poisson(kind="poisson").build([1], np.zeros(1, dtype=np.uint64), small_setting().draws, None).form is not None
     )

@@ -1,4 +1,4 @@
-"""Where compiled code keeps its counts: places in `hushnet.simulator.fast.mail.Mail.counts`."""
+"""Where compiled code keeps its counts: places in `hushnet.simulator.tables.mail.Mail.counts`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+(
+    DELAY_CODE,
+    DELAY_FIRST,
+    DELAY_SECOND,
+    LOSS_CHANCE,
+    MEAN_GOOD,
+    MEAN_BAD,
+    LOSS_GOOD,
+    LOSS_BAD,
+    BANDWIDTH,
+    COPIES_OUT,
+    MOST_ACTIVATIONS,
+    MOST_VECTORS,
+    MOST_UPDATES,
+    EVENTS_BEFORE_LOOK,
+    CONSTANTS,
+) = range(15)
+"""Places in `Mail.constants`."""
+CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
+"""Places in `Mail.clock`."""
+
 
 class Mail(NamedTuple):
     """All arrays of lazy delivery and of the clocks; compiled functions take them as one argument.
@@ -15,15 +36,20 @@ class Mail(NamedTuple):
     Attributes
     ----------
     counts : (COUNTERS,) int64
-    rules : (10,) float64
-        Code and two parameters of the delay, loss probability, bytes per time unit (or infinite), whether vectors are
-        copied into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none);
-        events up to which windows may go on before somebody looks at the run's limits.
+    constants : (CONSTANTS,) float64
+        Code and two parameters of the delay; loss probability, or the mean durations and loss probabilities of a link's
+        states (0 if it has none); bytes per time unit (or infinite); whether vectors are copied into the inbox; limits
+        of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go
+        on before somebody looks at the run's limits.
     key : (2,) uint64
     offsets, heads, reverse, numbers
         The graph, and the stable numbers of the agents.
     link_delays : (E,) float64
         Delays per link, or empty.
+    bursts : (E, 2) int64
+        Period (0: not begun) and state (1: good) of each link, or empty.
+    burst_until : (E,) float64
+        When that state ends, or empty.
     pool : (R, width) float64
     sent_at, order, tick, size, references, free_rows : (R,)
         Of each version.
@@ -41,7 +67,7 @@ class Mail(NamedTuple):
         Times at which an agent comes up or goes down in turn; infinite from the last one on.
     heap_time, heap_agent : (n,)
         Next wake-ups, as a binary heap ordered by time and agent.
-    clock : (5,) float64
+    clock : (CLOCK_CONSTANTS,) float64
         Code, jitter, whether the first phase is random; activations between two records (0: none), and whether the run
         ends at some time.
     means, recorded, recorded_offsets
@@ -53,13 +79,15 @@ class Mail(NamedTuple):
     """
 
     counts: Any
-    rules: Any
+    constants: Any
     key: Any
     offsets: Any
     heads: Any
     reverse: Any
     numbers: Any
     link_delays: Any
+    bursts: Any
+    burst_until: Any
     pool: Any
     sent_at: Any
     order: Any

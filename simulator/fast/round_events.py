@@ -1,0 +1,189 @@
+"""Windows of rounds, compiled: every arrival, timer and absence is an event that calls a rule.
+
+`hushnet.simulator.rules.rounds` has the rules. This loop takes the next event off the agenda and calls the rule of its
+kind; where nothing can be lost and nobody is ever absent, `hushnet.simulator.fast.round_windows` needs no events.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...agents.compiled import compiled
+from ..rules.clocks import count_step, is_news, used_up
+from ..rules.delivery import let_go, take_row
+from ..rules.round_messages import finish_saying, say
+from ..rules.rounds import (
+    after_step,
+    counts_as_event,
+    on_arrival,
+    on_available,
+    on_patience,
+    on_repeat,
+    on_round_end,
+    start_rounds,
+)
+from ..tables.effects import ARRIVE, GONE, NOTES, PATIENCE, REPEAT, ROUND_END, UP
+from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
+from ..tables.tallies import FREE_ROWS, MESSAGES, ORDER, UNFINISHED, VECTORS, WAKES
+from .agenda import FIRST_TIMER, LOAD, ON_HEAP, TICKS, TIME, TIMERS, drop_first, take_effects, timer_first
+from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED
+
+STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
+"""Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
+repeated more often than there are draws for it."""
+
+
+@compiled(forceinline=True, _nrt=False)
+def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
+    """Whether whatever the next event brings about fits in."""
+    return (
+        mail.counts[FREE_ROWS] > 0
+        and tables.counts[FREE_RECORDS] >= room
+        and tables.counts[FREE_COPIES] >= room
+        and len(agenda.ring) - agenda.size[TIMERS] >= room
+        and len(tables.notes) - tables.counts[NOTES] >= room
+    )
+
+
+@compiled(forceinline=True, _nrt=False)
+def broadcast_round(mail, tables, agent, row, charges, vectors):  # pragma: no cover - compiled
+    """Say to all neighbours the version that a step has written."""
+    counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
+    if last > first:
+        if charges[agent]:
+            mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
+        counts[ORDER] += 1
+        counts[MESSAGES] += 1
+        counts[VECTORS] += (last - first) * vectors
+        mail.order[row] = counts[ORDER]
+        for edge in range(first, last):
+            say(mail, tables, agent, edge, 0, row)
+        finish_saying(mail, tables, agent)
+        if mail.latest[agent] >= 0:
+            let_go(mail, mail.latest[agent])
+        mail.latest[agent] = row
+    else:
+        let_go(mail, row)
+
+
+@compiled(forceinline=True, _nrt=False)
+def make_step(
+    mail, tables, agent, step, reals, wholes, singles, models, charges, own, size, vectors
+):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and say its round; false if its state is not finite then."""
+    first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
+    row = take_row(mail, tables.now[0], 0, mail.ticks[agent], size)
+    message = mail.pool[row]
+    mail.silent[agent] = step(
+        agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
+    )
+    total = 0.0
+    for k in range(width):
+        total += models[agent, k] * 0.0
+    if total != 0.0:
+        return False
+    broadcast_round(mail, tables, agent, row, charges, vectors)
+    return True
+
+
+@compiled(_nrt=False)
+def run_round_events(
+    mail,
+    tables,
+    agenda,
+    limit,
+    forced,
+    room,
+    compiled_step,
+    step,
+    reals,
+    wholes,
+    singles,
+    models,
+    charges,
+    own,
+    size,
+    vectors,
+):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
+    counts, places = tables.counts, agenda.size
+    due = False
+    while True:
+        if mail.counts[UNFINISHED]:
+            mail.counts[UNFINISHED] = 0
+            after_step(mail, tables, counts[STEPPING])
+        take_effects(tables, agenda)
+        agent, now = counts[STEPPING], tables.now[0]
+        if due:
+            return COUNTED, agent, now
+        if counts[STALLED]:
+            return STALL, agent, now
+        if counts[WORN]:
+            return WORN_OUT, agent, now
+        if counts[DONE]:
+            counts[DONE] = 0
+            return FINISHED, agent, now
+        if counts[ENOUGH]:
+            return SENT_ENOUGH, agent, now
+        if not has_room(mail, tables, agenda, room):
+            return FULL, agent, now
+        if places[ON_HEAP] == 0 and places[TIMERS] == 0:
+            return IDLE, agent, math.inf
+        is_timer = timer_first(agenda)
+        entry = agenda.ring[places[FIRST_TIMER]] if is_timer else agenda.heap[0]
+        now = entry[TIME] / TICKS
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        load = entry[LOAD]
+        what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
+        counted = counts_as_event(mail, tables, what, subject, serial)
+        if counted and used_up(mail):
+            return LOOK, agent, now
+        mail.counts[WAKES] += counted
+        forced = False
+        drop_first(agenda, is_timer)
+        tables.now[0] = now
+        if what == ARRIVE:
+            on_arrival(mail, tables, subject)
+        elif what == REPEAT:
+            on_repeat(mail, tables, subject)
+        elif what == PATIENCE:
+            on_patience(mail, tables, subject, serial)
+        elif what != ROUND_END:
+            on_available(mail, tables, subject, what == UP, what == GONE)
+        elif on_round_end(mail, tables, subject):
+            counts[STEPPING], mail.counts[UNFINISHED] = subject, 1
+            if not compiled_step:
+                return AWAKE, subject, now
+            if not make_step(mail, tables, subject, step, reals, wholes, singles, models, charges, own, size, vectors):
+                return DIVERGED, subject, now
+            due = count_step(mail, subject)
+
+
+@compiled(_nrt=False)
+def start_all(mail, tables):  # pragma: no cover - compiled
+    """Begin everybody's round 1."""
+    for agent in range(len(tables.agents)):
+        start_rounds(mail, tables, agent)
+
+
+@compiled(_nrt=False)
+def speak(mail, tables, agent, said, edges):  # pragma: no cover - compiled
+    """Say what a step in Python gave out: kind, version, and first and last place among the edges, of each message."""
+    counts = mail.counts
+    for k in range(len(said)):
+        kind, row, first, last = said[k]
+        counts[ORDER] += 1
+        counts[MESSAGES] += 1
+        counts[VECTORS] += (last - first) * tables.vectors[kind]
+        mail.order[row] = counts[ORDER]
+        for place in range(first, last):
+            say(mail, tables, agent, edges[place], kind, row)
+        let_go(mail, row)
+    finish_saying(mail, tables, agent)
+
+
+@compiled(_nrt=False)
+def change_availability(mail, tables, agent, up, gone):  # pragma: no cover - compiled
+    """`on_available`, from Python: before the first window."""
+    on_available(mail, tables, agent, up, gone)

@@ -1,0 +1,164 @@
+"""Sending and delivering, once: versions and their references, what a slot knows, and the fate of a copy.
+
+A message is a row of a pool (a *version*), shared by all links that it goes over, and goes back to the pool when
+nothing refers to it. The slot of kind k on the directed edge e is k E + e. All arrays travel as one named tuple
+(`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..latency import PER_LINK, delay_of
+from ..randomness import QUANTUM, Purpose, draw_one
+from ..tables.mail import (
+    BANDWIDTH,
+    COPIES_OUT,
+    DELAY_CODE,
+    DELAY_FIRST,
+    DELAY_SECOND,
+    LOSS_BAD,
+    LOSS_CHANCE,
+    LOSS_GOOD,
+    MEAN_BAD,
+    MEAN_GOOD,
+)
+from ..tables.tallies import (
+    DELIVERED,
+    DELIVERED_BYTES,
+    DROPPED,
+    DROPPED_BYTES,
+    FREE_ROWS,
+    IN_FLIGHT,
+    IN_FLIGHT_BYTES,
+    LOST,
+    LOST_BYTES,
+    SENT,
+    SENT_BYTES,
+)
+from .forms import rule
+
+MESSAGE, LINK_STATE = int(Purpose.MESSAGE), int(Purpose.LINK_STATE)
+
+
+@rule
+def let_go(mail, row):
+    """One reference to a version less; the last one gives it back."""
+    mail.references[row] -= 1
+    if mail.references[row] == 0:
+        mail.free_rows[mail.counts[FREE_ROWS]] = row
+        mail.counts[FREE_ROWS] += 1
+
+
+@rule
+def copy_out(mail, slot):
+    """Copy what a slot knows into the inbox."""
+    begin, end = mail.places[slot], mail.places[slot + 1]
+    row = mail.pool[mail.known[slot]]
+    for k in range(end - begin):
+        mail.values[begin + k] = row[k]
+
+
+@rule
+def know(mail, slot, row, order):
+    """Let a slot know a version that already counts its reference."""
+    if mail.known[slot] >= 0:
+        let_go(mail, mail.known[slot])
+    mail.known[slot] = row
+    mail.heard_sent_at[slot] = mail.sent_at[row]
+    mail.heard_order[slot] = order
+    mail.heard_tick[slot] = mail.tick[row]
+    if mail.constants[COPIES_OUT] != 0.0:
+        copy_out(mail, slot)
+
+
+@rule
+def take_row(mail, sent_at, order, tick, size):
+    """A free version, with one reference that its maker has to let go; there must be one."""
+    mail.counts[FREE_ROWS] -= 1
+    row = mail.free_rows[mail.counts[FREE_ROWS]]
+    mail.sent_at[row], mail.order[row], mail.tick[row] = sent_at, order, tick
+    mail.size[row], mail.references[row] = size, 1
+    return row
+
+
+@rule
+def burst_duration(mail, edge, sender):
+    """How long a link stays in the state that it has just entered."""
+    period, good = mail.bursts[edge]
+    u, _, _ = draw_one(
+        mail.key[0], mail.key[1], mail.numbers[sender], mail.numbers[mail.heads[edge]], period, LINK_STATE, 0
+    )
+    mean = mail.constants[MEAN_GOOD] if good else mail.constants[MEAN_BAD]
+    return np.rint(-mean * math.log(u) / QUANTUM) * QUANTUM
+
+
+@rule
+def loss_chance(mail, sender, edge, now):
+    """The probability that what is sent over a directed edge is lost; times must not decrease.
+
+    Links may be good and bad in turn (Gilbert 1960, Elliott 1963).
+    """
+    constants = mail.constants
+    if constants[MEAN_BAD] == 0.0:
+        return constants[LOSS_CHANCE]
+    link = mail.bursts[edge]
+    if link[0] == 0:
+        u, _, _ = draw_one(
+            mail.key[0], mail.key[1], mail.numbers[sender], mail.numbers[mail.heads[edge]], 0, LINK_STATE, 0
+        )
+        link[0] = 1
+        link[1] = u < constants[MEAN_GOOD] / (constants[MEAN_GOOD] + constants[MEAN_BAD])
+        mail.burst_until[edge] = burst_duration(mail, edge, sender)
+    while mail.burst_until[edge] <= now:
+        link[0] += 1
+        link[1] = 1 - link[1]
+        mail.burst_until[edge] += burst_duration(mail, edge, sender)
+    return constants[LOSS_GOOD] if link[1] else constants[LOSS_BAD]
+
+
+@rule
+def depart(mail, sender, edge, tick, leg, size, now):
+    """Send a copy over a directed edge, with its fate; how long it is under way, infinite if it is lost."""
+    counts, constants = mail.counts, mail.constants
+    u, v, w = draw_one(
+        mail.key[0],
+        mail.key[1],
+        mail.numbers[sender],
+        mail.numbers[mail.heads[edge]],
+        np.uint64(tick) & np.uint64(0xFFFFFFFF),
+        MESSAGE,
+        leg,
+    )
+    counts[SENT] += 1
+    counts[SENT_BYTES] += size
+    if w < loss_chance(mail, sender, edge, now):
+        counts[LOST] += 1
+        counts[LOST_BYTES] += size
+        return math.inf
+    code = int(constants[DELAY_CODE])
+    delay = (
+        mail.link_delays[edge]
+        if code == PER_LINK
+        else delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
+    )
+    delay = delay + size / constants[BANDWIDTH]
+    counts[IN_FLIGHT] += 1
+    counts[IN_FLIGHT_BYTES] += size
+    return np.rint(delay / QUANTUM) * QUANTUM
+
+
+@rule
+def arrive(mail, size, up):
+    """Count an arrival: delivered if the receiver is up, dropped otherwise."""
+    counts = mail.counts
+    counts[IN_FLIGHT] -= 1
+    counts[IN_FLIGHT_BYTES] -= size
+    if up:
+        counts[DELIVERED] += 1
+        counts[DELIVERED_BYTES] += size
+    else:
+        counts[DROPPED] += 1
+        counts[DROPPED_BYTES] += size

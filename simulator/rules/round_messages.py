@@ -1,0 +1,283 @@
+"""The messages of rounds: said, sent, repeated and acknowledged, held until their round is whole, and shown.
+
+The message of a round is everything that a step addressed to a neighbour, at most one vector of each kind; where that
+is nothing, a message without numbers takes its place. A record stands for each of them on each link as long as a copy,
+a timer or the receiver refers to it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...agents.agent import ARRIVAL, TIMER
+from ..network import KINDS
+from ..tables import effects as e
+from ..tables.effects import ARRIVE, REPEAT
+from ..tables.rounds import (
+    ACKNOWLEDGED,
+    ANSWERS,
+    ATTEMPT,
+    COPY_ORDER,
+    COPY_SIZE,
+    FIRST_HELD,
+    FREE_COPIES,
+    FREE_RECORDS,
+    HEAD,
+    HEADER,
+    HELD_ORDER,
+    HELD_PARTS,
+    IS_ANSWER,
+    IS_LAST,
+    LAST,
+    NEXT_HELD,
+    OF_KIND,
+    OF_TICK,
+    ON_SLOT,
+    PARTS,
+    RECORD,
+    REFERENCES,
+    RESEND_AFTER,
+    SAYING,
+    SHOWN,
+    SHOWN_MESSAGES,
+    SIBLING,
+    TIMED,
+    VERSION,
+    WORN,
+)
+from ..tables.tallies import MESSAGES, ORDER, VECTORS
+from .delivery import depart, know, let_go
+from .effects import note, schedule
+from .forms import rule
+
+EMPTY = KINDS - 1
+"""Rank of the message without numbers that ends a round for a neighbour to whom the step said nothing."""
+LEGS = 2**24
+"""A message of a tick has draws for so many kinds and attempts."""
+
+
+@rule
+def refer_to(tables, record):
+    """One reference more to the messages of a round on a link; all of them live as long as anything refers to one."""
+    tables.records[tables.records[record, HEAD], REFERENCES] += 1
+
+
+@rule
+def release(mail, tables, record):
+    """One reference less; the last one frees all messages of the round on the link."""
+    record = tables.records[record, HEAD]
+    tables.records[record, REFERENCES] -= 1
+    if tables.records[record, REFERENCES] > 0:
+        return
+    while record >= 0:
+        freed = tables.records[record]
+        if freed[VERSION] >= 0:
+            let_go(mail, freed[VERSION])
+        freed[TIMED] = 0
+        tables.free_records[tables.counts[FREE_RECORDS]] = record
+        tables.counts[FREE_RECORDS] += 1
+        record = freed[SIBLING]
+
+
+@rule
+def put_under_way(mail, tables, record, is_answer, slot, size, delay):
+    """Send a copy with its fate; unless it is lost, its arrival is to come."""
+    order, sent = mail.counts[ORDER], tables.records[record]
+    kind = -1 - sent[OF_KIND] if is_answer else sent[OF_KIND]
+    note(
+        tables, delay, e.SENT, mail.heads[slot], sent[OF_TICK], kind, order, slot,
+        -1 if is_answer else sent[VERSION], size, False, False,
+    )  # fmt: skip
+    if delay == math.inf:
+        return
+    tables.counts[FREE_COPIES] -= 1
+    place = tables.free_copies[tables.counts[FREE_COPIES]]
+    copy = tables.copies[place]
+    copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, order, is_answer, size
+    refer_to(tables, record)
+    schedule(tables, tables.now[0] + delay, ARRIVAL, ARRIVE, place, 0)
+
+
+@rule
+def transmit(mail, tables, record):
+    """Send a message, the first time or again."""
+    sent = tables.records[record]
+    slot, row = sent[ON_SLOT], sent[VERSION]
+    if row >= 0:
+        size, leg = mail.size[row], sent[ATTEMPT] * KINDS + sent[OF_KIND]
+    else:
+        # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
+        size, leg = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
+    if leg >= LEGS:
+        tables.counts[WORN] = 1
+    delay = depart(mail, mail.heads[slot], mail.reverse[slot], sent[OF_TICK], leg, size, tables.now[0])
+    put_under_way(mail, tables, record, False, slot, size, delay)
+
+
+@rule
+def acknowledge(mail, tables, record):
+    """Tell the sender of a message that it arrived, without numbers."""
+    sent = tables.records[record]
+    head = tables.records[sent[HEAD]]
+    leg = (2 * head[ANSWERS] + 1) * KINDS + KINDS - 1
+    head[ANSWERS] += 1
+    if leg >= LEGS:
+        tables.counts[WORN] = 1
+    mail.counts[ORDER] += 1
+    mail.counts[MESSAGES] += 1
+    slot, size = sent[ON_SLOT], int(tables.constants[HEADER])
+    back = mail.reverse[slot]
+    delay = depart(mail, mail.heads[back], slot, sent[OF_TICK], leg, size, tables.now[0])
+    put_under_way(mail, tables, record, True, back, size, delay)
+
+
+@rule
+def repeat(mail, tables, record):
+    """Send a message once more."""
+    sent = tables.records[record]
+    sent[ATTEMPT] += 1
+    mail.counts[ORDER] += 1
+    mail.counts[MESSAGES] += 1
+    if sent[VERSION] >= 0:
+        mail.counts[VECTORS] += tables.vectors[sent[OF_KIND]]
+    transmit(mail, tables, record)
+    schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
+
+
+@rule
+def say(mail, tables, agent, edge, kind, row):
+    """Send one message of a round over one edge; the first one stands for the round."""
+    slot = mail.reverse[edge]
+    tables.counts[FREE_RECORDS] -= 1
+    record = tables.free_records[tables.counts[FREE_RECORDS]]
+    made = tables.records[record]
+    made[ON_SLOT], made[OF_TICK], made[OF_KIND], made[VERSION] = slot, mail.ticks[agent], kind, row
+    made[ATTEMPT], made[ACKNOWLEDGED], made[TIMED] = 0, 0, 0
+    made[HELD_ORDER], made[SIBLING] = -1, -1
+    if row >= 0:
+        mail.references[row] += 1
+    first = tables.links[slot, SAYING]
+    if first < 0:
+        tables.links[slot, SAYING] = made[HEAD] = record
+        made[PARTS], made[HELD_PARTS], made[NEXT_HELD], made[ANSWERS], made[IS_LAST] = 1, 0, -1, 0, 0
+        made[REFERENCES] = 0
+    else:
+        before = first
+        while tables.records[before, SIBLING] >= 0:
+            before = tables.records[before, SIBLING]
+        tables.records[before, SIBLING] = record
+        made[HEAD] = first
+        tables.records[first, PARTS] += 1
+    refer_to(tables, record)
+    transmit(mail, tables, record)
+
+
+@rule
+def finish_saying(mail, tables, agent):
+    """Make whole rounds of what an agent has just said, for all neighbours, and see that they get there."""
+    repeats = tables.constants[RESEND_AFTER] < math.inf
+    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+        slot = mail.reverse[edge]
+        if tables.links[slot, SAYING] < 0:
+            mail.counts[ORDER] += 1
+            mail.counts[MESSAGES] += 1
+            say(mail, tables, agent, edge, EMPTY, -1)
+        record = tables.links[slot, SAYING]
+        tables.records[record, IS_LAST] = mail.silent[agent]
+        tables.links[slot, SAYING] = -1
+        while record >= 0:
+            following = tables.records[record, SIBLING]
+            if repeats:
+                tables.records[record, TIMED] = 1
+                schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
+            else:
+                release(mail, tables, record)
+            record = following
+
+
+@rule
+def is_whole(tables, head):
+    """Whether everything of a round is held."""
+    return tables.records[head, HELD_PARTS] == tables.records[head, PARTS]
+
+
+@rule
+def holds(tables, slot, number):
+    """Whether a round of a neighbour, or the last one before it, is here or was shown."""
+    link = tables.links[slot]
+    if number <= link[SHOWN] or 0 <= link[LAST] < number:
+        return True
+    head = link[FIRST_HELD]
+    while head >= 0:
+        if tables.records[head, OF_TICK] + 1 == number:
+            return is_whole(tables, head)
+        head = tables.records[head, NEXT_HELD]
+    return False
+
+
+@rule
+def hold(tables, record, order):
+    """Keep a message that has arrived; whether it was of any use."""
+    taken = tables.records[record]
+    slot, number = taken[ON_SLOT], taken[OF_TICK] + 1
+    link = tables.links[slot]
+    if number <= link[SHOWN] or taken[HELD_ORDER] >= 0:
+        return False
+    head = tables.records[taken[HEAD]]
+    taken[HELD_ORDER] = order
+    refer_to(tables, record)
+    if head[HELD_PARTS] == 0:
+        head[NEXT_HELD] = link[FIRST_HELD]
+        link[FIRST_HELD] = taken[HEAD]
+    head[HELD_PARTS] += 1
+    if is_whole(tables, taken[HEAD]) and head[IS_LAST]:
+        link[LAST] = number
+    return True
+
+
+@rule
+def newest(tables, slot):
+    """The newest round of a neighbour that is here or was shown."""
+    number, head = tables.links[slot, SHOWN], tables.links[slot, FIRST_HELD]
+    while head >= 0:
+        if is_whole(tables, head):
+            number = max(number, tables.records[head, OF_TICK] + 1)
+        head = tables.records[head, NEXT_HELD]
+    return number
+
+
+@rule
+def show_round(mail, tables, slot, number):
+    """Let the inbox show a round, if it is here and was not shown, and forget it with all before it."""
+    link, edges = tables.links[slot], len(mail.heads)
+    head = link[FIRST_HELD]
+    while head >= 0 and tables.records[head, OF_TICK] + 1 != number:
+        head = tables.records[head, NEXT_HELD]
+    if head < 0 or not is_whole(tables, head):
+        return
+    link[SHOWN] = number
+    head, before = link[FIRST_HELD], -1
+    while head >= 0:
+        following, told = tables.records[head, NEXT_HELD], tables.records[head, OF_TICK] + 1
+        if told > number:
+            before = head
+        else:
+            if before < 0:
+                link[FIRST_HELD] = following
+            else:
+                tables.records[before, NEXT_HELD] = following
+            record = head
+            while record >= 0:
+                kept, sibling = tables.records[record], tables.records[record, SIBLING]
+                if kept[HELD_ORDER] >= 0:
+                    if told == number and kept[VERSION] >= 0:
+                        place = kept[OF_KIND] * edges + slot
+                        fresh = tables.shown[tables.counts[SHOWN_MESSAGES]]
+                        tables.counts[SHOWN_MESSAGES] += 1
+                        fresh[0], fresh[1] = place, kept[HELD_ORDER]
+                        mail.references[kept[VERSION]] += 1
+                        # A repeat may have left after a message of the next round: here the round says what is newer.
+                        know(mail, place, kept[VERSION], max(kept[HELD_ORDER], mail.heard_order[place] + 1))
+                    release(mail, tables, record)
+                record = sibling
+        head = following

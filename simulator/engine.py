@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import exchange_of, rounds_of
-from .fast.forms import delays_and_losses, forms_of
+from .laws import delays_and_losses, forms_of
 from .network import NetworkParameters
 from .randomness import stable_ids
 from .rounds import repeats

@@ -1,7 +1,7 @@
 """The fast engine for broadcasts to ``latest`` inboxes: lazy delivery and compiled windows of wake-ups.
 
 Messages and absences cost no event: whoever could have heard a message looks when it next wakes
-(`hushnet.simulator.fast.lazy`).
+(`hushnet.simulator.rules.lazy`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, final
 
 from ...agents.agent import Agent
 from ...agents.compiled import announce
+from ..rules import lazy
 from ..tables import tallies
-from . import lazy, windows
+from . import windows
 from .presence import AHEAD
 from .wake_windows import WakeWindows
 

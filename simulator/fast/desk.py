@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from ...agents.compiled import compiled
 from ..network import KINDS
 from ..rules.delivery import depart, let_go
+from ..rules.lazy import there
 from ..tables.mail import MOST_VECTORS
 from ..tables.tallies import MESSAGES, ORDER, VECTORS
-from .lazy import there
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""

@@ -24,6 +24,7 @@ from ..randomness import check_leg
 from ..rounds import addressed, check_setting, complaint, durations
 from ..rules.forms import plain
 from ..rules.round_messages import holds
+from ..table_post import extended
 from ..tables import rounds as tables
 from ..tables import tallies
 from ..tables.effects import EFFECT_COLUMNS, EFFECTS, NOTE_COLUMNS
@@ -32,7 +33,6 @@ from . import agenda as agendas
 from . import round_events, windows
 from .agenda import Agenda
 from .changes import Changes
-from .lazy_post import extended
 from .wake_windows import WakeWindows
 from .windowed import Pause
 

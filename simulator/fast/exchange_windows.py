@@ -15,6 +15,7 @@ from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, rank_of
 from ..randomness import Purpose, draw_one
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import arrive, know, let_go, take_row
+from ..rules.lazy import there
 from ..tables.tallies import FREE_ROWS, HEAP, OVERTAKEN, UNFINISHED, WAKES
 from .desk import (
     ANSWER,
@@ -48,7 +49,6 @@ from .desk import (
     pop_copy,
     tail_of,
 )
-from .lazy import there
 from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)

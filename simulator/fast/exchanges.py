@@ -17,10 +17,10 @@ from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKer
 from ...protocols.schedule import ExchangeSchedule
 from ..halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
 from ..randomness import check_leg
+from ..table_post import extended
 from ..tables import tallies
 from . import desk, exchange_windows, windows
 from .desk import Desk
-from .lazy_post import extended
 from .presence import AHEAD
 from .windowed import Pause, Windowed, checked
 

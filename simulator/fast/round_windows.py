@@ -8,9 +8,9 @@ parcel of a barrier sets the end of the round that follows, on the heap of wake-
 Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
 read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
 are never more than one round apart. Barriers that are being waited for are therefore told apart by the parity of their
-round. Copies under way, or arrived and not yet shown, are nodes in the lists of `hushnet.simulator.fast.lazy`, one list
-per kind and directed edge, with a kind of their own for messages without numbers. What was counted as delivered while
-it still waits to be shown is marked by an arrival of minus infinity.
+round. Copies under way, or arrived and not yet shown, are nodes in the lists of `hushnet.simulator.rules.lazy`, one
+list per kind and directed edge, with a kind of their own for messages without numbers. What was counted as delivered
+while it still waits to be shown is marked by an arrival of minus infinity.
 
 A neighbour that has fallen silent is no longer expected. An agent that has fallen silent opens no barrier and reads
 nothing: copies on their way to it are only counted.

@@ -25,12 +25,12 @@ from ...protocols.base import Protocol
 from ...protocols.kernel import Compiled, Kernel, PairKernel
 from ...protocols.privacy.mechanisms import Release
 from ..finish import TIME_UP
+from ..laws import forms_of
+from ..rules import lazy
 from ..schedules import Schedule
+from ..table_post import TablePost
 from ..tables import tallies
 from ..tables.mail import EVENTS_BEFORE_LOOK
-from . import lazy
-from .forms import forms_of
-from .lazy_post import LazyPost
 from .presence import Presence
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Windowed(Schedule):
         When agents are up; None until the run begins.
     """
 
-    post: LazyPost
+    post: TablePost
 
     def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world)
@@ -88,7 +88,7 @@ class Windowed(Schedule):
         self._all_charged = False
         parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
         forms = forms_of(world.setting.network, world.clock)
-        self.post = LazyPost(*parts, forms=forms, now=lambda: self.now)
+        self.post = TablePost(*parts, forms=forms, now=lambda: self.now)
         self.post.set_limits(world, compiled=compiled)
 
     @property

@@ -14,6 +14,7 @@ from ...agents.compiled import compiled, compiled_callback
 from ...protocols.kernel import STEP
 from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ..rules.delivery import let_go, take_row
+from ..rules.lazy import EVER, send_copy, take_in, there
 from ..tables.mail import (
     Mail,
 )
@@ -28,7 +29,6 @@ from ..tables.tallies import (
     VECTORS,
     WAKES,
 )
-from .lazy import EVER, send_copy, take_in, there
 
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a

@@ -12,13 +12,13 @@ from hushnet.agents.inbox import Inbox
 from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator import post, sessions, world
-from hushnet.simulator.fast.lazy_post import LazyPost
 from hushnet.simulator.fast.windowed import Windowed
 from hushnet.simulator.finish import Finish
 from hushnet.simulator.network import Network
 from hushnet.simulator.parcels import Line
 from hushnet.simulator.rounds import Rounds
 from hushnet.simulator.setting import Stop
+from hushnet.simulator.table_post import TablePost
 from hushnet.simulator.traffic import Traffic
 
 from ..protocols.worlds import AWAY, BAD, setting_of
@@ -189,13 +189,13 @@ def an_epsilon_falls(patch):
 
 
 def the_other_engine_counts_otherwise(patch):
-    count = LazyPost.count
+    count = TablePost.count
 
     def more(self):
         count(self)
         self.traffic.overtaken += 1
 
-    patch.setattr(LazyPost, "count", more)
+    patch.setattr(TablePost, "count", more)
 
 
 def the_other_engine_starts_late_joiners_at_another_tick(patch):

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.agent import Agent
-from ...agents.graph import Graph
-from ...protocols.base import Layout, Sent
-from ...protocols.privacy.ledger import Ledger
-from ..clocks import RECORDED
-from ..network import Network
-from ..post import Post
-from ..rules import delivery
-from ..tables import tallies
-from ..tables.mail import (
+from ..agents.agent import Agent
+from ..agents.graph import Graph
+from ..protocols.base import Layout, Sent
+from ..protocols.privacy.ledger import Ledger
+from .clocks import RECORDED
+from .laws import Forms
+from .network import Network
+from .post import Post
+from .rules import delivery, lazy
+from .tables import tallies
+from .tables.inbox import TableInbox
+from .tables.mail import (
     BANDWIDTH,
     CLOCK_CONSTANTS,
     CONSTANTS,
@@ -38,12 +40,9 @@ from ..tables.mail import (
     RECORD_EVERY,
     Mail,
 )
-from . import lazy
-from .forms import Forms
-from .lazy_inbox import LazyInbox
 
 if TYPE_CHECKING:
-    from ..world import World
+    from .world import World
 
 MIRRORED = {
     "sent": (tallies.SENT, tallies.SENT_BYTES),
@@ -55,7 +54,7 @@ MIRRORED = {
 
 
 @final
-class LazyPost(Post):
+class TablePost(Post):
     """Everything between ``out.send`` and an inbox, delivered when the receiver looks.
 
     Parameters
@@ -75,7 +74,7 @@ class LazyPost(Post):
         Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
 
-    inbox: LazyInbox
+    inbox: TableInbox
     sessions = False
 
     def __init__(
@@ -89,7 +88,7 @@ class LazyPost(Post):
         forms: Forms,
         now: Callable[[], float],
     ) -> None:
-        super().__init__(graph, layout, network, ledger, agents, LazyInbox(graph, layout))
+        super().__init__(graph, layout, network, ledger, agents, TableInbox(graph, layout))
         self._current, self._forms = now, forms
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self.mail = self._make_mail()

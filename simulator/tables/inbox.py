@@ -13,7 +13,7 @@ from ...agents.inbox import Inbox
 from ...protocols.base import Layout
 
 
-class LazyInbox(Inbox):
+class TableInbox(Inbox):
     """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
 
     Attributes

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...agents.compiled import form_of
-from ...agents.errors import InputError
-from ..clocks import Clock, ClockForm
-from ..latency import LAWS, Law
-from ..network import NO_BURSTS, Bursts, NetworkParameters
+from ..agents.compiled import form_of
+from ..agents.errors import InputError
+from .clocks import Clock, ClockForm
+from .latency import LAWS, Law
+from .network import NO_BURSTS, Bursts, NetworkParameters
 
 
 class Forms(NamedTuple):

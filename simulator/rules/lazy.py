@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 from ...agents.compiled import compiled
-from ..rules.delivery import arrive, copy_out, depart, know, let_go, take_row
 from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, OVERTAKEN, VECTORS
+from .delivery import arrive, copy_out, depart, know, let_go, take_row
 
 EVER = 2**62
 """An order of sending that is after every message."""

@@ -1,0 +1,55 @@
+"""Compare engines with the frozen one: ``python -m tests.oracles 500 --engine event``; see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+
+from . import compare, logs, planted, product
+from .worlds import world
+
+
+def main() -> int:
+    """Do what the command line says; 1 if something differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.oracles", description=__doc__)
+    parser.add_argument("worlds", type=int, nargs="?", default=100, help="how many random worlds")
+    parser.add_argument("--engine", choices=[*product.ENGINES], default="event")
+    parser.add_argument("--seed", type=int, default=compare.SEED, help="of the generator; the logs have 1")
+    parser.add_argument("--case", type=int, help="one world, with the first row that differs")
+    parser.add_argument("--show", action="store_true", help="print the description of --case, and do not run it")
+    parser.add_argument("--planted", action="store_true", help="plant errors into the frozen engine; renews the table")
+    parser.add_argument("--write-logs", action="store_true", help="only before anything has changed")
+    asked = parser.parse_args()
+    if asked.planted:
+        return planted.renew()
+    if asked.write_logs:
+        return logs.write()
+    if asked.show:
+        print(world(asked.seed, asked.case or 0))
+        return 0
+    return run(range(asked.worlds) if asked.case is None else [asked.case], asked.seed, asked.engine)
+
+
+def run(cases: range | list[int], seed: int, engine: str) -> int:
+    """Compare on some worlds, and print where an engine differs and what it declines."""
+    declined: Counter[str] = Counter()
+    same = differing = 0
+    for case in cases:
+        description = world(seed, case)
+        why = product.refusal(description) if engine == "batched" else None
+        if why is not None:
+            declined[why] += 1
+            continue
+        found = compare.compare(description, engine)
+        same, differing = same + (not found), differing + bool(found)
+        if found:
+            print(f"case {case} (--seed {seed} --case {case}): {found}", flush=True)
+    print(f"{same} of {same + differing} worlds equal on engine {engine}; {declined.total()} declined")
+    for why, count in declined.most_common():
+        print(f"{count:5d}  {why}")
+    return int(differing > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

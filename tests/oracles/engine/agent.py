@@ -1,0 +1,109 @@
+"""The Poisson-clocked agent: a SimPy process that its clock wakes, and the total order of equal times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+import simpy
+
+ARRIVAL, AVAILABILITY, TIMER, WAKE = 2, 3, 4, 5
+"""Order of events at equal times: arrivals, availability, timers, wake-ups by agent (``WAKE + agent``), recorder."""
+RECORD = 2**40
+"""Priority of the recorder: after everything else at its instant."""
+LAST = RECORD + 1
+"""Priority of the end of a run."""
+
+
+class At(simpy.Event):
+    """An event at an absolute time, ordered among equal times by its priority.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    time : float
+        Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
+    priority : int
+    """
+
+    def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
+
+
+class Agent:
+    """One peer: whether it is there, up and still active, and the process that wakes it.
+
+    Parameters
+    ----------
+    index : int
+        Index of the agent.
+    next_time : callable
+        ``next_time(agent, tick, now)``: time of the wake-up number ``tick``, infinite if there is none.
+    step : callable
+        What an awake agent does.
+
+    Attributes
+    ----------
+    present : bool
+        Whether the agent has joined and not left.
+    up : bool
+        Whether it is up, apart from joining and leaving.
+    silent : bool
+        Whether it takes no further step.
+    gone : bool
+        Whether it has left, or is down, for good.
+    tick : int
+        Number of its last wake-up, counting those that found it down; -1 before the first.
+    reactions : int
+        Reactions to arrivals since that wake-up.
+    updates : int
+        Steps that it has completed.
+    """
+
+    __slots__ = (
+        "gone",
+        "index",
+        "next_time",
+        "present",
+        "reactions",
+        "silent",
+        "step",
+        "tick",
+        "up",
+        "updates",
+    )
+
+    def __init__(
+        self, index: int, *, next_time: Callable[[int, int, float], float], step: Callable[[Agent], None]
+    ) -> None:
+        self.index, self.next_time, self.step = index, next_time, step
+        self.present = False
+        self.up = False
+        self.silent = False
+        self.gone = False
+        self.tick = -1
+        self.reactions = 0
+        self.updates = 0
+
+    @property
+    def awake(self) -> bool:
+        """Whether a tick of the clock makes the agent step."""
+        return self.present and self.up and not self.silent
+
+    def run(self, env: simpy.Environment) -> Generator[simpy.Event, None, None]:
+        """Follow the clock until it has no further tick or the agent has fallen silent.
+
+        A tick that finds the agent down is counted and does nothing else.
+        """
+        while not self.silent:
+            time = self.next_time(self.index, self.tick + 1, env.now)
+            if math.isinf(time):
+                return
+            yield At(env, time, WAKE + self.index)
+            self.tick += 1
+            self.reactions = 0
+            if self.awake:
+                self.step(self)

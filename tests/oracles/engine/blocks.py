@@ -1,0 +1,68 @@
+"""State laid out in flat arrays, so that any protocol family fits and compiled kernels can read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Width = int | Sequence[int] | NDArray[np.int64]
+"""Numbers that a block holds: the same for everyone, or one width per owner."""
+
+
+class Block:
+    """One named vector per owner (an agent or a directed edge), packed into a single array.
+
+    Parameters
+    ----------
+    owners : int
+        Number of owners.
+    width : int or (owners,) sequence of int
+        Length of each owner's vector.
+    """
+
+    def __init__(self, owners: int, width: Width) -> None:
+        widths = np.broadcast_to(np.asarray(width, dtype=np.int64), (owners,))
+        self.uniform = isinstance(width, int | np.integer) or len(set(widths.tolist())) <= 1
+        self.width = int(width) if isinstance(width, int | np.integer) else int(widths.max(initial=0))
+        self.offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        self.values = np.zeros(int(self.offsets[-1]))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, owner: int) -> NDArray[np.float64]:
+        """The owner's vector, as a writable view."""
+        return self.values[self.offsets[owner] : self.offsets[owner + 1]]
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """(owners, width) writable view of a block whose owners all have the same width."""
+        if not self.uniform:
+            raise ValueError("the owners of this block have different widths; take them one by one")
+        return self.values.reshape(len(self), self.width)
+
+    def of(self, owners: slice) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Views of consecutive owners: a matrix where widths agree, otherwise a list of vectors."""
+        if self.uniform:
+            return self.rows[owners]
+        return [self[owner] for owner in range(*owners.indices(len(self)))]
+
+
+class State:
+    """All blocks of a run.
+
+    Parameters
+    ----------
+    agents, edges : int
+        Number of agents and of directed edges.
+    agent_widths, edge_widths : mapping of str to Width
+        Blocks of each agent, and of each directed edge (owned by its tail).
+    """
+
+    def __init__(
+        self, agents: int, edges: int, agent_widths: Mapping[str, Width], edge_widths: Mapping[str, Width]
+    ) -> None:
+        self.agent = {name: Block(agents, width) for name, width in agent_widths.items()}
+        self.edge = {name: Block(edges, width) for name, width in edge_widths.items()}

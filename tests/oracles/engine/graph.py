@@ -1,0 +1,83 @@
+"""The graph that protocols see: directed edges in compressed rows, each owned by its tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An undirected weighted graph, stored as its directed edges grouped by tail.
+
+    Parameters
+    ----------
+    offsets : (n + 1,) int64
+        Agent i owns the directed edges ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    heads : (E,) int64
+        Head of each directed edge; ascending within an agent, so sums over neighbours run in index order.
+    weights : (E,) float64
+        W_ij >= 0 of each directed edge, symmetric.
+    """
+
+    offsets: NDArray[np.int64]
+    heads: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def from_edges(
+        cls, agents: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> Graph:
+        """Build from undirected edges, each listed once."""
+        both_tails = np.concatenate([tails, heads]).astype(np.int64)
+        both_heads = np.concatenate([heads, tails]).astype(np.int64)
+        both_weights = np.concatenate([weights, weights]).astype(np.float64)
+        order = np.lexsort((both_heads, both_tails))
+        counts = np.bincount(both_tails, minlength=agents)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(offsets, both_heads[order], both_weights[order])
+
+    @classmethod
+    def from_matrix(cls, matrix: NDArray[np.float64]) -> Graph:
+        """Build from a symmetric (n, n) weight matrix; zeros and the diagonal are no edges."""
+        tails, heads = np.nonzero(np.triu(matrix, 1))
+        return cls.from_edges(len(matrix), tails, heads, matrix[tails, heads])
+
+    @property
+    def agents(self) -> int:
+        """Number of agents n."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def tails(self) -> NDArray[np.int64]:
+        """(E,) tail of each directed edge."""
+        return np.repeat(np.arange(self.agents), np.diff(self.offsets))
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """(n,) number of neighbours of each agent."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def strengths(self) -> NDArray[np.float64]:
+        """(n,) D_ii, the sum of the weights at each agent."""
+        return np.bincount(self.tails, weights=self.weights, minlength=self.agents).astype(np.float64)
+
+    @cached_property
+    def reverse(self) -> NDArray[np.int64]:
+        """(E,) index of the directed edge head -> tail of each directed edge tail -> head."""
+        order = np.lexsort((self.tails, self.heads))
+        reverse = np.empty(len(self.heads), dtype=np.int64)
+        reverse[order] = np.arange(len(self.heads))
+        return reverse
+
+    def edges_of(self, agent: int) -> slice:
+        """The directed edges that an agent owns, as a slice."""
+        return slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))
+
+    def neighbours(self, agent: int) -> NDArray[np.int64]:
+        """(degree,) neighbours of an agent in ascending order."""
+        return self.heads[self.edges_of(agent)]

@@ -1,0 +1,96 @@
+"""What agents have heard: per directed edge and message kind, the newest vector by send order.
+
+The slot of the directed edge i -> j holds what i knows of j; so agent i's inbox is a contiguous slice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import Block, Width
+from .graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A vector on its way over one link.
+
+    Parameters
+    ----------
+    sender, receiver : int
+        Agents.
+    kind : str
+        Message kind of the protocol's layout.
+    vector : (width,) float64
+        Read-only.
+    sent_at : float
+        Time of sending.
+    order : int
+        Rank among all sends of the run: a larger one was sent later.
+    tick : int
+        Tick of the sender's clock at which it was sent.
+    edge : int
+        The receiver's directed edge towards the sender: the inbox slot.
+    size : int
+        Bytes.
+    """
+
+    sender: int
+    receiver: int
+    kind: str
+    vector: NDArray[np.float64]
+    sent_at: float
+    order: int
+    tick: int
+    edge: int
+    size: int
+
+
+class Inbox:
+    """The inboxes of all agents.
+
+    Parameters
+    ----------
+    graph : Graph
+    widths : mapping of str to Width
+        Width of each message kind: one, or one per sender.
+
+    Attributes
+    ----------
+    values : dict of str to Block
+        Per kind, the newest vector of every slot; zeros until something was heard.
+    sent_at, order, tick : dict of str to (E,) array
+        When it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock (-1: a start
+        message; -2: never heard).
+    pending : list of list of Message
+        Per agent, what arrived since its last step (inbox ``every`` only).
+    """
+
+    def __init__(self, graph: Graph, widths: Mapping[str, Width]) -> None:
+        edges = len(graph.heads)
+        self.values: dict[str, Block] = {}
+        self.sent_at: dict[str, NDArray[np.float64]] = {}
+        self.order: dict[str, NDArray[np.int64]] = {}
+        self.tick: dict[str, NDArray[np.int64]] = {}
+        for kind, width in widths.items():
+            per_sender = np.asarray(width, dtype=np.int64)
+            self.values[kind] = Block(edges, int(width) if per_sender.ndim == 0 else per_sender[graph.heads])  # type: ignore[arg-type]
+            self.sent_at[kind] = np.full(edges, -math.inf)
+            self.order[kind] = np.full(edges, -1, dtype=np.int64)
+            self.tick[kind] = np.full(edges, -2, dtype=np.int64)
+        self.pending: list[list[Message]] = [[] for _ in range(graph.agents)]
+
+    def put(self, message: Message) -> bool:
+        """Keep a message if it is the newest of its edge and kind; say whether it was."""
+        newest = message.order > self.order[message.kind][message.edge]
+        if newest:
+            self.values[message.kind][message.edge][:] = message.vector
+            self.sent_at[message.kind][message.edge] = message.sent_at
+            self.order[message.kind][message.edge] = message.order
+            self.tick[message.kind][message.edge] = message.tick
+        return bool(newest)

@@ -1,0 +1,171 @@
+"""How steps are started and messages delivered: the part of a world that differs between engines and schedules."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from .agent import AVAILABILITY, Agent, At
+from .availability import Timeline
+from .inbox import Message
+from .post import EventPost, Post
+from .view import Out
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Schedule(ABC):
+    """What makes agents step, with the post that carries what they send.
+
+    Parameters
+    ----------
+    world : World
+        Complete but for its schedule, post and views.
+
+    Attributes
+    ----------
+    post : Post
+    """
+
+    post: Post
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    @property
+    @abstractmethod
+    def now(self) -> float:
+        """Time in expected wake-ups of a rate-1 agent."""
+
+    @abstractmethod
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """Start the SimPy processes of a run, at its time 0.
+
+        Parameters
+        ----------
+        joins, leaves : (n,) float
+            When each agent joins and leaves, infinite if never.
+        timelines : (n,) Timeline
+            When each agent comes up and goes down; the first entry is its state at time 0.
+        """
+
+    @abstractmethod
+    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """The SimPy process of an agent; it ends when the agent can never step again."""
+
+    def started(self, agent: Agent) -> None:
+        """Act on an agent that has made its start; by default nothing."""
+        return
+
+    def turn(self, agent: Agent) -> None:
+        """Act on an agent that came up, went down or went for good; by default nothing."""
+        return
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """Send what a step gave out."""
+        self.post.send(agent, out)
+
+    def settle(self, *, final: bool) -> None:
+        """Bring everything up to date that a recorder, or after a run anybody, may look at; by default nothing."""
+        return
+
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """(E,) whether no session is open over a directed edge, in either direction; always so without sessions."""
+        return np.ones(len(self.world.setting.graph.heads), dtype=bool)
+
+    @property
+    def updates(self) -> NDArray[np.int64]:
+        """(n,) completed steps of every agent, at a record instant or after the run."""
+        return np.array([agent.updates for agent in self.world.agents], dtype=np.int64)
+
+
+class EventDriven(Schedule):
+    """A SimPy event for every wake-up and every message under way, in plain Python, for reading and tracing."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.post = EventPost(
+            world.env,
+            world.setting.graph,
+            world.layout,
+            world.network,
+            world.ledger,
+            world.agents,
+            deliver=self.deliver,
+            on_sent=self._sent,
+            on_arrived=self._arrived,
+        )
+
+    @property
+    def now(self) -> float:
+        """See `Schedule.now`."""
+        return self.world.env.now
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`."""
+        env = self.world.env
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self._availability(agent, timeline))
+            env.process(self.world.life(agent, join, leave))
+
+    @abstractmethod
+    def deliver(self, message: Message) -> bool:
+        """Take in an arrival whose receiver is up, before it is counted; whether it was the newest of its kind."""
+
+    @abstractmethod
+    def react(self, message: Message) -> None:
+        """Act on an arrival that was delivered and counted."""
+
+    def miss(self, message: Message) -> None:
+        """Act on an arrival that found its receiver down; by default nothing."""
+        return
+
+    def _availability(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            agent.up = up
+            self.turn(agent)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self.turn(agent)
+
+    def _sent(self, message: Message, delay: float, lost: bool) -> None:
+        if self.world.observer:
+            self.world.observer.sent(self.world, message, delay, lost)
+
+    def _arrived(self, message: Message, up: bool, newest: bool) -> None:
+        if self.world.observer:
+            self.world.observer.arrived(self.world, message, up, newest)
+        if up:
+            self.react(message)
+        else:
+            self.miss(message)
+
+
+@final
+class Asynchronous(EventDriven):
+    """Every agent steps when its own clock wakes it, with the newest of what it has heard."""
+
+    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Schedule.run`."""
+        return agent.run(self.world.env)
+
+    def deliver(self, message: Message) -> bool:
+        """See `EventDriven.deliver`."""
+        return self.post.inbox.put(message)
+
+    def react(self, message: Message) -> None:
+        """See `EventDriven.react`: keep every message, or let the protocol react, where its traits ask for it."""
+        world, agent = self.world, self.world.agents[message.receiver]
+        if world.traits.inbox == "every":
+            world.inbox.pending[message.receiver].append(message)
+        if world.traits.trigger == "message" and not agent.silent:
+            world.receive(agent, message)

@@ -1,0 +1,75 @@
+"""Counting what is sent: sent = delivered + lost + dropped + in flight, at every event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Tally:
+    """One unit of traffic (vectors or bytes) by fate.
+
+    ``in_flight`` is counted on its own and not derived, so that conservation can be checked.
+    """
+
+    sent: int = 0
+    delivered: int = 0
+    lost: int = 0
+    dropped: int = 0
+    in_flight: int = 0
+
+    @property
+    def conserved(self) -> bool:
+        """Whether every unit sent has exactly one fate."""
+        return self.sent == self.delivered + self.lost + self.dropped + self.in_flight
+
+
+@dataclass
+class Traffic:
+    """Everything that one run has sent.
+
+    A broadcast to k neighbours is one message and k vectors (times the model-sized vectors that its kind carries).
+    Copies per link are what can be lost or dropped: ``links`` counts them. What is exchanged reliably before an
+    agent's start is counted apart.
+    """
+
+    messages: int = 0
+    vectors: int = 0
+    overtaken: int = 0
+    start_vectors: int = 0
+    links: Tally = field(default_factory=Tally)
+    bytes: Tally = field(default_factory=Tally)
+
+    def send(self, copies: int, vectors: int, size: int) -> None:
+        """Count one message with a copy on each of some links, each of a number of vectors and bytes."""
+        self.messages += 1
+        self.vectors += copies * vectors
+        self.links.sent += copies
+        self.bytes.sent += copies * size
+
+    def lose(self, size: int) -> None:
+        """Count a copy that is lost on its link."""
+        self.links.lost += 1
+        self.bytes.lost += size
+
+    def depart(self, size: int) -> None:
+        """Count a copy that is under way."""
+        self.links.in_flight += 1
+        self.bytes.in_flight += size
+
+    def arrive(self, size: int, *, up: bool, newest: bool) -> None:
+        """Count an arrival: dropped if the receiver is down, delivered otherwise, perhaps overtaken."""
+        self.links.in_flight -= 1
+        self.bytes.in_flight -= size
+        if not up:
+            self.links.dropped += 1
+            self.bytes.dropped += size
+            return
+        self.links.delivered += 1
+        self.bytes.delivered += size
+        self.overtaken += not newest
+
+    @property
+    def conserved(self) -> bool:
+        """Whether links and bytes are both conserved."""
+        return self.links.conserved and self.bytes.conserved

@@ -1,0 +1,307 @@
+"""What a protocol lays out, what a step of it sees, and its only way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import State, Width
+from .graph import Graph
+from .inbox import Inbox, Message
+from .ledger import Release
+
+@dataclass(frozen=True)
+class MessageKind:
+    """A kind of message.
+
+    Parameters
+    ----------
+    width : int or (n,) sequence of int
+        Numbers it carries: one, or one per sender.
+    mirrors : str, optional
+        The agent block that it shows to others. A neighbour that was never heard is taken to agree with the agent's
+        own block (under ``network.start: own``, or before a late neighbour joins).
+    vectors : int
+        Model-sized vectors that one message counts as in the traffic.
+    """
+
+    width: Width
+    mirrors: str | None = None
+    vectors: int = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Blocks and message kinds of a protocol; all blocks start at zero.
+
+    Parameters
+    ----------
+    agent : mapping of str to Width
+        Blocks of each agent; the block ``model`` is what the recorder measures by default.
+    edge : mapping of str to Width
+        Blocks of each directed edge, owned by its tail.
+    messages : mapping of str to MessageKind
+    roles : (n,) sequence of str, optional
+        What each agent is (party, centre); everybody is a ``peer`` by default.
+    """
+
+    agent: Mapping[str, Width]
+    edge: Mapping[str, Width] = field(default_factory=dict)
+    messages: Mapping[str, MessageKind] = field(default_factory=dict)
+    roles: Sequence[str] | None = None
+
+
+class Blocks(dict[str, Any]):
+    """Blocks by name: arrays to write into, which nothing can take the place of.
+
+    Parameters
+    ----------
+    where : str
+        What a view calls them.
+    blocks : mapping of str to array, or list of arrays
+    """
+
+    def __init__(self, where: str, blocks: Mapping[str, Any]) -> None:
+        super().__init__(blocks)
+        self.where = where
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        # Python ends ``state["model"] -= step`` with putting back what was changed in place.
+        if self.get(name) is not value:
+            raise TypeError(f"write into a block, as in view.{self.where}[{name!r}][:] = ...; it cannot be replaced")
+
+
+class View:
+    """What one agent sees during a step: its own world and nothing else.
+
+    Attributes
+    ----------
+    agent : int
+        Index of the agent.
+    now : float
+        Time in expected wake-ups of a rate-1 agent.
+    tick : int
+        Tick of the agent's clock, counting wake-ups that it slept through.
+    updates : int
+        Steps that the agent has completed.
+    round : int
+        Round that the step belongs to (trigger ``round``).
+    role : str
+        What the agent is, by `Layout.roles`.
+    neighbours : (degree,) int64
+        In ascending order.
+    weights : (degree,) float64
+        W_ij of each neighbour.
+    state : dict of str to (width,) float64
+        The agent's blocks, writable.
+    edge : dict of str to (degree, width) float64
+        The blocks of the agent's outgoing edges, writable, in the order of `neighbours`; a list of vectors where
+        widths differ.
+    messages : list of Message
+        Everything that arrived since the last step (inbox ``every`` only).
+    """
+
+    __slots__ = (
+        "_fill",
+        "_inbox",
+        "_kinds",
+        "_make_stream",
+        "_partner_luck",
+        "_received",
+        "_slots",
+        "_streams",
+        "agent",
+        "edge",
+        "messages",
+        "neighbours",
+        "now",
+        "role",
+        "round",
+        "state",
+        "tick",
+        "updates",
+        "weights",
+    )
+
+    def __init__(
+        self,
+        agent: int,
+        graph: Graph,
+        layout: Layout,
+        state: State,
+        inbox: Inbox,
+        *,
+        stream: Callable[[str, int, int], np.random.Generator],
+        partner_luck: Callable[[int, int], float],
+        unheard: Literal["own", "zero"] = "own",
+    ) -> None:
+        slots = graph.edges_of(agent)
+        self.role = "peer" if layout.roles is None else layout.roles[agent]
+        self.agent, self.now, self.tick, self.updates, self.round = agent, 0.0, 0, 0, 0
+        self.neighbours = _read_only(graph.heads[slots])
+        self.weights = _read_only(graph.weights[slots])
+        self.state = Blocks("state", {name: block[agent] for name, block in state.agent.items()})
+        self.edge = Blocks("edge", {name: block.of(slots) for name, block in state.edge.items()})
+        self.messages: list[Message] = []
+        self._partner_luck = partner_luck
+        self._make_stream, self._inbox, self._slots, self._kinds = stream, inbox, slots, layout.messages
+        self._streams: dict[str, np.random.Generator] = {}
+        self._fill = unheard == "own"
+        self._received: dict[str, Any] = {}
+        for kind, block in inbox.values.items():
+            values = block.of(slots)
+            uniform = isinstance(values, np.ndarray)
+            self._received[kind] = _read_only(values) if uniform else [_read_only(array) for array in values]
+
+    def received(self, kind: str) -> Any:
+        """The newest vector of this kind from each neighbour, in the order of `neighbours`.
+
+        Returns
+        -------
+        (degree, width) float64, read-only
+            A list of vectors where widths differ. A neighbour that was never heard shows the agent's own block
+            (`MessageKind.mirrors`), or zeros.
+        """
+        values, mirrors = self._received[kind], self._kinds[kind].mirrors
+        if not self._fill or mirrors is None or not isinstance(values, np.ndarray):
+            return values
+        heard = self.heard(kind)
+        return values if heard.all() else np.where(heard[:, None], values, self.state[mirrors])
+
+    @property
+    def kinds(self) -> list[str]:
+        """Message kinds of the layout."""
+        return [*self._kinds]
+
+    def heard(self, kind: str) -> NDArray[np.bool_]:
+        """(degree,) whether each neighbour was ever heard with this kind of message."""
+        return self._inbox.order[kind][self._slots] >= 0
+
+    def sent_at(self, kind: str) -> NDArray[np.float64]:
+        """(degree,) when the newest known vectors were sent; minus infinity if never."""
+        return _read_only(self._inbox.sent_at[kind][self._slots])
+
+    def stream(self, purpose: str) -> np.random.Generator:
+        """A random stream of this agent and step (``noise``, ``sampling``, ...); asked twice, it goes on."""
+        if purpose not in self._streams:
+            self._streams[purpose] = self._make_stream(purpose, self.agent, self.tick)
+        return self._streams[purpose]
+
+    def partner_luck(self) -> float:
+        """The draw in (0, 1) that picks the partner of a pairwise session: one for each tick of the agent's clock."""
+        return self._partner_luck(self.agent, self.tick)
+
+    def begin(self, now: float, tick: int, updates: int) -> None:
+        """Move on to another step; the engine does this."""
+        self.now, self.tick, self.updates = now, tick, updates
+        self._streams = {}
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One call of `Out.send`."""
+
+    kind: str
+    vector: NDArray[np.float64]
+    release: Release
+    to: tuple[int, ...] | None
+
+
+class Out:
+    """The only way out of a step.
+
+    Parameters
+    ----------
+    view : View
+    layout : Layout
+    reserve : callable
+        The ledger's answer to whether a release fits the agent's budget.
+    commit : callable
+        Charges a release.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        layout: Layout,
+        reserve: Callable[[Release], bool],
+        commit: Callable[[Release], bool],
+    ) -> None:
+        self._view, self._layout, self._reserve, self._commit = view, layout, reserve, commit
+        self.sent: list[Sent] = []
+        self.silent = False
+
+    def send(self, kind: str, vector: NDArray[np.float64], release: Release, *, to: int | None = None) -> None:
+        """Send a vector to all neighbours, or to one of them.
+
+        The vector is copied: changing it afterwards changes nothing that was sent.
+
+        Parameters
+        ----------
+        kind : str
+            A message kind of the layout.
+        vector : (width,) float64
+        release : Release
+            What the vector reveals; charged to the agent when the message leaves.
+        to : int, optional
+            One neighbour; all of them by default.
+
+        Raises
+        ------
+        TypeError
+            Without a `Release`.
+        ValueError
+            If the release is another agent's, or the kind, the width or the neighbour does not fit.
+        """
+        if not isinstance(release, Release):
+            raise TypeError(f"a message of kind {kind!r} needs a Release, got {type(release).__name__}")
+        if release.agent != self._view.agent:
+            raise ValueError(f"{kind!r} has a release of agent {release.agent}, sent by agent {self._view.agent}")
+        if kind not in self._layout.messages:
+            raise ValueError(f"{kind!r} is not a message kind of this protocol: {', '.join(self._layout.messages)}")
+        copied = np.array(vector, dtype=np.float64).reshape(-1)
+        width = np.asarray(self._layout.messages[kind].width)
+        expected = int(width if width.ndim == 0 else width[self._view.agent])
+        if len(copied) != expected:
+            raise ValueError(f"a message of kind {kind!r} carries {expected} numbers, got {len(copied)}")
+        if to is not None and to not in self._view.neighbours:
+            raise ValueError(f"agent {to} is not a neighbour of agent {self._view.agent}")
+        copied.flags.writeable = False
+        self.sent.append(Sent(kind, copied, release, None if to is None else (int(to),)))
+
+    def reserve(self, release: Release) -> bool:
+        """Set budget aside for a release, before its noise is drawn; False if the agent cannot afford it."""
+        return self._reserve(release)
+
+    def disclose(self, release: Release) -> None:
+        """Charge at once a release that leaves the agent in another way than as a message under its own name.
+
+        A sum of noisy values that goes out as one message is such a way for all of its terms but one.
+        """
+        self._commit(release)
+
+    def fall_silent(self) -> None:
+        """This agent is done: it takes no further steps, though it goes on receiving."""
+        self.silent = True
+
+    def public(self, reason: str) -> Release:
+        """A release without private content, which costs nothing."""
+        return Release(self._view.agent, "public")
+
+    def noisy(self, scale: float) -> Release:
+        """A release with Laplace noise of this scale, for sensitivity 1; it claims epsilon 1 / scale."""
+        return Release(self._view.agent, "laplace", scale)
+
+    def plain(self, reason: str = "") -> Release:
+        """A release of private content without noise, which makes epsilon infinite."""
+        return Release(self._view.agent, "none")

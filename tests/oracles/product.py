@@ -1,0 +1,218 @@
+"""A description run by the project's own engines: the one file here that knows how the project's interfaces are called.
+
+It may be adapted when they change. What it writes down is `Diary`'s, so the rows of an engine and those of the frozen
+one are compared word by word.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from hushnet.agents.availability import AvailabilityParameters
+from hushnet.agents.errors import HushnetError, Stall
+from hushnet.agents.graph import Graph
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.privacy.budget import Budget
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.simulator.bench import small_task
+from hushnet.simulator.clocks import ClockParameters
+from hushnet.simulator.engine import build_world, declined
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Limits, Setting, Stop
+from hushnet.simulator.world import World
+from pydantic import TypeAdapter
+
+from .engine.build import graph_of
+from .engine.diary import Diary, Row
+from .engine.protocols import Small, protocol_of
+
+EVENT = "event"
+"""The engine with an event for everything, whose messages are observed one by one."""
+ENGINES: dict[str, Literal["reference", "auto", "fast"]] = {"event": "reference", "auto": "auto", "batched": "fast"}
+"""What the project calls the engines."""
+OBSERVED = {"reference"}
+"""Engines that can be observed message by message."""
+
+_CLOCK: TypeAdapter[Any] = TypeAdapter(ClockParameters)
+_AVAILABILITY: TypeAdapter[Any] = TypeAdapter(AvailabilityParameters)
+_STALL = re.compile(
+    r"agent (.+?) at time (\S+): round (\d+) can never begin, because "
+    r"(?:the message of round \d+ from )?agent (.+?) (did|went)"
+)
+
+
+class MirrorParameters(ProtocolParameters):
+    """No parameters but the schedule."""
+
+    kind: Literal["mirror"] = "mirror"
+
+
+def refusal(description: dict[str, Any]) -> str | None:
+    """Why the project's fast engine cannot run a description; None if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        setting = setting_of(description, Path(folder))
+        return declined(setting, *mirror_of(description, Diary()))
+
+
+def run(description: dict[str, Any], engine: str = EVENT) -> list[Row]:
+    """All rows of a run; without those of single messages on an engine that nobody can observe.
+
+    Parameters
+    ----------
+    description : dict
+    engine : {"event", "auto", "batched"}
+    """
+    diary, name = Diary(), ENGINES[engine]
+    with tempfile.TemporaryDirectory() as folder:
+        setting = setting_of(description, Path(folder))
+        observer = diary if observed(engine) else None
+        protocol, parameters = mirror_of(description, diary)
+        world = build_world(
+            name, setting, protocol, parameters, recorder=diary, observer=observer, **description["record"]
+        )
+        try:
+            world.run()
+            why = world.ended
+        except Stall as error:
+            why = _stalled(str(error))
+        except HushnetError as error:
+            why = type(error).__name__
+    diary.close(world, why, charges_of(world))
+    return diary.rows
+
+
+def observed(engine: str) -> bool:
+    """Whether an engine is observed message by message."""
+    return ENGINES[engine] in OBSERVED
+
+
+def charges_of(world: World) -> list[list[tuple[Any, ...]]]:
+    """(mechanism, multiplier, epsilon, count) of every agent."""
+    return [
+        [(c.mechanism, c.multiplier, c.claimed_epsilon, count) for c, count in world.ledger.histogram(agent).items()]
+        for agent in range(len(world.agents))
+    ]
+
+
+def setting_of(description: dict[str, Any], folder: Path) -> Setting:
+    """The setting of a run; what the project reads from files is put into a folder."""
+    ids, network = description["ids"], dict(description["network"])
+    availability = dict(description["availability"])
+    if network["latency"]["kind"] == "matrix":
+        links = network["latency"]["links"]
+        _write(folder / "links.csv", ("sender", "receiver", "delay"), links)
+        network["latency"] = {"kind": "matrix", "path": "links.csv", "default": network["latency"]["default"]}
+    if availability["kind"] == "trace":
+        _write(folder / "up.csv", ("agent", "up_from", "up_to"), availability.pop("up"))
+        availability["path"] = "up.csv"
+    graph = graph_of(description)
+    return Setting(
+        task=replace(small_task(len(ids), empty=False), ids=ids),
+        graph=Graph(graph.offsets, graph.heads, graph.weights),
+        clock=_CLOCK.validate_python(description["clock"]),
+        network=NetworkParameters.model_validate(network),
+        availability=_AVAILABILITY.validate_python(availability),
+        stop=Stop(**description["stop"]),
+        draws=Draws(description["seed"]),
+        base=folder,
+        limits=Limits(**description["limits"]),
+    )
+
+
+def _write(path: Path, header: tuple[str, ...], rows: list[list[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def _stalled(sentence: str) -> str:
+    found = _STALL.match(sentence)
+    assert found, sentence
+    agent, time, number, neighbour, why = found.groups()
+    bare = [name.strip("'") for name in (agent, neighbour)]
+    return repr(("Stall", bare[0], time, int(number), bare[1], "lost" if why == "did" else "gone"))
+
+
+class SeenView:
+    """A view of the project, under the names that the small protocols use."""
+
+    def __init__(self, view: Any, kinds: list[str]) -> None:
+        self._view, self.kinds = view, kinds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+class WayOut:
+    """A way out of the project, under the names that the small protocols use."""
+
+    def __init__(self, out: Any, view: Any) -> None:
+        self._out, self._view = out, view
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+    def noisy(self, scale: float) -> Release:
+        """See `tests.oracles.engine.view.Out.noisy`."""
+        terms = {"sensitivity": 1.0, "sensitivity_source": "claimed", "verified_sensitivity": 1.0, "scale": scale}
+        claimed = {"claimed_epsilon": 1.0 / scale, "claimed_delta": 0.0, "recipients": 1}
+        return Release(self._view.agent, self._view.now, "laplace", "l1", **terms, **claimed)
+
+
+def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol], ProtocolParameters]:
+    """A protocol class of the project that does what the described small protocol does, and writes it down."""
+    inner: Small = protocol_of(description["protocol"], description["schedule"], len(description["ids"]))
+    kinds, noise = [*inner.layout().messages], inner.privacy
+
+    def seen(view: Any) -> SeenView:
+        return SeenView(view, kinds)
+
+    def told(phase: str) -> Callable[..., None]:
+        """A phase with a partner, or none, between view and way out."""
+
+        def made(self: Any, view: Any, *rest: Any) -> None:
+            mine = seen(view)
+            diary.step(phase, mine, (int(rest[0]),) if phase in ("offer", "accept", "finish") else ())
+            *given, out = rest if phase != "finish" else (*rest, None)
+            ways = () if out is None else (WayOut(out, view),)
+            getattr(inner, phase)(mine, *given, *ways)
+
+        return made
+
+    class Mirror(Protocol):
+        Parameters = MirrorParameters
+        traits = Traits(**vars(inner.traits))
+
+        def layout(self) -> Layout:
+            given = inner.layout()
+            messages = {kind: MessageKind(**vars(spec)) for kind, spec in given.messages.items()}
+            return Layout(agent=given.agent, edge=given.edge, messages=messages, roles=given.roles)
+
+        def receive(self, view: Any, message: Any, out: Any) -> None:
+            diary.step("receive", seen(view), (int(message.sender), message.kind, int(message.tick)))
+            inner.receive(seen(view), message, WayOut(out, view))
+
+        def partner(self, view: Any) -> int:
+            return inner.partner(seen(view))
+
+        start, wake = told("start"), told("wake")
+        offer, accept, finish = told("offer"), told("accept"), told("finish")
+
+        @property
+        def privacy(self) -> Any:
+            if noise is None:
+                return None
+            budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic")
+            return SimpleNamespace(
+                budget=budget, updates=noise.updates, claimed_by="basic", strict=False, noiseless=False
+            )
+
+    schedule = description["schedule"]
+    return Mirror, MirrorParameters.model_validate({"kind": "mirror", "schedule": schedule})

@@ -1,0 +1,89 @@
+"""The frozen engine does what was logged, the project's engines do what it does, and a broken rule shows."""
+
+import pytest
+
+from . import compare, planted, product
+from .engine import build
+from .worlds import world
+
+LOGGED = compare.logged_digests()
+QUICK, SLOW = range(60), range(60, len(LOGGED))
+SEED = compare.SEED
+BATCHED = 20
+"""Worlds on the fast engine, counting those that it can run."""
+
+
+def frozen_parts_from_log(cases):
+    return [f for case in cases if (f := compare.against_log(case, build.run(world(SEED, case)), LOGGED[case]))]
+
+
+def parts(cases, engine):
+    return [f"case {case}: {f}" for case in cases if (f := compare.compare(world(SEED, case), engine))]
+
+
+def test_the_frozen_engine_reproduces_what_was_logged_event_by_event():
+    logs = list(compare.full_logs())
+    assert len(logs) == 20
+    for description, rows in logs:
+        assert compare.difference(rows, build.run(description)) == ""
+
+
+def test_the_frozen_engine_reproduces_the_digest_of_every_agent():
+    assert len(LOGGED) == 500
+    assert frozen_parts_from_log(QUICK) == []
+
+
+@pytest.mark.slow
+def test_the_frozen_engine_reproduces_all_digests():
+    assert frozen_parts_from_log(SLOW) == []
+
+
+def test_the_event_engine_does_what_was_logged():
+    found = {case: compare.against_log(case, product.run(world(SEED, case)), LOGGED[case]) for case in QUICK}
+    assert [compare.compare(world(SEED, case), "event") or log for case, log in found.items() if log] == []
+
+
+@pytest.mark.slow
+def test_the_event_engine_is_the_frozen_one_in_all_worlds():
+    assert parts(SLOW, "event") == []
+
+
+def test_the_fast_engine_steps_reads_counts_and_charges_like_the_frozen_one():
+    can = (case for case in range(len(LOGGED)) if product.refusal(world(SEED, case)) is None)
+    assert parts([next(can) for _ in range(BATCHED)], "batched") == []
+
+
+@pytest.mark.slow
+def test_the_fast_engine_is_the_frozen_one_wherever_it_runs():
+    assert parts([case for case in range(len(LOGGED)) if product.refusal(world(SEED, case)) is None], "batched") == []
+
+
+def test_a_difference_is_told_by_its_first_row_and_fields():
+    rows = build.run(world(SEED, 0))
+    place = next(k for k, row in enumerate(rows) if row[0] == "arrived")
+    late = [*rows[:place], (*rows[place][:-1], not rows[place][-1]), *rows[place + 1 :]]
+    told = compare.difference(rows, late)
+    assert told.startswith(f"row {place + 1} of {len(rows)} differs")
+    assert told.endswith("fields newest")
+    assert compare.difference(rows, rows[:-1]).endswith("got    nothing more")
+
+
+def test_planted_errors_are_caught_where_they_were_found():
+    errors, cases = planted.planted(), planted.recorded_cases()
+    assert [error.rule for error in errors] == list(cases)
+    caught = [error for error in errors if cases[error.rule] is not None]
+    assert len(caught) >= 160
+    assert len({error.rule for error in errors}) == len(errors)
+    missed = []
+    for error in caught:
+        case = cases[error.rule]
+        with planted.plant(error):
+            rows = planted.attempt(world(SEED, case))
+        if not isinstance(rows, str) and compare.logged(rows) == LOGGED[case][1:]:
+            missed.append(error.rule)
+    assert missed == []
+
+
+def test_the_readme_has_the_table_of_planted_errors():
+    text = planted.README.read_text(encoding="utf-8")
+    assert planted.with_table(text) == text

@@ -71,10 +71,15 @@ class Replay:
         stop, reached = self.setting.stop, self.reached
         over = event.now > min(reached, math.inf if stop.time is None else stop.time)
         self.findings.expect(not over, "stop", f"{event} comes after the end at {min(reached, stop.time or reached)}")
-        limits = ((stop.activations, sum(self.updates)), (stop.vectors, self.mail.vectors))
+        limits = ((stop.activations, sum(self.updates)), (stop.vectors, self.vectors))
         limits += ((stop.updates, min(self.updates)),)
         if any(limit is not None and made >= limit for limit, made in limits):
             self.reached = min(reached, event.now)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors sent when they were last compared with the limit of a run."""
+        return self.mail.vectors
 
     def before(self, event: Any) -> None:
         """Act on what must have happened before an event."""

@@ -46,6 +46,12 @@ class Sessions(Awake):
         self.timed: list[Session] = []
         self.awaited: tuple[str, int, Session] | None = None
         self.gone = [gone_at(self.presence, agent) for agent in self.agents]
+        self.counted = 0
+
+    @property
+    def vectors(self) -> int:
+        """See `Replay.vectors`: a run goes on until a session is over, or a request is repeated."""
+        return self.counted
 
     def tick_of(self, step: Step, caller: int) -> int:
         """See `Replay.tick_of`."""
@@ -105,7 +111,7 @@ class Sessions(Awake):
 
     def close(self, session: Session) -> None:
         """A session is over."""
-        session.closed = True
+        session.closed, self.counted = True, self.mail.vectors
         self.open.pop((session.caller, session.callee), None)
 
     def missed(self, agent: int, now: float) -> None:
@@ -188,6 +194,8 @@ class Sessions(Awake):
     def departed(self, event: Departure) -> bool:
         """See `Replay.departed`."""
         first = super().departed(event)
+        if not first:
+            self.counted = self.mail.vectors
         session = self.open.get((event.receiver, event.sender))
         if event.kind == "reply" and session is not None and not event.lost:
             session.reply_due = max(session.reply_due, event.now + event.delay)

@@ -188,6 +188,10 @@ class Onlooker:
     def prepared(self, protocol) -> None:
         """See `hushnet.simulator.watchers.Watch`."""
 
+    def assumed(self, name, value):
+        """See `hushnet.simulator.watchers.Watch`."""
+        return value
+
     def stream(self, stream, purpose, agent):
         """See `hushnet.simulator.watchers.Watch`."""
         return stream

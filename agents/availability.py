@@ -19,6 +19,8 @@ from .errors import FieldError, InputError
 from .files import number, read_rows, shown
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 
+BEYOND = LONGEST + 1
+"""Time units, which no run that ends by the clock lives to see: no period that is drawn is longer."""
 Timeline = Iterator[tuple[float, bool]]
 """(time, up) pairs with times that never decrease; the first is the state at time 0."""
 
@@ -153,7 +155,7 @@ class OnOff(Availability):
             length = (
                 self._residual(means[up], agent, draw) if index == 1 else self._duration(means[up], draw(agent, index))
             )
-            now += round_time(length)
+            now += round_time(min(length, BEYOND))
             up = not up
             index += 1
             yield now, up

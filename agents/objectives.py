@@ -331,14 +331,19 @@ def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.
     return newton(np.zeros(dimension), evaluate, direction, floor=1e-13)
 
 
-def _without_gradient(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """The minimiser of one L_i whose loss has kinks."""
-    if regularisation <= 0:
+def check_unique(loss: Loss, *, regularised: bool) -> None:
+    """Raise an `InputError` if an agent's own loss has kinks and nothing else makes its minimiser unique."""
+    if not (loss.smooth or regularised):
         raise InputError(
             f"the loss {loss.name!r} without regularisation has no unique minimiser for the data of one agent; set a "
             "regularisation above 0, or use solitary models of a few gradient steps",
             field=("task", "regularisation"),
         )
+
+
+def _without_gradient(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i whose loss has kinks."""
+    check_unique(loss, regularised=regularisation > 0)
     zero = np.zeros(shard.features.shape[1])
     return minimise_local(
         shard, loss, weight=1.0, curvature=2.0 * regularisation, linear=zero, start=zero, tolerance=1e-10

@@ -176,6 +176,19 @@ class Protocol(ABC):
         """
         return
 
+    @classmethod
+    def check_problem(cls, parameters: Any, problem: Problem) -> None:
+        """Refuse data or a graph that the protocol cannot run on; by default none.
+
+        Asked for every set of parameters before the first run of an experiment starts, so it solves nothing.
+
+        Raises
+        ------
+        InputError
+            With a field of the parameters, or of the scenario.
+        """
+        return
+
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.losses import Hinge
-from ..agents.objectives import local_models
+from ..agents.objectives import check_unique, local_models
 from ..agents.parameters import Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from ..agents.solitary import GradientSteps, solitary_model
 from ..agents.tables import Table
-from .base import Layout, Out, Protocol, ProtocolParameters, Traits, View
+from .base import Layout, Out, Protocol, ProtocolParameters, Surroundings, Traits, View
 from .invariants import Declared, NoInvariant
 
 
@@ -39,6 +39,11 @@ class Local(Protocol):
     """
 
     Parameters = LocalParameters
+
+    @classmethod
+    def check_scenario(cls, parameters: LocalParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""

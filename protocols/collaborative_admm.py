@@ -46,7 +46,7 @@ from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import Loss, local_gradient, spectral_smoothness
-from ..agents.objectives import GraphRegularised, Objective
+from ..agents.objectives import GraphRegularised, Objective, check_unique
 from ..agents.parameters import Positive, Size
 from ..agents.solitary import Solitary, solitary_model
 from ..agents.solvers import minimise_local
@@ -133,6 +133,8 @@ class CollaborativeAdmm(Protocol):
         """See `Protocol.check_scenario`."""
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_steps(surroundings.task.loss, parameters)
+        if parameters.start == "local" and parameters.solitary == "exact":
+            check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
 
     def prepare(self) -> None:
         """Confidences, and w and kappa of every edge."""

@@ -39,11 +39,11 @@ from ..agents.objectives import GraphRegularised, Objective, local_models
 from ..agents.parameters import Finite, NotNegative, Positive, Size
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
-from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent_step import make_kernel
 from .invariants import Declared, told_is_kept
 from .kernel import Kernel
-from .noise import GradientNoise, active, row_bounds
+from .noise import GradientNoise, active, check_all_rows, row_bounds
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
 from .surroundings import Surroundings, check_length, check_slope
@@ -129,6 +129,11 @@ class CoordinateDescent(Protocol):
                 check_start(parameters.start, privacy)
             check_bound(parameters.start, bounded=bounded, task=task.kind)
             check_minimiser(parameters.start, regularised=task.regularised, loss=task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: CoordinateDescentParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:
         """Confidences, bounds and the noise plan: everything that is public or listed as assumed to be."""

@@ -38,8 +38,9 @@ from ..agents.parameters import NotNegative, Positive, Size
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
-from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from .noise import check_all_rows
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1
@@ -101,6 +102,11 @@ class DualAveraging(Protocol):
     def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: DualAveragingParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""

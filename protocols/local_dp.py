@@ -19,13 +19,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.clipping import clip_rows, norms
+from ..agents.clipping import clip_rows
 from ..agents.errors import InputError
 from ..agents.solvers import minimise_local
 from ..agents.tables import Shard
-from .base import Layout, Out, Protocol, ProtocolParameters, View
+from .base import Layout, Out, Problem, Protocol, ProtocolParameters, View
 from .invariants import Declared, NoInvariant
-from .noise import active
+from .noise import active, check_all_rows, check_rows
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .privacy.plans import plan
@@ -63,6 +63,11 @@ class LocalDP(Protocol):
         """See `Protocol.check_scenario`."""
         task = surroundings.task
         _check(parameters.privacy, regularised=task.regularised, bounded=task.bounded, task=task.kind)
+
+    @classmethod
+    def check_problem(cls, parameters: LocalDPParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task)
 
     def prepare(self) -> None:
         """The bound on a row's norm that the noise relies on."""
@@ -130,13 +135,7 @@ class LocalDP(Protocol):
         assert privacy is not None
         if privacy.clip is not None:
             return clip_rows(features, privacy.clip, norm=privacy.norm)
-        largest = float(norms(features, privacy.norm).max())
-        if largest > self.bound * (1 + 1e-12):
-            raise InputError(
-                f"agent {self.problem.task.ids[agent]!r} has a row of {privacy.norm} norm {largest:.6g}, above "
-                f"{self.bound:g}; normalise the features, declare a larger radius or use sensitivity: clip",
-                field=("privacy", "radius"),
-            )
+        check_rows(privacy, Shard(features, np.empty(len(features))), self.problem.task.ids[agent])
         return features
 
     @property

@@ -34,17 +34,18 @@ from pydantic import Field, model_validator
 
 from ..agents.blocks import State
 from ..agents.errors import FieldError
+from ..agents.objectives import check_unique
 from ..agents.parameters import Positive
 from ..agents.propagation_objective import Propagation
 from ..agents.solitary import Solitary, solitary_model, solitary_models
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
-from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .model_propagation_step import broadcast_kernel, gossip_kernel
-from .noise import active
+from .noise import active, check_all_rows
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
@@ -122,7 +123,14 @@ class ModelPropagation(Protocol):
         """See `Protocol.check_scenario`."""
         task = surroundings.task
         check_length(parameters.confidence, task.agents, "confidence")
+        if parameters.solitary == "exact":
+            check_unique(task.loss, regularised=task.regularised)
         check_output_noise(parameters.privacy, regularised=task.regularised, loss=task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: ModelPropagationParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, norm="l2")
 
     def prepare(self) -> None:
         """The pull mu c_i of every agent's solitary model."""

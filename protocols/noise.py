@@ -12,14 +12,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.clipping import norms
+from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
 from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import View
 from .privacy.budget import Privacy
-from .privacy.mechanisms import Release
+from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
 from .surroundings import check_slope
 
@@ -63,18 +63,8 @@ class GradientNoise:
         check_slope(self.privacy, self.task.loss)
 
     def check_rows(self, shard: Shard, agent: int | str) -> None:
-        """Refuse rows outside the declared radius (``sensitivity: data_check``)."""
-        privacy = self.privacy
-        if privacy is None or privacy.sensitivity != "data_check" or not len(shard):
-            return
-        assert privacy.radius is not None
-        largest = float(norms(shard.features, privacy.norm).max())
-        if largest > privacy.radius * (1 + 1e-12):
-            raise InputError(
-                f"agent {agent!r} has a row of {privacy.norm} norm {largest:.6g}, above the declared radius "
-                f"{privacy.radius:g}; normalise the features, declare a larger radius or use sensitivity: clip",
-                field=("privacy", "radius"),
-            )
+        """See the function."""
+        check_rows(self.privacy, shard, agent)
 
     def sensitivities(self, count: int) -> tuple[float, float]:
         """What the noise is scaled for, and what can be proved, for an agent with `count` examples."""
@@ -129,6 +119,49 @@ class GradientNoise:
 def active(privacy: Privacy | None) -> bool:
     """Whether there is noise at all."""
     return privacy is not None and not privacy.noiseless
+
+
+def check_rows(privacy: Privacy | None, shard: Shard, agent: int | str, norm: Norm | None = None) -> None:
+    """Refuse rows outside the declared radius (``sensitivity: data_check``).
+
+    Parameters
+    ----------
+    privacy : Privacy or None
+    shard : Shard
+        An agent's rows.
+    agent : int or str
+        What the agent is called.
+    norm : {"l1", "l2"}, optional
+        In which the radius is meant; by default the mechanism's.
+
+    Raises
+    ------
+    InputError
+        With the row's norm.
+    """
+    if privacy is None or not active(privacy) or privacy.radius is None or not len(shard):
+        return
+    norm = norm or privacy.norm
+    largest = float(norms(shard.features, norm).max())
+    if largest > privacy.radius * (1 + 1e-12):
+        raise InputError(
+            f"agent {agent!r} has a row of {norm} norm {largest:.6g}, above the declared radius {privacy.radius:g}; "
+            "normalise the features, declare a larger radius or use sensitivity: clip",
+            field=("privacy", "radius"),
+        )
+
+
+def check_all_rows(
+    privacy: Privacy | None, task: Task, *, radius: float | None = None, norm: Norm | None = None
+) -> None:
+    """`check_rows` for every agent's rows, which are clipped to an l2 radius where there is one."""
+    if privacy is None or privacy.radius is None:
+        return
+    for agent, name in enumerate(task.ids):
+        shard = task.shard(agent)
+        if radius is not None:
+            shard = Shard(clip_rows(shard.features, radius), shard.labels)
+        check_rows(privacy, shard, name, norm)
 
 
 def row_bounds(task: Task, radius: float | None) -> dict[str, float]:

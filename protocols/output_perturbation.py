@@ -21,14 +21,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.clipping import clip_rows, norms
+from ..agents.clipping import clip_rows
 from ..agents.errors import InputError
 from ..agents.losses import Hinge, Loss
 from ..agents.solvers import minimise_within
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Problem
-from .noise import UNBOUNDED, active
+from .noise import UNBOUNDED, active, check_rows
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .privacy.plans import plan
@@ -139,7 +139,7 @@ class OutputNoise:
         zero = np.zeros(self.task.dimension)
         if len(shard) == 0:
             return zero
-        self._check_rows(shard, agent)
+        check_rows(self.privacy, shard, self.task.ids[agent], "l2")
         model, _ = self._solve(agent, shard)
         assert problem.stream is not None, "only a run draws noise"
         return self.release(agent, 0.0, 0).perturb(model, rng=problem.stream("output perturbation", agent))
@@ -162,17 +162,6 @@ class OutputNoise:
         """(n, p) `model` of all agents."""
         shards = [self.clipped(self.task.shard(agent)) for agent in range(self.task.agents)]
         return np.array([self.model(problem, agent, shard) for agent, shard in enumerate(shards)])
-
-    def _check_rows(self, shard: Shard, agent: int) -> None:
-        if self.privacy.radius is None:
-            return
-        largest = float(norms(shard.features).max())
-        if largest > self.privacy.radius * (1 + 1e-12):
-            raise InputError(
-                f"agent {self.task.ids[agent]!r} has a row of l2 norm {largest:.6g}, above the declared radius "
-                f"{self.privacy.radius:g}; normalise the features, declare a larger radius or use sensitivity: clip",
-                field=("privacy", "radius"),
-            )
 
 
 def check_output_noise(privacy: Privacy | None, *, regularised: bool, loss: Loss) -> None:

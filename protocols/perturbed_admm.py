@@ -44,7 +44,7 @@ from pydantic import model_validator
 from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
 from ..agents.parameters import Factor, Positive
-from .base import Layout, Out, Protocol, Traits, View
+from .base import Layout, Out, Problem, Protocol, Traits, View
 from .consensus_admm import ConsensusParameters, Iteration, per_agent
 from .invariants import Declared
 from .noise import UNBOUNDED
@@ -122,17 +122,26 @@ class PerturbedAdmm(Protocol):
         if not (isinstance(penalty, list) or isinstance(dual, list)):
             check_penalty(penalty, dual)
 
+    @classmethod
+    def check_problem(cls, parameters: PerturbedAdmmParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`: algorithm 1's condition, and whether any noise reaches the target."""
+        costs = Costs(parameters, problem)
+        for agent in range(problem.task.agents):
+            costs.check(agent)
+            if parameters.noise.target is not None:
+                costs.of_rounds(agent, parameters.noise.target)
+
     def prepare(self) -> None:
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""
-        self.iteration, noise = Iteration(self.parameters, self.problem), self.parameters.noise
-        agents = self.problem.task.agents
-        self._alpha_growth = per_agent(noise.growth, agents, "noise", "growth")
+        agents, noise = range(self.problem.task.agents), self.parameters.noise
+        self.costs = Costs(self.parameters, self.problem)
+        self.iteration = self.costs.iteration
         if noise.alpha is not None:
-            self._first_alpha = per_agent(noise.alpha, agents, "noise", "alpha")
-        for agent in range(agents):
-            self._check(agent)
+            self._first_alpha = per_agent(noise.alpha, len(agents), "noise", "alpha")
+        for agent in agents:
+            self.costs.check(agent)
         if noise.target is not None:
-            self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in range(agents)])
+            self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in agents])
 
     def layout(self) -> Layout:
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
@@ -185,7 +194,7 @@ class PerturbedAdmm(Protocol):
 
     def alpha(self, agent: int, number: int) -> float:
         """alpha_i(t), t = 1, 2, ..."""
-        return float(self._first_alpha[agent] * self._alpha_growth[agent] ** (number - 1))
+        return float(self._first_alpha[agent] * self.costs.growth[agent] ** (number - 1))
 
     def epsilons(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
         """Epsilon of an agent's round t = 1, 2, ... as theorem 4.1 has it, and as the module's docstring proves it.
@@ -195,36 +204,13 @@ class PerturbedAdmm(Protocol):
         alpha, penalty = self.alpha(agent, number), self.iteration.penalty(agent, number)
         share = self.parameters.loss_weight / rows
         claimed = share * (1.4 * self.problem.task.loss.curvature + alpha) / (penalty * degree)
-        noise, determinant = self._proved(agent, number, rows, degree)
+        noise, determinant = self.costs.proved(agent, number, rows, degree)
         return claimed, noise * alpha + determinant
-
-    def _proved(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
-        """What a round's noise adds to its verified epsilon per alpha, and what the determinant adds."""
-        task, penalty = self.problem.task, self.iteration.penalty(agent, number)
-        share, radius = self.parameters.loss_weight / rows, task.bounds.get("l2", math.inf)
-        row = share * task.loss.curvature * radius**2
-        determinant = math.log1p(row / self.iteration.local.curvature(degree, penalty))
-        return share * radius * task.loss.lipschitz / (penalty * degree), determinant
 
     def _calibrated(self, target: Target, agent: int) -> float:
         """alpha_i(1) at which an agent's planned releases reach the target; any for one that releases nothing."""
-        rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
-        if not rows or not degree:
-            return 1.0
-        rounds = range(1, (self.parameters.noise.updates or 0) + 1)
-        growth = float(self._alpha_growth[agent])
-        proved = [self._proved(agent, number, rows, degree) for number in rounds]
-        check_verifiable(all(math.isfinite(number) for pair in proved for number in pair))
-        costs = Counter((noise * growth**rank, determinant) for rank, (noise, determinant) in enumerate(proved))
-        least = _verified(costs, 0.0, target.delta)
-        if least >= target.verified:
-            raise InputError(
-                f"cannot be reached by any noise: the determinants of {len(rounds)} rounds of agent "
-                f"{self.problem.task.ids[agent]!r} alone are verified as {least:.4g}; take fewer updates, a smaller "
-                "loss_weight or a larger penalty",
-                field=("noise", "target", "verified"),
-            )
-        return _largest_alpha(tuple(costs.items()), target)
+        costs = self.costs.of_rounds(agent, target)
+        return _largest_alpha(tuple(costs.items()), target) if costs else 1.0
 
     def objective(self) -> Objective:
         """Problem (2), whose minimum under consensus is that of (1)."""
@@ -244,7 +230,28 @@ class PerturbedAdmm(Protocol):
         """How far local minimisers are from exact ones."""
         return (f"exact local minimisers (solved to a gradient of {self.iteration.local.tolerance:g})",)
 
-    def _check(self, agent: int) -> None:
+
+class Costs:
+    """What rounds cost, in epsilon: a condition for it, and what is known before alpha is.
+
+    Parameters
+    ----------
+    parameters : PerturbedAdmmParameters
+    problem : Problem
+
+    Attributes
+    ----------
+    iteration : Iteration
+    growth : (n,) float64
+        Of alpha, from round to round.
+    """
+
+    def __init__(self, parameters: PerturbedAdmmParameters, problem: Problem) -> None:
+        self.parameters, self.problem = parameters, problem
+        self.iteration = Iteration(parameters, problem)
+        self.growth = per_agent(parameters.noise.growth, problem.task.agents, "noise", "growth")
+
+    def check(self, agent: int) -> None:
         """The condition of algorithm 1, 2 c_1 < (B_i/C) (rho/N + 2 theta V_i), and eta_i >= theta."""
         task, iteration = self.problem.task, self.iteration
         rows, degree = int(task.train.counts[agent]), int(self.problem.graph.degrees[agent])
@@ -260,6 +267,40 @@ class PerturbedAdmm(Protocol):
                 "loss_weight or a larger dual_step",
                 field=("loss_weight",),
             )
+
+    def proved(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
+        """What a round's noise adds to its verified epsilon per alpha, and what the determinant adds."""
+        task, penalty = self.problem.task, self.iteration.penalty(agent, number)
+        share, radius = self.parameters.loss_weight / rows, task.bounds.get("l2", math.inf)
+        row = share * task.loss.curvature * radius**2
+        determinant = math.log1p(row / self.iteration.local.curvature(degree, penalty))
+        return share * radius * task.loss.lipschitz / (penalty * degree), determinant
+
+    def of_rounds(self, agent: int, target: Target) -> Counter[tuple[float, float]]:
+        """How often a round costs ``noise * alpha + determinant``, by those two; none for one that releases nothing.
+
+        Raises
+        ------
+        InputError
+            If no noise reaches the target.
+        """
+        rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
+        if not rows or not degree:
+            return Counter()
+        rounds = range(1, (self.parameters.noise.updates or 0) + 1)
+        growth = float(self.growth[agent])
+        proved = [self.proved(agent, number, rows, degree) for number in rounds]
+        check_verifiable(all(math.isfinite(number) for pair in proved for number in pair))
+        costs = Counter((noise * growth**rank, determinant) for rank, (noise, determinant) in enumerate(proved))
+        least = _verified(costs, 0.0, target.delta)
+        if least >= target.verified:
+            raise InputError(
+                f"cannot be reached by any noise: the determinants of {len(rounds)} rounds of agent "
+                f"{self.problem.task.ids[agent]!r} alone are verified as {least:.4g}; take fewer updates, a smaller "
+                "loss_weight or a larger penalty",
+                field=("noise", "target", "verified"),
+            )
+        return costs
 
 
 def check_penalty(penalty: float, dual: float, where: str = "") -> None:

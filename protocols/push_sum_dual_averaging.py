@@ -47,9 +47,10 @@ from ..agents.graph import Graph
 from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
-from .base import Layout, MessageKind, Out, Protocol, View
+from .base import Layout, MessageKind, Out, Problem, Protocol, View
 from .dual_averaging import Averaging, AveragingParameters
 from .invariants import Declared, Instant, Invariant, by_row, largest
+from .noise import check_all_rows
 from .privacy.mechanisms import Release
 from .surroundings import Surroundings, check_slope
 
@@ -79,6 +80,11 @@ class PushSumDualAveraging(Protocol):
     def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: PushSumDualAveragingParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:
         """Step weights, proximal weights and the noise."""

@@ -16,7 +16,7 @@ from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
 from ..agents.files import read_lines, shown
 from ..agents.parameters import Id, Interval, Parameters, Rate, Spread
-from .randomness import QUANTUM, Draws, Purpose, draw_one, quantise
+from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
 
 POISSON, PERIODIC, RECORDED = range(3)
 """Codes of the clocks that compiled code winds up by itself."""
@@ -149,7 +149,7 @@ class RenewalClock(Clock):
 
     def next_time(self, agent: int, tick: int, now: float) -> float:
         """See `Clock.next_time`; an interval lasts at least one quantum."""
-        return now + max(QUANTUM, quantise(self.interval(agent, tick)))
+        return now + max(QUANTUM, lasting(self.interval(agent, tick)))
 
 
 class PoissonClock(RenewalClock):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..agents.agent import Agent
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import ExchangeSchedule
-from .randomness import QUANTUM, quantise
+from .randomness import QUANTUM, lasting
 
 if TYPE_CHECKING:
     from .world import World
@@ -49,7 +49,7 @@ def patience(world: World, parameters: ExchangeSchedule) -> float:
         waits = parameters.resend_after or resend_after
     else:
         waits = parameters.timeout or 5 * resend_after
-    return max(QUANTUM, quantise(waits))
+    return max(QUANTUM, lasting(waits))
 
 
 def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tuple[int, Sent] | None:

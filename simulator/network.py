@@ -21,7 +21,7 @@ from ..agents.compiled import form_of
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, Matrix, shorthand
-from .randomness import QUANTUM, Draws, Purpose, quantise
+from .randomness import BEYOND, QUANTUM, Draws, Purpose, lasting
 
 KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
@@ -231,7 +231,7 @@ class Network:
         if self.parameters.bandwidth is not None:
             delays = delays + size / self.parameters.bandwidth
         lost = luck[:, 2] < self._loss_probabilities(sender, receivers, now)
-        return np.rint(delays / QUANTUM) * QUANTUM, lost
+        return np.rint(np.minimum(delays, BEYOND) / QUANTUM) * QUANTUM, lost
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
         latency = self.parameters.latency
@@ -274,7 +274,7 @@ class _LinkState:
 
     def _duration(self) -> float:
         uniform = self.draws.uniform(Purpose.LINK_STATE, self.sender, self.receiver, self.period)
-        return quantise(-self.means[self.good] * math.log(uniform))
+        return lasting(-self.means[self.good] * math.log(uniform))
 
     def good_at(self, now: float) -> bool:
         """Whether the link is in its good state; times must not decrease."""

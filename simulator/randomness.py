@@ -24,9 +24,12 @@ from numpy.typing import NDArray
 
 from ..agents.compiled import compiled
 from ..agents.errors import InputError
+from ..agents.parameters import LONGEST
 
 QUANTUM = 2.0**-30
-"""Every duration is a multiple of this, so that sums of durations are exact in float64."""
+"""Every duration is a multiple of this, so that sums of durations are exact in float64 until time 2^23."""
+BEYOND = LONGEST + QUANTUM
+"""What a longer duration is drawn as: no run that ends by the clock lives to see the end of it."""
 
 
 class Purpose(IntEnum):
@@ -97,6 +100,12 @@ def quantise(duration: float) -> float:
     True
     """
     return round(duration / QUANTUM) * QUANTUM
+
+
+@compiled
+def lasting(duration):  # pragma: no cover - compiled
+    """A drawn duration as it is waited for: a multiple of 2^-30 time units, and `BEYOND` at most."""
+    return np.rint(min(duration, BEYOND) / QUANTUM) * QUANTUM
 
 
 def check_leg(leg: int) -> None:

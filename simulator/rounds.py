@@ -45,7 +45,7 @@ from ..protocols.base import Out, Sent
 from ..protocols.schedule import RoundsSchedule
 from .parcels import Line, Parcel
 from .post import Post
-from .randomness import QUANTUM, quantise
+from .randomness import QUANTUM, lasting
 from .schedules import EventDriven
 
 if TYPE_CHECKING:
@@ -351,4 +351,4 @@ def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list
 
 
 def _duration(value: float) -> float:
-    return max(QUANTUM, quantise(value))
+    return max(QUANTUM, lasting(value))

@@ -23,6 +23,7 @@ from .execute import FAILURES
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
+from .survey import survey
 from .workers import InProcess, Jobs, Workers, hire
 
 
@@ -91,13 +92,17 @@ def perform(
     Raises
     ------
     InputError, OutOfResources
-        If runs are not admissible, or do not fit into this machine; those that were complete are kept.
+        If runs are not admissible, or do not fit into this machine: before any run starts, as far as data and graph
+        tell. Those that were complete are kept.
     KeyboardInterrupt
         With a sentence that says how many runs are known to be there.
     """
     store = Store(experiment.folder).claimed()
     experiment.token = store.token
     if trial_experiment(experiment) is not None:
+        assert experiment.loaded.scenario.tune is not None
+        tuned = frozenset(path.partition(".")[0] for path in experiment.loaded.scenario.tune.over)
+        survey(experiment, plan(experiment, experiment.runs()), but=tuned)
         on = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
         experiment.loaded = choose(experiment, partial(perform, workers=workers, **on))
     runs = list(experiment.runs())
@@ -106,6 +111,7 @@ def perform(
     with store.locked():
         store.sweep()
         store.forget_failures()
+        survey(experiment, queue)
         keep_origin(experiment)
         try:
             hired = workers or InProcess()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from ...agents.errors import InputError
@@ -29,6 +30,9 @@ from ..storage.provenance import code_version, edges, edges_hash, libraries, nam
 from ..storage.user_code import source_hash
 from ..world import Observer, World
 from .proofs import NOT_ASKED, key_of
+
+KEPT = 2**26
+"""Bytes of data and graphs that are kept beside those of the latest run."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,13 @@ class Built:
     task: Task
     graph: Graph
     fingerprint: str
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of its largest arrays."""
+        tables, graph = (self.task.train, self.task.test), self.graph
+        arrays = [array for table in tables for array in (table.features, table.labels, table.offsets)]
+        return sum(array.nbytes for array in (*arrays, graph.tails, graph.heads, graph.weights))
 
 
 @dataclass
@@ -138,11 +149,12 @@ class Experiment:
         return built.task, built.graph
 
     def _data(self, run: Run) -> Built:
-        """Those of the latest grid point and data seed are kept."""
+        """The first ones are kept as far as there is room for them, and the latest."""
         key = run.data_key
         if key not in self._built:
             scenario, base = run.point.scenario, self.loaded.base
-            self._built.clear()
+            if sum(built.size for built in self._built.values()) > KEPT:
+                self._built.popitem()
             check_memory(scenario)
             draws = Draws(run.data_seed)
             task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)

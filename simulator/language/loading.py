@@ -190,6 +190,15 @@ def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
     return drafts.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
 
 
+def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> str:
+    """`locate`, with the values that a point of the sweep has."""
+    axes = loaded.scenario.axes() if loaded.scenario.sweep else []
+    values = {axis.name: point.values.get(axis.name) for axis in axes}
+    drafts_of = drafts.grid(loaded.source, axes) if axes else iter(())
+    draft = next((draft for found, draft in drafts_of if found == values), loaded.source)
+    return drafts.locate(error, draft)
+
+
 def find(source: Path | str) -> Path:
     """The file that a path or the name of a shipped scenario means.
 

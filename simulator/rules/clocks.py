@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..clocks import POISSON, RECORDED, periodic_interval, poisson_interval
-from ..randomness import QUANTUM
+from ..randomness import QUANTUM, lasting
 from ..tables.mail import (
     CLOCK_CODE,
     ENDS_BY_TIME,
@@ -36,7 +36,7 @@ def next_time(mail, agent, tick, now):
     else:
         random_phase = mail.clock[RANDOM_PHASE] != 0.0
         interval = periodic_interval(mail.key[0], mail.key[1], number, tick, mean, mail.clock[JITTER], random_phase)
-    return now + max(QUANTUM, np.rint(interval / QUANTUM) * QUANTUM)
+    return now + max(QUANTUM, lasting(interval))
 
 
 @rule

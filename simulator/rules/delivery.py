@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..latency import PER_LINK, delay_of
-from ..randomness import QUANTUM, Purpose, draw_one
+from ..randomness import Purpose, draw_one, lasting
 from ..tables.mail import (
     BANDWIDTH,
     COPIES_OUT,
@@ -92,7 +92,7 @@ def burst_duration(mail, edge, sender):
         mail.key[0], mail.key[1], mail.numbers[sender], mail.numbers[mail.heads[edge]], period, LINK_STATE, 0
     )
     mean = mail.constants[MEAN_GOOD] if good else mail.constants[MEAN_BAD]
-    return np.rint(-mean * math.log(u) / QUANTUM) * QUANTUM
+    return lasting(-mean * math.log(u))
 
 
 @rule
@@ -147,7 +147,7 @@ def depart(mail, sender, edge, tick, leg, size, now):
     delay = delay + size / constants[BANDWIDTH]
     counts[IN_FLIGHT] += 1
     counts[IN_FLIGHT_BYTES] += size
-    return np.rint(delay / QUANTUM) * QUANTUM
+    return lasting(delay)
 
 
 @rule

@@ -19,6 +19,7 @@ from hushnet.agents.compiled import announce, compiled
 from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
+from hushnet.agents.parameters import LONGEST
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
@@ -28,8 +29,8 @@ from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.experiment import run
 from hushnet.simulator.fast import broadcasts, windows
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
+from hushnet.simulator.network import Network, NetworkParameters
+from hushnet.simulator.randomness import BEYOND, QUANTUM, Draws
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
@@ -140,6 +141,39 @@ def settings_of_runs(draw, folder):
         draws=Draws(draw(st.integers(0, 2**64 - 1))),
         base=folder,
     )
+
+
+@pytest.mark.parametrize(
+    ("network", "clock"),
+    [
+        ({"latency": {"kind": "lognormal", "mean": float(LONGEST), "sigma": 10.0}}, {"kind": "poisson", "rate": 1.0}),
+        ({"latency": 0.5, "bandwidth": 1e-12}, {"kind": "poisson", "rate": 1.0}),
+        ({"latency": 0.5}, {"kind": "poisson", "rate": {"kind": "lognormal", "mean": 1e-6, "sigma": 10.0}}),
+    ],
+    ids=["delays", "bandwidth", "clocks"],
+)
+def test_durations_beyond_every_end_leave_sums_exact_on_both_engines(network, clock):
+    setting = Setting(
+        task=small_task(5, empty=False),
+        graph=random_graph(5, 1.0, np.random.default_rng(1)),
+        clock=Poisson.model_validate(clock),
+        network=NetworkParameters.model_validate(network),
+        availability=OnOff(kind="on_off", online=0.999, mean_down=float(LONGEST), distribution="lognormal", sigma=10.0),
+        stop=Stop(time=float(LONGEST), activations=300),
+        draws=Draws(4),
+    )
+    found = [outcome(engine, setting, Mix, MixParameters(), every=2.0**20) for engine in (World, fast_world)]
+    assert found[0] == found[1]
+    times = [event[1] for event in found[0][0]]
+    assert max(times) <= LONGEST
+    assert all((time / QUANTUM).is_integer() for time in times)
+    luck = setting.draws.messages(1, np.arange(500, dtype=np.uint64), 3, 0)
+    drawn = setting.network.latency.delays(luck)
+    delays, _ = Network(setting.network, range(500), np.arange(500, dtype=np.uint64), setting.draws).fates(
+        0, np.arange(500), 3, 0, 0.0, 8
+    )
+    assert delays.max() <= BEYOND
+    assert delays.max() == BEYOND or (drawn.max() < 1e3 and network.get("bandwidth") is None)
 
 
 RECORDS = st.one_of(

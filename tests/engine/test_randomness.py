@@ -10,19 +10,22 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.agents.parameters import LONGEST
 from hushnet.simulator.randomness import (
+    BEYOND,
     QUANTUM,
     Draws,
     Purpose,
     draw_many,
     draw_one,
+    lasting,
     philox,
     quantise,
     stable_ids,
     uniform32,
     uniform53,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -157,6 +160,15 @@ def test_rounding_moves_a_duration_by_at_most_half_a_quantum(duration):
 def test_sums_of_rounded_durations_do_not_depend_on_their_order(durations):
     rounded = [quantise(d) for d in durations]
     assert sum(rounded) == sum(reversed(rounded))
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1e300))
+def test_a_drawn_duration_that_outlasts_every_run_is_just_beyond_the_end(duration):
+    drawn = lasting(duration)
+    assert drawn == (quantise(duration) if duration <= BEYOND else BEYOND)
+    assert (drawn / QUANTUM).is_integer()
+    assert LONGEST + drawn - drawn == LONGEST, "sums are exact"
 
 
 def test_small_integers_stand_for_themselves():

@@ -260,7 +260,7 @@ def test_a_task_file_with_a_bad_row_is_one_sentence_with_its_line_and_exit_code_
     rows = ["x,z,outcome", *(f"{i / 10},{i % 3},{i % 2}" for i in range(40))]
     rows[17] = "0.3,seven,1"
     (scenario.parent / "table.csv").write_text("\n".join(rows) + "\n")
-    task = "task={kind: csv, path: table.csv, label: outcome, split: {kind: even, agents: 5}}"
+    task = "task={kind: csv, path: table.csv, label: outcome, scaling: unit_row, split: {kind: even, agents: 5}}"
     assert main(["run", str(scenario), "--set", task, "--out", str(tmp_path / "out"), "--quiet"]) == 2
     captured = capsys.readouterr()
     assert len(captured.err.strip().splitlines()) == 1

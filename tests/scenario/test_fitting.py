@@ -145,6 +145,13 @@ UNFIT = [
         "protocols.p.noise.target: needs rows of a bounded norm",
     ),
     ({"protocols": "{p: {kind: perturbed_admm, penalty: 0.1, noise: {alpha: 1.0}}}"}, "below its dual_step 0.5"),
+    *(
+        (
+            {"protocols": f"{{p: {{kind: {kind}}}}}", "task": HINGE.replace("hinge", "hinge, regularisation: 0.0")},
+            "task.regularisation = 0.0: the loss 'hinge' without regularisation has no unique minimiser",
+        )
+        for kind in ("local", "model_propagation", "collaborative_admm")
+    ),
     (
         {"record": EVERY, "figures": "[{y: rmse}]"},
         "figures[0].y = 'rmse': metric is not recorded; admissible: objective, accuracy",

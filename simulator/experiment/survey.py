@@ -1,0 +1,98 @@
+"""What only data, graph and files can refuse, refused for every point of a sweep before the first run starts.
+
+What it costs, however many points and runs there are: every data set with its graph is made once (and kept for the
+runs, as far as `hushnet.simulator.experiment.plan.KEPT` goes); clocks, links, absences, recorders and the rules of a
+protocol are looked at once for each data set and each way in which the points set them. Nothing is solved, and no world
+is built: a sweep of 9,000 delays makes one data set, and looks 9,000 times at what a list of links costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...agents.errors import InputError
+from ...protocols.base import Problem
+from ..attendance import attendance
+from ..language.loading import locate_at
+from ..network import Network
+from ..randomness import stable_ids
+from .plan import naming_fields
+from .proofs import key_of
+
+if TYPE_CHECKING:
+    from .plan import Experiment, PlannedRun, Run
+
+Look = tuple[tuple[Any, ...], Callable[[], object]]
+"""What a look depends on beside the data, and the look, which raises an `InputError`."""
+
+
+def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> None:
+    """Look at everything that runs are made of.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    queue : sequence of PlannedRun
+        Those with the same data stand together.
+    but : frozenset of str
+        Keys of protocols whose parameters are not known yet.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If something is not admissible, or does not fit into this machine; with the point's own value.
+    """
+    words = _Words()
+    data, seen = None, set()
+    for planned in queue:
+        run = planned.run
+        if run.data_key != data:
+            data, seen = run.data_key, set()
+        try:
+            with naming_fields(run.protocol):
+                experiment.data(run)
+                for key, look in _looks(experiment, run, words, but):
+                    if key not in seen:
+                        seen.add(key)
+                        look()
+        except InputError as error:
+            raise InputError(locate_at(error, experiment.loaded, run.point)) from error
+
+
+class _Words:
+    """Parameters in words, found once for each object: points share what is not swept."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, str]] = {}
+
+    def __call__(self, parameters: Any) -> str:
+        if id(parameters) not in self._known:
+            self._known[id(parameters)] = (parameters, repr(parameters))
+        return self._known[id(parameters)][1]
+
+
+def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str]) -> Iterator[Look]:
+    scenario, base, (task, graph) = run.point.scenario, experiment.loaded.base, experiment.data(run)
+    setting = experiment.setting(run)
+
+    def network() -> None:
+        numbers = stable_ids(task.ids)
+        Network(scenario.network, task.ids, numbers, setting.draws, base).check_links(graph.tails, graph.heads)
+
+    yield (
+        ("clock", words(scenario.clock)),
+        lambda: scenario.clock.build(task.ids, stable_ids(task.ids), setting.draws, base),
+    )
+    yield ("network", words(scenario.network)), network
+    absences = lambda: attendance(setting, stable_ids(task.ids).tolist())  # noqa: E731
+    yield ("availability", words(scenario.availability)), absences
+    yield ("messages", words(scenario.record)), lambda: experiment.message_log(run)
+    measured_by = scenario.record.objective_of
+    if run.protocol in but or measured_by in but:
+        return
+    objective = "" if measured_by is None else words(scenario.protocols[measured_by])
+    yield ("recorder", words(scenario.record), objective), lambda: experiment.recorder(run)
+    parameters = scenario.protocols[run.protocol]
+    protocol = experiment.loaded.code.protocol(parameters.kind)
+    yield ("protocol", key_of(run)), lambda: protocol.check_problem(parameters, Problem(task, graph))

@@ -15,6 +15,10 @@ from .numbers import Spec
 from .sheet import draw
 
 
+LONGEST = 120
+"""Characters of a file's name, apart from its ending."""
+
+
 def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
     """Draw every figure of the latest experiment from its files.
 
@@ -44,7 +48,7 @@ def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
     written: list[Path] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):
         name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
-        stem = re.sub(r"[^\w.-]+", "-", str(name)).strip(".-") or str(number)
+        stem = re.sub(r"[^\w.-]+", "-", str(name)).strip(".-")[:LONGEST] or str(number)
         written += save_figure(collection, spec, folder / stem)
     return written
 

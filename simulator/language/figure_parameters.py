@@ -103,7 +103,7 @@ class Figure(Parameters):
             filled.setdefault("y", "messages")
         if "x" not in filled:
             by_kind = {"scatter": "samples", "samples": "samples", "frontier": EPSILONS[0], "bars": "protocol"}
-            usual = "protocol" if filled.get("y") in TO_TARGET else "time"
+            usual = "protocol" if str(filled.get("y")) in TO_TARGET else "time"
             filled["x"] = by_kind.get(str(filled.get("kind")), usual)
         if "statistic" not in filled and isinstance(filled.get("y"), str):
             own = {"objective": "value", "traffic": "sent", **dict.fromkeys(EPSILONS, "worst")}

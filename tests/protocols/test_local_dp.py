@@ -120,5 +120,5 @@ def test_what_cannot_be_bounded_is_refused(task, privacy, words):
 
 
 def test_rows_outside_the_declared_radius_are_refused():
-    with pytest.raises(InputError, match=r"above 0\.1"):
+    with pytest.raises(InputError, match=r"above the declared radius 0\.1"):
         run_small(LocalDP, parameters(privacy={**PURE, "sensitivity": "data_check", "radius": 0.1}))

@@ -156,7 +156,7 @@ UNFIT = [
         {"record": EVERY, "figures": "[{y: rmse}]"},
         "figures[0].y = 'rmse': metric is not recorded; admissible: objective, accuracy",
     ),
-    ({"figures": "[{y: [{}]}]"}, "figures[0].y: must be text"),
+    ({"figures": "[{y: [{}]}]"}, "figures[0].y = [{}]: must be text"),
     (
         {"record": EVERY, "target": "{metric: mse, level: 1.0}"},
         "target.metric = 'mse': metric is not recorded",

@@ -14,7 +14,6 @@ from .facets import plots
 from .numbers import Spec
 from .sheet import draw
 
-
 LONGEST = 120
 """Characters of a file's name, apart from its ending."""
 

@@ -32,7 +32,9 @@ _KEY = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 _DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
 _MEMORY = r"\d{1,6}(\.\d{1,6})? ?[MGT]i?B"
 Name = Annotated[
-    str, _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -, 100 at most"), _for_editors(_NAME)
+    str,
+    _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -, 100 at most"),
+    _for_editors(_NAME),
 ]
 Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -, 100 at most")]
 Duration = Annotated[

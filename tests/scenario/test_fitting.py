@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
+from hushnet.simulator.language.loading import load
+from ruamel.yaml import YAML
+
+from ..engine.helpers import Echo
 
 BASE = {
     "schema": "1",
@@ -173,7 +178,7 @@ UNFIT = [
         {"record": EVERY, "figures": "[{kind: portrait, y: rmse}]"},
         "figures[0].y = 'rmse': metric is not recorded",
     ),
-    ({"engine": "fast", "protocols": "{p: {kind: consensus_admm}}", "network": "{loss: 0.1}"}, "engine = 'fast': "),
+    ({"figures": "[{y: accuracy, name: " + "a" * 300 + "}]"}, "digits and . _ -, 100 at most"),
     ({"sweep": "{topology.kind: [ring], topology.reach: [1]}", "topology": "{kind: knn, k: 9}"}, "topology.k"),
     (
         {"sweep": "{task.agents: [6, 5]}", "topology": "{kind: torus, rows: 3}"},
@@ -189,6 +194,17 @@ def test_what_follows_from_the_text_is_refused_by_check(tmp_path, capsys, fields
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1
+
+
+def test_the_fast_engine_is_refused_by_check_where_it_has_no_form(tmp_path):
+    data = {
+        **{key: YAML(typ="safe").load(entry) for key, entry in BASE.items()},
+        "protocols": {"p": {"kind": "echo"}},
+        "engine": "fast",
+    }
+    with pytest.raises(InputError, match="cannot run on the fast engine: the protocol reacts to single messages"):
+        load(data, extra={"echo": Echo})
+    assert load({**data, "engine": "auto"}, extra={"echo": Echo})
 
 
 FIT = [

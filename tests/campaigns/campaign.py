@@ -33,7 +33,9 @@ PATIENCE = 1800
 
 Case = tuple[int, str, list[str]]
 """Number of a case, its class of outcome, and what was wrong."""
-Attempt = Callable[[random.Random, Path, bool], tuple[str, list[str]]]
+Attempt = Callable[[Any, Path, bool], tuple[str, list[str]]]
+Given = Callable[[int], Any]
+"""What the case of a number is made from: its own randomness, or one of a list."""
 
 typer.main.get_command = cache(typer.main.get_command)  # which makes the whole shell anew for every command,
 importlib.metadata.entry_points = cache(importlib.metadata.entry_points)  # and this looks at every installed package
@@ -87,6 +89,8 @@ def campaign(
     attempt: Attempt,
     *,
     cases: int,
+    listed: Callable[[], Sequence[Any]] | None = None,
+    here: bool = False,
 ) -> int:
     """Run a campaign from the command line and print its account.
 
@@ -101,6 +105,11 @@ def campaign(
         was wrong.
     cases : int
         How many by default.
+    listed : callable, optional
+        All cases that there are, where they can be listed: an attempt is then given one of them instead of randomness,
+        and fewer cases than there are a random sample.
+    here : bool
+        Whether all cases are made in this process: those whose commands are processes of their own.
 
     Returns
     -------
@@ -113,16 +122,25 @@ def campaign(
     parser.add_argument("--cases", type=int, default=cases)
     parser.add_argument("--replay", "--case", type=int, help="only the case of this number, and show it")
     options = parser.parse_args()
-    numbers = range(options.first, options.first + options.cases)
+    numbers: Sequence[int] = range(options.first, options.first + options.cases)
     loud = options.replay is not None
+    things = None if listed is None else listed()
+    if things is not None and options.cases < len(things):
+        numbers = sorted(random.Random(options.seed).sample(range(len(things)), options.cases))
+    elif things is not None:
+        numbers = range(options.first, len(things))
     if loud:
         numbers = range(options.replay, options.replay + 1)
     os.environ.pop("HUSHNET_DEBUG", None)
     outcomes: Counter[str] = Counter()
     failures = 0
-    if len(numbers) > BATCH:
-        list(one_batch(attempt, options.seed, range(-WARM, 0)))  # what children would each import and compile
-    make = partial(one_batch, attempt, options.seed, loud=True) if loud else partial(forked, attempt, options.seed)
+
+    def given(number: int) -> Any:
+        return random.Random(f"{options.seed}-{number}") if things is None else things[number]
+
+    if len(numbers) > BATCH and not here:
+        list(one_batch(attempt, given, range(-WARM, 0)))  # what children would each import and compile
+    make = partial(one_batch, attempt, given, loud=loud) if loud or here else partial(forked, attempt, given)
     for made in range(0, len(numbers), BATCH):
         for number, outcome, wrong in make(numbers[made : made + BATCH]):
             outcomes[outcome] += 1
@@ -135,14 +153,14 @@ def campaign(
     return int(failures > 0)
 
 
-def one_batch(attempt: Attempt, seed: int, numbers: Iterable[int], *, loud: bool = False) -> Iterator[Case]:
+def one_batch(attempt: Attempt, given: Given, numbers: Iterable[int], *, loud: bool = False) -> Iterator[Case]:
     """Make cases one after the other in this process."""
     for number in numbers:
         before = peak()
         with tempfile.TemporaryDirectory() as folder:
             tempfile.tempdir = folder
             try:
-                outcome, wrong = attempt(random.Random(f"{seed}-{number}"), Path(folder), loud)
+                outcome, wrong = attempt(given(number), Path(folder), loud)
             finally:
                 tempfile.tempdir = None
         if peak() > max(before, MOST_MEMORY):
@@ -150,13 +168,13 @@ def one_batch(attempt: Attempt, seed: int, numbers: Iterable[int], *, loud: bool
         yield number, outcome, wrong
 
 
-def forked(attempt: Attempt, seed: int, numbers: Sequence[int]) -> Iterator[Case]:
+def forked(attempt: Attempt, given: Given, numbers: Sequence[int]) -> Iterator[Case]:
     """Make cases in a child; one that does not come back, or ends the child, is a failure."""
     left = list(numbers)
     while left:
         parent, child = multiprocessing.Pipe(duplex=False)
         sys.stdout.flush()
-        process = multiprocessing.get_context("fork").Process(target=_send, args=(attempt, seed, left, child))
+        process = multiprocessing.get_context("fork").Process(target=_send, args=(attempt, given, left, child))
         process.start()
         child.close()
         with contextlib.suppress(EOFError):
@@ -169,8 +187,8 @@ def forked(attempt: Attempt, seed: int, numbers: Sequence[int]) -> Iterator[Case
         process.join()
 
 
-def _send(attempt: Attempt, seed: int, numbers: Sequence[int], pipe: Any) -> None:
-    for case in one_batch(attempt, seed, numbers):
+def _send(attempt: Attempt, given: Given, numbers: Sequence[int], pipe: Any) -> None:
+    for case in one_batch(attempt, given, numbers):
         pipe.send(case)
 
 

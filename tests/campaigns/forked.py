@@ -59,7 +59,7 @@ class Server:
         self.folder = folder
         folder.mkdir()
         self._process = subprocess.Popen(
-            [python, str(Path(__file__))],
+            [python, "-P", str(Path(__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -67,7 +67,7 @@ class Server:
             env={**os.environ, **QUIET, **SILENT, **(environment or {})},
         )
         self.warmed = self.run(warm)
-        self._ask({"know": True})
+        self.source: str = self._ask({"know": True})["source"]
 
     def run(
         self, arguments: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
@@ -123,7 +123,7 @@ def serve() -> None:
         asked = json.loads(line)
         if "know" in asked:
             _import(json.loads(modules.read_text()))
-            answer(known=True)
+            answer(source=importlib.import_module("hushnet.simulator").__file__)
             continue
         pid = os.fork()
         if pid == 0:

@@ -1,10 +1,10 @@
 """Kill -9 of ``hushnet run`` at any instant, again and again in one folder, and run again until all is done.
 
-``python -m tests.campaigns.kills [--seed 0] [--cases 200] [--replay 17]``. A case is five kills. Killed is the parent,
-a worker or everybody, with ``--jobs`` 1 and 2, at an operation with a file (before, within or after it) of a number that
-is drawn, or after a share of the time that the whole sweep takes; sometimes with SIGTERM. Then no run that was there is
-lost or written again, none is half written, no process outlives its parent, no lock is in the way, and the folder has in
-the end what it has undisturbed, byte by byte.
+``python -m tests.campaigns.kills [--seed 0] [--cases 200] [--replay 17]``. A case is five kills. Killed is the
+parent, a worker or everybody, with ``--jobs`` 1 and 2, at an operation with a file (before, within or after it) of a
+number that is drawn, or after a share of the time that the whole sweep takes. Then no run that was there is lost or
+written again, none is half written, no process outlives its parent, no lock is in the way, and the folder has in the
+end what it has undisturbed, byte by byte.
 """
 
 from __future__ import annotations
@@ -238,9 +238,10 @@ def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str
 
 if __name__ == "__main__":
     try:
-        code = campaign("kills", attempt, cases=200)
+        code = campaign("kills", attempt, cases=200, here=True)
         print(f"kills: {dict(tally)}; the last orphan ended after {longest[0]:.1f} s")
     finally:
-        bench().server.close()
-        shutil.rmtree(bench().folder, ignore_errors=True)
+        if bench.cache_info().currsize:
+            bench().server.close()
+            shutil.rmtree(bench().folder, ignore_errors=True)
     exit_with(code)

@@ -55,7 +55,8 @@ class Own(Protocol):
         out.send("model", model, out.plain())
 """
 VARYING = {".hushnet.json": "names its folder by chance"}
-"""Files whose bytes are others in every folder; manifests differ in their timings alone."""
+"""Files whose bytes are others in every folder; manifests differ in timings, and in the commit that
+only a checkout knows."""
 STAYING = {".hushnet.json", ".lock", ".cache"}
 """Hidden names that have their place in a results folder."""
 
@@ -83,7 +84,7 @@ def _lasting(path: Path) -> bytes:
     if path.name != "manifest.json":
         return path.read_bytes()
     manifest: dict[str, Any] = json.loads(path.read_text())
-    del manifest["timings"], manifest["checksums"]["manifest"]
+    del manifest["timings"], manifest["commit"], manifest["checksums"]["manifest"]
     return json.dumps(manifest).encode()
 
 

@@ -7,6 +7,7 @@ opened here, without waiting, and refused by what it is before anything of it is
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import math
 import os
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import InputError
+from .errors import InputError, OutOfResources
 
 Field = tuple[str | int, ...]
 
@@ -28,6 +29,15 @@ LONGEST_LINE = 2**20
 """Characters of a line of a table or list."""
 SHOWN = 60
 """Characters of a cell that a sentence shows."""
+
+AILING = tuple(
+    getattr(errno, name)
+    for name in (
+        "EIO ESTALE ENODEV ENXIO EREMOTEIO ENOLINK ENOTCONN ETIMEDOUT EHOSTDOWN ENOMEM ENOBUFS ENFILE EMFILE EBUSY ENOLCK"
+    ).split()
+    if hasattr(errno, name)
+)
+"""What a disk, a file server or a machine says that is in trouble: the file may be whole all the same."""
 
 KINDS = {
     stat.S_ISDIR: "a folder",
@@ -63,6 +73,8 @@ def open_regular(path: Path, *, field: Field = (), what: str = "", most: int = M
     InputError
         If there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger; or if the block
         that reads it meets an `OSError` or text that is not UTF-8.
+    OutOfResources
+        If the disk or the machine is in trouble (`AILING`): nobody knows then what the file has.
     """
     cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
     try:
@@ -76,6 +88,8 @@ def open_regular(path: Path, *, field: Field = (), what: str = "", most: int = M
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError) and "null" not in str(error):
             raise  # but for a name with a NUL in it, values are the reader's own business
+        if isinstance(error, OSError) and error.errno in AILING:
+            raise OutOfResources(f"{cannot} ({reason_of(error)}); see to that disk or machine and run again") from error
         raise InputError(f"{cannot} ({reason_of(error)})", field=field) from error
 
 

@@ -53,10 +53,8 @@ def bench() -> tuple[Path, dict[str, Server]]:
     scenario = small.write(folder, "own")
     servers = {}
     for name, environment in SURROUNDINGS.items():
-        jobs, more = (2, {FROM_A_FORK: "forkserver"}) if name == "here" else (1, {})
-        if name == "wheel":
-            more = {"PYTHONPATH": str(wheel(folder))}
-        warm = small.arguments(scenario, folder / f"warm {name}", jobs)
+        more = {"PYTHONPATH": str(wheel(folder))} if name == "wheel" else {}
+        warm = small.arguments(scenario, folder / f"warm {name}")
         server = servers[name] = Server(folder / f"server {name}", warm, {**environment, **more})
         assert server.warmed.code == 0, server.warmed.said
         from_wheel = str(folder) in server.source
@@ -104,7 +102,8 @@ def attempt(data: dict[str, Any], folder: Path, loud: bool) -> tuple[str, list[s
         scenario, out = where / "scenario.yaml", where / "out"
         scenario.write_text(yaml_text(data))
         shutil.rmtree(out, ignore_errors=True)
-        ended = servers[name].run(small.arguments(scenario, out, jobs), cwd=where)
+        workers = {FROM_A_FORK: "forkserver"} if jobs > 1 else {}
+        ended = servers[name].run(small.arguments(scenario, out, jobs), cwd=where, environment=workers)
         content = small.content(out) if out.is_dir() else {}
         return Result(ended.code, ended.said.replace(str(where), ""), content)
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ class Server:
     def close(self) -> None:
         """End the server."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def _ask(self, what: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -113,6 +116,8 @@ class Server:
 def serve() -> None:
     """Do what is asked for on standard input, line by line; answers go to standard output."""
     answers = os.fdopen(os.dup(1), "w")
+    for name in ("hushnet.simulator.experiment.cluster", "hushnet.simulator.console"):
+        importlib.import_module(name)
     modules = Path("modules.json")
 
     def answer(**what: Any) -> None:
@@ -125,6 +130,8 @@ def serve() -> None:
             _import(json.loads(modules.read_text()))
             answer(source=importlib.import_module("hushnet.simulator").__file__)
             continue
+        if asked["environment"].get(FROM_A_FORK) == "forkserver":
+            _ready_to_fork_workers(json.loads(modules.read_text()))
         pid = os.fork()
         if pid == 0:
             _command(asked, None if modules.exists() else modules.resolve())
@@ -160,17 +167,19 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
 
 
 def _import(names: Sequence[str]) -> None:
-    """Import these, here and in the process that workers are forked from."""
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    if os.environ.get(FROM_A_FORK) == "forkserver":
-        from multiprocessing import forkserver
 
-        own: Any = forkserver._forkserver  # pyright: ignore[reportAttributeAccessIssue]
-        own.set_forkserver_preload([name for name in names if name in sys.modules])
-        own.ensure_running()
-        own.ensure_running = lambda: None  # a fork would look for it among its own children
+
+def _ready_to_fork_workers(names: Sequence[str]) -> None:
+    """Start the process that workers are forked from, with everything imported."""
+    own: Any = forkserver._forkserver  # pyright: ignore[reportAttributeAccessIssue]
+    if own._forkserver_pid is not None:
+        return
+    own.set_forkserver_preload([name for name in names if name in sys.modules])
+    own.ensure_running()
+    own.ensure_running = lambda: None  # a fork would look for it among its own children
 
 
 if __name__ == "__main__":

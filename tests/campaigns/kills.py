@@ -14,19 +14,16 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import psutil
 
 from . import small
+from .bench import bench, close
 from .campaign import campaign, exit_with
-from .forked import FROM_A_FORK, Ended, Server
-from .operations import Operations
+from .forked import FROM_A_FORK, Ended
 
 KILLS = 5
 """Kills of a case."""
@@ -41,51 +38,18 @@ tally: Counter[str] = Counter()
 longest = [0.0]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What all cases share: a server, the operations of its processes, and undisturbed results by scenario."""
-
-    folder: Path
-    operations: Operations
-    server: Server
-
-    def undisturbed(self, name: str) -> tuple[dict[str, bytes], int, float]:
-        """Content of a folder that nobody disturbed, operations and seconds that it took."""
-        if name not in _undisturbed:
-            out = self.folder / f"undisturbed-{name}"
-            self.operations.watch(self.folder)
-            began = time.monotonic()
-            ended = self.server.run(small.arguments(small.write(self.folder, name), out))
-            assert ended.code == 0, ended.said
-            _undisturbed[name] = small.content(out), self.operations.count, time.monotonic() - began
-        return _undisturbed[name]
-
-
-_undisturbed: dict[str, tuple[dict[str, bytes], int, float]] = {}
-
-
-@cache
-def bench() -> Bench:
-    """Set everything up, once."""
-    folder = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR", "/tmp"), prefix="hushnet-kills-"))
-    operations = Operations(folder)
-    warm = small.arguments(small.write(folder, "own"), folder / "warm", jobs=2)
-    server = Server(folder / "server", warm, {**operations.environment, FROM_A_FORK: "forkserver"})
-    assert server.warmed.code == 0, server.warmed.said
-    return Bench(folder, operations, server)
-
-
 class Case:
     """One folder, and those who are killed while they write there."""
 
-    def __init__(self, rng: random.Random, folder: Path, loud: bool) -> None:
+    def __init__(self, rng: random.Random, folder: Path, *, loud: bool = False, jobs: int | None = None) -> None:
         self.rng, self.bench, self.loud = rng, bench(), loud
         self.name = rng.choice(["swept", "swept", "swept", "tuned", "own"])
-        self.jobs = rng.choice([1, 1, 2])
+        self.jobs = jobs or rng.choice([1, 1, 2])
         self.method = "spawn" if self.jobs == 2 and rng.random() < SPAWNED else "forkserver"
         self.out = folder / "out"
         self.scenario = small.write(folder, self.name)
-        self.expected, self.operations, self.seconds = self.bench.undisturbed(self.name)
+        self.expected = self.bench.undisturbed(self.name)
+        self.operations, self.seconds = self.bench.length(self.name)
         self.there: dict[Path, bytes] = {}
         self.wrong: list[str] = []
 
@@ -115,7 +79,8 @@ class Case:
                 operations.kill(at, who, how, kind, lot := rng.randrange(8))
                 plan.append((at, who, how, lot))
         pid = self.bench.server.start(
-            small.arguments(self.scenario, self.out, self.jobs), environment={FROM_A_FORK: self.method}
+            small.arguments(self.scenario, self.out, self.jobs),
+            environment={FROM_A_FORK: self.method} if self.jobs > 1 else {},
         )
         done = 0
         if timed:
@@ -231,7 +196,7 @@ def _alive(pid: int) -> bool:
 
 def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str]]:
     """Five kills in one folder."""
-    case = Case(rng, folder, loud)
+    case = Case(rng, folder, loud=loud)
     case.run()
     return f"{case.name}, --jobs {case.jobs}", [f"{case.name}, --jobs {case.jobs}: {what}" for what in case.wrong]
 
@@ -241,7 +206,5 @@ if __name__ == "__main__":
         code = campaign("kills", attempt, cases=200, here=True)
         print(f"kills: {dict(tally)}; the last orphan ended after {longest[0]:.1f} s")
     finally:
-        if bench.cache_info().currsize:
-            bench().server.close()
-            shutil.rmtree(bench().folder, ignore_errors=True)
+        close()
     exit_with(code)

@@ -27,7 +27,7 @@ LOOKING = tuple(kind for kind in KINDS if kind not in CHANGING)
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 ONCE = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
-    errno.ETIMEDOUT, errno.EINTR, *NOT_ALLOWED, 0,
+    errno.ETIMEDOUT, *NOT_ALLOWED, 0,
 )  # fmt: skip
 EVER = (errno.ENOSPC, errno.EIO, errno.EROFS)
 READ = (errno.EIO, errno.ESTALE, errno.EACCES, errno.EMFILE)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError, OutOfResources
-from ...agents.files import MOST_STREAMED, open_regular, read_bytes
+from ...agents.files import AILING, MOST_STREAMED, open_regular, read_bytes
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -39,11 +39,6 @@ STRAY = re.compile(r"\.(?P<name>.+)\.hushnet-[0-9a-f]{32}(\.old)?")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REFUSING = (errno.EACCES, errno.EPERM, errno.EROFS)
 """What a disk says that may not be written, or not any more."""
-_AILING = (
-    "EIO ESTALE ENODEV ENXIO EREMOTEIO ENOLINK ENOTCONN ETIMEDOUT EHOSTDOWN ENOMEM ENOBUFS ENFILE EMFILE EBUSY ENOLCK"
-)
-AILING = tuple(getattr(errno, name) for name in _AILING.split() if hasattr(errno, name))
-"""What a disk, a file server or a machine says that is in trouble."""
 IMPOSSIBLE = (errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 """What a path says where nothing can be put."""
 

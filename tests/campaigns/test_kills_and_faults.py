@@ -23,7 +23,7 @@ def test_killed_at_any_operation_and_run_again_it_is_as_if_nothing_had_happened(
     case = kills.Case(random.Random("quick"), tmp_path, jobs=1)
     case.run()
     assert case.wrong == []
-    assert kills.tally["parent by SIGKILL"] == kills.KILLS
+    assert sum(count for what, count in kills.tally.items() if what.startswith("parent by")) == kills.KILLS
 
 
 def test_any_operation_may_fail_with_any_error_of_a_disk(tmp_path):

@@ -30,14 +30,11 @@ LONGEST_LINE = 2**20
 SHOWN = 60
 """Characters of a cell that a sentence shows."""
 
-AILING = tuple(
-    getattr(errno, name)
-    for name in (
-        "EIO ESTALE ENODEV ENXIO EREMOTEIO ENOLINK ENOTCONN ETIMEDOUT EHOSTDOWN ENOMEM ENOBUFS ENFILE EMFILE "
-        "EBUSY ENOLCK"
-    ).split()
-    if hasattr(errno, name)
-)
+_TROUBLE = (
+    "EIO", "ESTALE", "ENODEV", "ENXIO", "EREMOTEIO", "ENOLINK", "ENOTCONN", "ETIMEDOUT", "EHOSTDOWN", "ENOMEM", "ENOBUFS",
+    "ENFILE", "EMFILE", "EBUSY", "ENOLCK",
+)  # fmt: skip
+AILING = tuple(getattr(errno, name) for name in _TROUBLE if hasattr(errno, name))
 """What a disk, a file server or a machine says that is in trouble: the file may be whole all the same."""
 
 KINDS = {

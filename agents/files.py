@@ -31,8 +31,8 @@ SHOWN = 60
 """Characters of a cell that a sentence shows."""
 
 _TROUBLE = (
-    "EIO", "ESTALE", "ENODEV", "ENXIO", "EREMOTEIO", "ENOLINK", "ENOTCONN", "ETIMEDOUT", "EHOSTDOWN", "ENOMEM", "ENOBUFS",
-    "ENFILE", "EMFILE", "EBUSY", "ENOLCK",
+    "EIO", "ESTALE", "ENODEV", "ENXIO", "EREMOTEIO", "ENOLINK", "ENOTCONN", "ETIMEDOUT", "EHOSTDOWN", "ENOMEM",
+    "ENOBUFS", "ENFILE", "EMFILE", "EBUSY", "ENOLCK",
 )  # fmt: skip
 AILING = tuple(getattr(errno, name) for name in _TROUBLE if hasattr(errno, name))
 """What a disk, a file server or a machine says that is in trouble: the file may be whole all the same."""

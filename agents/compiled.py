@@ -51,9 +51,12 @@ class Callback:
         options = {"boundscheck": True, **options}
         self.signature = signature
         self.compiled = _cached(numba.njit, function, **options)
+        self.address = 0
+        if numba.config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
+            return
         self.compiled.compile(signature)
         made = self.compiled.overloads[signature.args]
-        self.address: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
         """Of the function in numba's own calling convention, which passes exceptions on; a C function cannot."""
 
     @property
@@ -64,7 +67,7 @@ class Callback:
     @property
     def py_func(self) -> Callable[..., Any]:
         """The function in Python."""
-        return self.compiled.py_func
+        return getattr(self.compiled, "py_func", self.compiled)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function from Python."""
@@ -138,7 +141,7 @@ def form_of(thing: object, name: str) -> Any:
 
 def announce(function: Any, what: str) -> None:
     """Say on stderr that something is about to be compiled, unless it is compiled or cached already."""
-    if function.overloads:
+    if getattr(function, "overloads", True):  # a function that numba was told to leave in Python has none
         return
     file = _cache_file(function)
     if file is not None and file._load_index():

@@ -329,7 +329,7 @@ def _terminable() -> Iterator[Sequence[float]]:
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        again = asked and time.monotonic() - asked[-1] < AGAIN
+        again = len(asked) > 0 and time.monotonic() - asked[-1] < AGAIN
         asked.append(time.monotonic())
         if again:
             return

@@ -1,0 +1,54 @@
+"""``NUMBA_DISABLE_JIT=1``, for debuggers and coverage: everything runs in Python, with the same results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hushnet.simulator.results import load_all
+
+SCENARIO = """\
+schema: 1
+scenario: plain
+task: {kind: linear_classification, agents: 4, dimension: 2, samples: [5, 10], test_samples: 5}
+topology: {kind: ring}
+network: {latency: {kind: exponential, mean: 0.3}, loss: 0.1}
+protocols:
+  cd: {kind: coordinate_descent}
+  admm: {kind: collaborative_admm}
+  rounds: {kind: coordinate_descent, schedule: rounds}
+stop: {time: 3}
+record: {every: 1.0}
+"""
+
+
+@pytest.mark.parametrize("engine", ["auto"])
+def test_without_compiling_a_scenario_runs_on_the_same_engines_to_the_same_results(engine, tmp_path):
+    (tmp_path / "plain.yaml").write_text(SCENARIO)
+    command = [
+        sys.executable,
+        "-m",
+        "hushnet.simulator.cli",
+        "run",
+        "plain.yaml",
+        "--quiet",
+        "--set",
+        f"engine={engine}",
+    ]
+    for switch in ("1", "0"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": switch}
+        out = [*command, "--out", f"out-{switch}"]
+        done = subprocess.run(out, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Warning" not in done.stderr
+    plain, compiled = (load_all(tmp_path / f"out-{switch}") for switch in ("1", "0"))
+    assert plain.runs == compiled.runs
+    keys = ["run", "time", "activations", "messages", "metric", "statistic"]
+    assert plain.trace[keys].equals(compiled.trace[keys])
+    np.testing.assert_allclose(plain.trace["value"], compiled.trace["value"], rtol=1e-9, atol=1e-9)
+    for one, other in zip(plain.manifests, compiled.manifests, strict=True):
+        assert (one["engine"], json.dumps(one["totals"])) == (other["engine"], json.dumps(other["totals"]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..agents.errors import InputError
 from ..protocols.base import ProtocolParameters, Traits
 from ..protocols.schedule import ExchangeSchedule, RoundsSchedule, expanded
-from .rounds import Rounds
+from .event_rounds import EventRounds
 from .schedules import Asynchronous, Schedule
 from .sessions import Sessions
 
@@ -26,7 +26,7 @@ def choose(world: World) -> Schedule:
     traits, parameters = world.traits, world.protocol.parameters
     rounds = rounds_of(traits, parameters)
     if rounds is not None:
-        return Rounds(world, rounds)
+        return EventRounds(world, rounds)
     exchange = exchange_of(traits, parameters)
     return Asynchronous(world) if exchange is None else Sessions(world, exchange)
 

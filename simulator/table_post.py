@@ -61,8 +61,8 @@ class TablePost(Post):
     ----------
     graph, layout, network, ledger, agents
         As of `Post`.
-    forms : Forms
-        Of the network and the clocks.
+    forms : Forms or None
+        Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
 
@@ -85,7 +85,7 @@ class TablePost(Post):
         ledger: Ledger,
         agents: Sequence[Agent],
         *,
-        forms: Forms,
+        forms: Forms | None,
         now: Callable[[], float],
     ) -> None:
         super().__init__(graph, layout, network, ledger, agents, TableInbox(graph, layout))
@@ -105,9 +105,11 @@ class TablePost(Post):
         rows, nodes = 4 * agents + 64, edges + 64
         bandwidth = network.parameters.bandwidth
         constants = np.zeros(CONSTANTS)
-        constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = self._forms.law
-        constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = self._forms.bursts
-        constants[LOSS_CHANCE], constants[BANDWIDTH] = self._forms.chance, bandwidth or math.inf
+        constants[BANDWIDTH] = bandwidth or math.inf
+        if self._forms is not None:
+            constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = self._forms.law
+            constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = self._forms.bursts
+            constants[LOSS_CHANCE] = self._forms.chance
         constants[COPIES_OUT], constants[MOST_UPDATES] = 1.0, -1.0
         constants[[MOST_ACTIVATIONS, MOST_VECTORS]] = math.inf
         fixed = network.link_delays(graph.tails, graph.heads)
@@ -169,7 +171,7 @@ class TablePost(Post):
 
     def set_limits(self, world: World, *, compiled: bool) -> None:
         """Let compiled windows know the clocks of a run, its limits and record instants."""
-        mail, stop, clock = self.mail, world.setting.stop, self._forms.clock
+        mail, stop = self.mail, world.setting.stop
         mail.constants[COPIES_OUT] = float(not compiled)
         mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
         mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
@@ -177,6 +179,9 @@ class TablePost(Post):
         record = world.record_activations if world.recorder and world.record_activations else 0
         mail.clock[RECORD_EVERY] = 1 if world.observer and compiled else record
         mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
+        if self._forms is None:
+            return
+        clock = self._forms.clock
         mail.clock[:3] = clock.code, clock.jitter, clock.random_phase
         mail.means[:] = clock.means
         if clock.code == RECORDED:

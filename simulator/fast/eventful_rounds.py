@@ -17,17 +17,14 @@ from ...agents.agent import AVAILABILITY, Agent
 from ...agents.availability import Timeline
 from ...agents.compiled import announce
 from ...agents.errors import Stall
-from ...agents.inbox import Message
 from ...protocols.base import Out
 from ...protocols.schedule import RoundsSchedule
 from ..randomness import check_leg
-from ..rounds import addressed, check_setting, complaint, durations
-from ..rules.forms import plain
-from ..rules.round_messages import holds
+from ..rounds import RoundState
 from ..table_post import extended
 from ..tables import rounds as tables
 from ..tables import tallies
-from ..tables.effects import EFFECT_COLUMNS, EFFECTS, NOTE_COLUMNS
+from ..tables.effects import EFFECTS
 from ..tables.rounds import RoundTables
 from . import agenda as agendas
 from . import round_events, windows
@@ -56,9 +53,9 @@ class EventfulRounds(WakeWindows):
 
     Attributes
     ----------
-    tables : RoundTables
+    state : RoundState
     agenda : Agenda
-        Both replaced when there is need for more room.
+        Replaced when there is need for more room.
 
     Raises
     ------
@@ -69,51 +66,21 @@ class EventfulRounds(WakeWindows):
     """
 
     def __init__(self, world: World, parameters: RoundsSchedule, *, compiled: bool = True) -> None:
-        check_setting(world)
         super().__init__(world, compiled=compiled)
-        graph, kinds = world.setting.graph, world.layout.messages
-        self._kinds = list(kinds)
-        self._room = int(graph.degrees.max(initial=0)) * (len(kinds) + 1) + 2
+        self.state = RoundState(world, self.post, parameters)
         self._changes: Changes | None = None
         self._due_changes = 0
-        self.tables = self._make_tables(parameters)
         self.agenda = Agenda(
             np.zeros((0, agendas.COLUMNS), dtype=np.int64),
-            np.zeros((self._room, agendas.COLUMNS), dtype=np.int64),
+            np.zeros((self.state.room, agendas.COLUMNS), dtype=np.int64),
             np.zeros(agendas.PLACES, dtype=np.int64),
         )
         self._grow_agenda()
 
-    def _make_tables(self, parameters: RoundsSchedule) -> RoundTables:
-        world, room = self.world, self._room
-        agents, edges = len(world.agents), len(world.setting.graph.heads)
-        records = edges + room
-
-        def whole(*shape: int) -> NDArray[np.int64]:
-            return np.zeros(shape, dtype=np.int64)
-
-        made = RoundTables(
-            now=np.zeros(1),
-            counts=whole(tables.COUNTS),
-            constants=np.array([*durations(world, self.post, parameters), world.network.size(0)]),
-            vectors=np.array([kind.vectors for kind in world.layout.messages.values()], dtype=np.int64),
-            agents=whole(agents, tables.AGENT_COLUMNS),
-            links=whole(edges, tables.LINK_COLUMNS),
-            records=whole(records, tables.RECORD_COLUMNS),
-            free_records=np.arange(records),
-            copies=whole(records, tables.COPY_COLUMNS),
-            free_copies=np.arange(records),
-            shown=whole(room, 2),
-            queue=whole(agents + records),
-            due=np.zeros(agents + records + room),
-            effects=whole(agents + records + room, EFFECT_COLUMNS),
-            note_times=np.zeros((room, 2)),
-            notes=whole(room, NOTE_COLUMNS),
-        )
-        made.agents[:, tables.QUEUE_FIRST] = -1
-        made.links[:, [tables.LAST, tables.FIRST_HELD, tables.SAYING]] = -1
-        made.counts[[tables.FREE_RECORDS, tables.FREE_COPIES]] = records
-        return made
+    @property
+    def tables(self) -> RoundTables:
+        """Replaced when there is need for more room."""
+        return self.state.tables
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Schedule.begin`."""
@@ -171,14 +138,14 @@ class EventfulRounds(WakeWindows):
         announce(round_events.run_round_events, "the rounds of the batched engine")
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
-        arguments = self.tables, self.agenda, limit, forced, self._room, *self._call
+        arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
         return self.in_window(round_events.run_round_events, *arguments)
 
     def handle(self, why: int, index: int) -> Pause:
         """See `WakeWindows.handle`."""
         world = self.world
         if why == round_events.STALL:
-            raise Stall(self._complaint())
+            raise Stall(self.state.complaint())
         if why == round_events.SENT_ENOUGH:
             world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
             world.check_vectors()
@@ -192,96 +159,38 @@ class EventfulRounds(WakeWindows):
 
     def make_room(self) -> None:
         """See `WakeWindows.make_room`."""
-        self.post.make_room(2, 0)
-        made, room = self.tables, self._room
-        if made.counts[tables.FREE_RECORDS] < room or made.counts[tables.FREE_COPIES] < room:
-            old, more = len(made.records), len(made.records) + room
-            names = ("records", "free_records", "copies", "free_copies", "queue", "due", "effects")
-            made = made._replace(**{name: extended(getattr(made, name), more) for name in names})
-            for free, count in (
-                (made.free_records, tables.FREE_RECORDS),
-                (made.free_copies, tables.FREE_COPIES),
-            ):
-                free[made.counts[count] : made.counts[count] + more] = np.arange(old, old + more)
-                made.counts[count] += more
-            self.tables = made
+        self.state.make_room()
         self._grow_agenda()
 
     def _grow_agenda(self) -> None:
         """See to it that everything fits that may be due: ends of rounds, copies, repeats and changes."""
         agenda, made = self.agenda, self.tables
-        most = len(made.agents) + len(made.records) + len(made.copies) + self._due_changes + self._room
+        most = len(made.agents) + len(made.records) + len(made.copies) + self._due_changes + self.state.room
         if len(agenda.heap) < most:
             agenda = agenda._replace(heap=extended(agenda.heap, most - len(agenda.heap) + most // 2))
-        if len(agenda.ring) - agenda.size[agendas.TIMERS] < self._room:
+        if len(agenda.ring) - agenda.size[agendas.TIMERS] < self.state.room:
             ring = np.roll(agenda.ring, -int(agenda.size[agendas.FIRST_TIMER]), axis=0)
             agenda.size[agendas.FIRST_TIMER] = 0
-            agenda = agenda._replace(ring=extended(ring, len(ring) + self._room))
+            agenda = agenda._replace(ring=extended(ring, len(ring) + self.state.room))
         self.agenda = agenda
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`; it ends the agent's round."""
-        world, index = self.world, agent.index
-        world.views[index].round = agent.tick + 1
-        if world.traits.inbox == "every":
-            world.inbox.pending[index] += self._shown(agent)
+        self.state.prepare(agent)
         updates = agent.updates
-        world.step(agent)
+        self.world.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
-            self._speak(agent, np.empty((0, 4), dtype=np.int64), np.empty(0, dtype=np.int64))
-
-    def _shown(self, agent: Agent) -> list[Message]:
-        """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
-        world, inbox = self.world, self.world.inbox
-        heads, messages = world.setting.graph.heads, []
-        for place, order in self.tables.shown[: self.tables.counts[tables.SHOWN_MESSAGES]].tolist():
-            rank, slot = divmod(place, len(heads))
-            kind = self._kinds[rank]
-            vector = inbox.values[kind][slot].copy()
-            vector.flags.writeable = False
-            sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
-            size = world.network.size(len(vector))
-            messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
-        return messages
+            self._say(agent, *self.state.nothing)
 
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Schedule.send`.
+        """See `Schedule.send`; raises like `RoundState.charge`."""
+        self._say(agent, *self.state.charge(agent, out))
 
-        Raises
-        ------
-        ValueError
-            If a step sends two messages of one kind to one neighbour.
-        """
-        graph, post = self.world.setting.graph, self.post
-        addressed(graph, agent.index, out.sent)
-        slots = graph.edges_of(agent.index)
-        said: list[tuple[int, int, int, int]] = []
-        over: list[int] = []
-        for sent in out.sent:
-            edges = [e for e in range(slots.start, slots.stop) if sent.to is None or int(graph.heads[e]) in sent.to]
-            if edges:
-                post.remember(agent, sent, agent.tick)
-                row = post.keep(sent, agent.tick)
-                said.append((self._kinds.index(sent.kind), row, len(over), len(over) + len(edges)))
-                over += edges
-        self._speak(agent, np.array(said, dtype=np.int64).reshape(-1, 4), np.array(over, dtype=np.int64))
-
-    def _speak(self, agent: Agent, said: NDArray[np.int64], over: NDArray[np.int64]) -> None:
+    def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
         self.post.mail.silent[agent.index] = agent.silent
-        round_events.speak(self.post.mail, self.tables, agent.index, said, over)
+        round_events.speak(self.post.mail, self.tables, agent.index, said, edges)
         self.world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`: every arrival was taken in when it happened."""
-
-    def _complaint(self) -> str:
-        """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
-        mail, made = self.post.mail, self.tables
-        waiting = np.flatnonzero(made.agents[:, tables.WAITS])
-        agent = int(waiting[np.argmin(mail.ticks[waiting])])
-        number = int(mail.ticks[agent]) + 1
-        slots = range(int(mail.offsets[agent]), int(mail.offsets[agent + 1]))
-        slot = next(slot for slot in slots if not plain(holds)(made, slot, number))
-        posted = bool(mail.ticks[mail.heads[slot]] + 1 >= number)
-        return complaint(self.world, agent, slot, number, posted=posted)

@@ -11,7 +11,7 @@ import math
 from ...agents.compiled import compiled
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import let_go, take_row
-from ..rules.round_messages import finish_saying, say
+from ..rules.round_messages import finish_saying, say, say_all
 from ..rules.rounds import (
     after_step,
     counts_as_event,
@@ -169,21 +169,5 @@ def start_all(mail, tables):  # pragma: no cover - compiled
 
 @compiled(_nrt=False)
 def speak(mail, tables, agent, said, edges):  # pragma: no cover - compiled
-    """Say what a step in Python gave out: kind, version, and first and last place among the edges, of each message."""
-    counts = mail.counts
-    for k in range(len(said)):
-        kind, row, first, last = said[k]
-        counts[ORDER] += 1
-        counts[MESSAGES] += 1
-        counts[VECTORS] += (last - first) * tables.vectors[kind]
-        mail.order[row] = counts[ORDER]
-        for place in range(first, last):
-            say(mail, tables, agent, edges[place], kind, row)
-        let_go(mail, row)
-    finish_saying(mail, tables, agent)
-
-
-@compiled(_nrt=False)
-def change_availability(mail, tables, agent, up, gone):  # pragma: no cover - compiled
-    """`on_available`, from Python: before the first window."""
-    on_available(mail, tables, agent, up, gone)
+    """`say_all`, from Python."""
+    say_all(mail, tables, agent, said, edges)

@@ -120,9 +120,9 @@ def loss_chance(mail, sender, edge, now):
 
 
 @rule
-def depart(mail, sender, edge, tick, leg, size, now):
-    """Send a copy over a directed edge, with its fate; how long it is under way, infinite if it is lost."""
-    counts, constants = mail.counts, mail.constants
+def fate(mail, sender, edge, tick, leg, size, now):
+    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
+    constants = mail.constants
     u, v, w = draw_one(
         mail.key[0],
         mail.key[1],
@@ -132,22 +132,30 @@ def depart(mail, sender, edge, tick, leg, size, now):
         MESSAGE,
         leg,
     )
-    counts[SENT] += 1
-    counts[SENT_BYTES] += size
     if w < loss_chance(mail, sender, edge, now):
-        counts[LOST] += 1
-        counts[LOST_BYTES] += size
         return math.inf
     code = int(constants[DELAY_CODE])
-    delay = (
-        mail.link_delays[edge]
-        if code == PER_LINK
-        else delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
-    )
-    delay = delay + size / constants[BANDWIDTH]
-    counts[IN_FLIGHT] += 1
-    counts[IN_FLIGHT_BYTES] += size
-    return lasting(delay)
+    if code == PER_LINK:
+        delay = mail.link_delays[edge]
+    else:
+        delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
+    return lasting(delay + size / constants[BANDWIDTH])
+
+
+@rule
+def depart(mail, sender, edge, tick, leg, size, now):
+    """Send a copy over a directed edge, and count it; how long it is under way, infinite if it is lost."""
+    counts = mail.counts
+    counts[SENT] += 1
+    counts[SENT_BYTES] += size
+    delay = fate(mail, sender, edge, tick, leg, size, now)
+    if delay == math.inf:
+        counts[LOST] += 1
+        counts[LOST_BYTES] += size
+    else:
+        counts[IN_FLIGHT] += 1
+        counts[IN_FLIGHT_BYTES] += size
+    return delay
 
 
 @rule

@@ -1,15 +1,13 @@
 """Rules in two forms: compiled, and as the plain Python that they are written in.
 
-A rule is called by its name, from another rule or from compiled code, and runs compiled there. `plain` gives the same
-text as Python, in which every rule that it calls is Python, too; draws, delays and intervals are the same compiled
-functions in both.
+A rule is called by its name, from another rule or from compiled code, and runs compiled there. `Plain` gives the same
+text as Python, in which every rule that it calls is Python, too.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -29,33 +27,40 @@ def rule(function: Callable[..., Any]) -> Any:
     return made
 
 
-@cache
-def plain(made: Any) -> Callable[..., Any]:
-    """A rule in plain Python.
+class Plain:
+    """Rules in plain Python, and the laws that they call.
 
     Parameters
     ----------
-    made : rule
+    **laws : callable
+        What stands in the place of rules of these names: draws of delays or intervals that have no compiled form.
 
     Examples
     --------
     >>> @rule
     ... def double(number):
     ...     return 2 * number
-    >>> plain(double)(21)
+    >>> Plain()(double)(21)
     42
     """
-    function = made.py_func
-    return FunctionType(function.__code__, _space(function.__module__), function.__name__, function.__defaults__)
 
+    def __init__(self, **laws: Callable[..., Any]) -> None:
+        self._laws = laws
+        self._spaces: dict[str, dict[str, Any]] = {}
 
-@cache
-def _space(module: str) -> dict[str, Any]:
-    """The names of a module, with every rule among them in plain Python."""
-    space = dict(vars(sys.modules[module]))
-    for name, value in list(space.items()):
-        if id(value) in _RULES:
-            function = value.py_func
-            home = space if function.__module__ == module else _space(function.__module__)
-            space[name] = FunctionType(function.__code__, home, function.__name__, function.__defaults__)
-    return space
+    def __call__(self, made: Any) -> Callable[..., Any]:
+        """A rule in plain Python, in which every rule that it calls is plain, too."""
+        return self._laws.get(made.py_func.__name__) or self._form(made.py_func)
+
+    def _form(self, function: Any) -> Callable[..., Any]:
+        space = self._space(function.__module__)
+        return FunctionType(function.__code__, space, function.__name__, function.__defaults__)
+
+    def _space(self, module: str) -> dict[str, Any]:
+        """The names of a module, with every rule among them in plain Python."""
+        if module not in self._spaces:
+            space = self._spaces[module] = dict(vars(sys.modules[module]))
+            for name, value in list(space.items()):
+                if id(value) in _RULES:
+                    space[name] = self(value)
+        return self._spaces[module]

@@ -196,6 +196,22 @@ def finish_saying(mail, tables, agent):
 
 
 @rule
+def say_all(mail, tables, agent, said, edges):
+    """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
+    counts = mail.counts
+    for k in range(len(said)):
+        kind, row, first, last = said[k]
+        counts[ORDER] += 1
+        counts[MESSAGES] += 1
+        counts[VECTORS] += (last - first) * tables.vectors[kind]
+        mail.order[row] = counts[ORDER]
+        for place in range(first, last):
+            say(mail, tables, agent, edges[place], kind, row)
+        let_go(mail, row)
+    finish_saying(mail, tables, agent)
+
+
+@rule
 def is_whole(tables, head):
     """Whether everything of a round is held."""
     return tables.records[head, HELD_PARTS] == tables.records[head, PARTS]

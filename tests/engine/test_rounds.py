@@ -229,7 +229,7 @@ def test_on_random_graphs_clocks_and_networks_rounds_are_bitwise_the_synchronous
 
 def test_with_losses_and_absences_repeats_finish_with_the_models_of_lossless_rounds():
     world, log = rounds_of(Averaging, latency=LATENCIES["exponential"], loss=0.3, availability=AWAY)
-    assert world.schedule.resend_after == 4.0
+    assert world.schedule.state.resend_after == 4.0
     assert world.traffic.links.lost > 0
     assert world.traffic.links.dropped > 0
     assert log.after(ROUNDS).tobytes() == averaging(world.setting.task, world.setting.graph, ROUNDS).tobytes()
@@ -332,7 +332,7 @@ def test_a_run_that_has_made_its_updates_does_not_stall():
 def test_with_patience_a_run_never_stalls(latency, away):
     schedule = {"kind": "rounds", "patience": 1.0}
     world, log = rounds_of(Stamp, schedule=schedule, latency=LATENCIES[latency], loss=0.6, availability=away)
-    assert world.schedule.resend_after is None
+    assert world.schedule.state.resend_after is None
     assert min(agent.updates for agent in world.agents) >= ROUNDS
     for _, _, agent, tick, heard, _ in log.of("woke"):
         earlier = [event[4] for event in log.of("woke") if event[2] == agent and event[3] == tick - 1]

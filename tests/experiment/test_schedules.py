@@ -55,14 +55,14 @@ def test_a_scenario_runs_a_protocol_in_rounds_beside_its_asynchronous_form(scena
 
 def test_what_messages_meet_decides_whether_they_are_repeated(scenario):
     perfect = worlds(scenario)
-    assert perfect["barrier"].schedule.resend_after is None
+    assert perfect["barrier"].schedule.state.resend_after is None
     lossy = worlds(scenario, "network.loss=0.2")
-    assert lossy["barrier"].schedule.resend_after == 1 + 2 * 0.5
-    assert lossy["lossy"].schedule.resend_after is None
+    assert lossy["barrier"].schedule.state.resend_after == 1 + 2 * 0.5
+    assert lossy["lossy"].schedule.state.resend_after is None
     absent = worlds(scenario, "availability={kind: diurnal, period: 4, online: 0.5}", "network.bandwidth=64")
-    assert absent["barrier"].schedule.resend_after == 1 + 2 * (0.5 + 4 * 8 / 64)
+    assert absent["barrier"].schedule.state.resend_after == 1 + 2 * (0.5 + 4 * 8 / 64)
     patient = worlds(scenario, "network.loss=0.2", "protocols.barrier.schedule={kind: rounds, patience: 3}")
-    assert (patient["barrier"].schedule.resend_after, patient["barrier"].schedule.patience) == (None, 3.0)
+    assert (patient["barrier"].schedule.state.resend_after, patient["barrier"].schedule.state.patience) == (None, 3.0)
 
 
 def test_repeats_finish_with_the_models_of_a_perfect_network(scenario):

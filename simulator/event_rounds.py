@@ -1,0 +1,232 @@
+"""Rounds with a SimPy event for every message and timer, and a process for every agent: for reading and tracing.
+
+The rules are those of `hushnet.simulator.rules.rounds`, run as plain Python. What a rule asks for becomes an event at
+its time and priority, and what it notes is told to whoever observes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import simpy
+
+from ..agents.agent import AVAILABILITY, Agent, At
+from ..agents.availability import Timeline
+from ..agents.errors import Stall
+from ..agents.inbox import Message
+from ..protocols.base import Out
+from ..protocols.schedule import RoundsSchedule
+from .post import NOTHING
+from .randomness import check_leg
+from .rounds import ACKNOWLEDGEMENT, EMPTY, RoundState
+from .rules.forms import Plain
+from .rules.round_messages import say_all
+from .rules.rounds import (
+    after_step,
+    counts_as_event,
+    on_arrival,
+    on_available,
+    on_patience,
+    on_repeat,
+    on_round_end,
+    start_rounds,
+)
+from .schedules import Schedule
+from .table_post import TablePost
+from .tables import effects as columns
+from .tables import tallies
+from .tables.effects import ARRIVE, EFFECTS, NOTES, OBSERVED, PATIENCE, REPEAT
+from .tables.rounds import DONE, ENOUGH, IS_UP, STALLED, WORN
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+@final
+class EventRounds(Schedule):
+    """Every agent steps once it has heard a whole round from its neighbours.
+
+    Parameters
+    ----------
+    world : World
+    parameters : RoundsSchedule
+
+    Raises
+    ------
+    InputError
+        If the clock is recorded, or agents join or leave.
+    """
+
+    engine = "reference"
+    post: TablePost
+
+    def __init__(self, world: World, parameters: RoundsSchedule) -> None:
+        super().__init__(world)
+        graph, env = world.setting.graph, world.env
+        parts = graph, world.layout, world.network, world.ledger, world.agents
+        self.post = TablePost(*parts, forms=None, now=lambda: env.now)
+        self.post.set_limits(world, compiled=False)
+        self.state = RoundState(world, self.post, parameters)
+        self.state.tables.counts[OBSERVED] = world.observer is not None
+        self._plain = Plain(fate=self._fate, next_time=lambda _, *clock: world.clock.next_time(*clock))
+        self._round_ends = [env.event() for _ in world.agents]
+        self._under_way: dict[tuple[int, int], Message] = {}
+        self._drawn: list[float] = []
+
+    @property
+    def now(self) -> float:
+        """See `Schedule.now`."""
+        return self.world.env.now
+
+    @property
+    def events(self) -> int:
+        """See `Schedule.events`; counted in the mail."""
+        counts = self.post.mail.counts
+        return int(counts[tallies.WAKES] + counts[tallies.SENT])
+
+    # The processes.
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`."""
+        env = self.world.env
+        for agent, timeline in zip(self.world.agents, timelines, strict=True):
+            self.post.mail.silent[agent.index] = agent.silent
+            env.process(self._presence(agent, timeline))
+        for agent in self.world.agents:
+            env.process(self.run(agent))
+
+    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Schedule.run`: a round ends, the agent steps, and waits for its neighbours."""
+        self._change(start_rounds, agent.index)
+        while True:
+            yield self._round_ends[agent.index]
+            self._round_ends[agent.index] = self.world.env.event()
+            if self._change(on_round_end, agent.index):
+                self._step(agent)
+                self._change(after_step, agent.index)
+
+    def _presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, Any, None]:
+        """An agent comes up and goes down, at last perhaps for good."""
+        agent.up = next(timeline)[1]
+        self.state.tables.agents[agent.index, IS_UP] = agent.up
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.now)
+            agent.up = up
+            self._change(on_available, agent.index, up, False)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self._change(on_available, agent.index, False, True)
+
+    def _happen(self, what: int, subject: int, serial: int) -> None:
+        """What a rule has asked for happens now."""
+        mail = self.post.mail
+        if self._plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
+            self.world.effort.check(self.now)
+            mail.counts[tallies.WAKES] += 1
+        if what == ARRIVE:
+            self._change(on_arrival, subject)
+        elif what == REPEAT:
+            self._change(on_repeat, subject)
+        elif what == PATIENCE:
+            self._change(on_patience, subject, serial)
+        else:
+            self._round_ends[subject].succeed()
+
+    # A step.
+
+    def _step(self, agent: Agent) -> None:
+        mail, updates = self.post.mail, agent.updates
+        agent.tick = int(mail.ticks[agent.index])
+        agent.reactions = 0
+        self.state.prepare(agent)
+        agent.step(agent)
+        if agent.updates == updates:
+            # It fell silent without a word, which its neighbours are told all the same.
+            self._say(agent, *self.state.nothing)
+        self.post.mail.updates[agent.index] = agent.updates
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """See `Schedule.send`; raises like `RoundState.charge`."""
+        self._say(agent, *self.state.charge(agent, out))
+
+    def _say(self, agent: Agent, said: Any, edges: Any) -> None:
+        self.post.mail.silent[agent.index] = agent.silent
+        self._change(say_all, agent.index, said, edges)
+
+    # A rule, and what comes of it.
+
+    def _change(self, rule: Any, *arguments: Any) -> Any:
+        """Let a rule change the tables, and do what it asks for."""
+        self.state.make_room()
+        mail, tables, finish = self.post.mail, self.state.tables, self.world.finish
+        tables.now[0] = self.now
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+        result = self._plain(rule)(mail, tables, *arguments)
+        finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
+        self.post.count()
+        if self.world.observer:
+            self._tell()
+        count = int(tables.counts[EFFECTS])
+        for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
+            event = At(self.world.env, due, effect[columns.PRIORITY])
+            what = effect[columns.WHAT], effect[columns.SUBJECT], effect[columns.SERIAL]
+            event.callbacks.append(lambda _, what=what: self._happen(*what))  # type: ignore[union-attr]
+        tables.counts[EFFECTS] = 0
+        self._heed()
+        return result
+
+    def _heed(self) -> None:
+        """See whether the run, or everybody's part in it, is over."""
+        counts = self.state.tables.counts
+        if counts[STALLED]:
+            raise Stall(self.state.complaint())
+        if counts[WORN]:
+            check_leg(2**24)
+        if counts[DONE]:
+            counts[DONE] = 0
+            self.world.finish.check()
+        if counts[ENOUGH]:
+            self.world.check_vectors()
+
+    def _tell(self) -> None:
+        """Tell the observer of every copy that was sent or has arrived."""
+        world, mail, tables = self.world, self.post.mail, self.state.tables
+        assert world.observer is not None
+        count, drawn = int(tables.counts[NOTES]), self._drawn
+        for (_, delay), note in zip(tables.note_times[:count].tolist(), tables.notes[:count].tolist(), strict=True):
+            key = order, slot = note[columns.ORDER], note[columns.SLOT]
+            if note[columns.NOTE] == columns.SENT:
+                rank, row, sender = note[columns.KIND], note[columns.ROW], note[columns.AGENT]
+                kind = [*self.state.kinds, EMPTY][min(rank if rank >= 0 else -1 - rank, len(self.state.kinds))]
+                kind = kind if rank >= 0 else ACKNOWLEDGEMENT + kind
+                vector = NOTHING
+                if row >= 0:
+                    vector = mail.pool[row, : (int(mail.size[row]) - world.network.size(0)) // 8].copy()
+                    vector.flags.writeable = False
+                receiver = int(mail.heads[mail.reverse[slot]])
+                tick, size = note[columns.TICK], note[columns.SIZE]
+                message = Message(sender, receiver, kind, vector, self.now, order, tick, slot, size)
+                lost = math.isinf(delay)
+                world.observer.sent(world, message, drawn.pop(0), lost)
+                if not lost:
+                    self._under_way[key] = message
+            elif note[columns.NOTE] == columns.ARRIVED:
+                up, newest = bool(note[columns.TAKEN]), bool(note[columns.NEWEST])
+                world.observer.arrived(world, self._under_way.pop(key), up, newest)
+        tables.counts[NOTES] = 0
+
+    def _fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
+        """The law of the network, which may have no compiled form."""
+        heads = self.world.setting.graph.heads
+        copy = int(sender), heads[edge : edge + 1], int(tick), int(leg), float(now), int(size)
+        delays, lost = self.world.network.fates(*copy)
+        if self.world.observer:
+            self._drawn.append(float(delays[0]))
+        return math.inf if lost[0] else float(delays[0])
+
+    def settle(self, *, final: bool) -> None:
+        """See `Schedule.settle`."""
+        self.post.count()

@@ -169,7 +169,7 @@ def one_agent_leaks_once(plant):
     _after(plant, DualAveraging, "wake", then)
 
 
-@mistake("dependence on data", case="penalty", guard="contract")
+@mistake("dependence on data", case="penalty", guard="audit")
 def dual_moved_by_the_data(plant):
     """The dual variables of objective perturbation move a little along the exact gradient, uncharged."""
 

@@ -298,7 +298,7 @@ def fresh_noise_on_repeats(plant):
     plant.around(StaleFeatureSharing, "wake", change)
 
 
-@mistake("repetition", case="push-sum", guard="contract")
+@mistake("repetition", case="push-sum", guard="audit")
 def fresh_noise_on_totals_told_before(plant):
     """Repeats of push-sum totals get a little noise of their own, as public."""
 

@@ -104,19 +104,18 @@ class Case:
 
     def _after(self, pid: int, share: float, who: str, kind: int) -> int:
         """Kill after a share of the time that the undisturbed sweep takes, if there is still somebody."""
-        process = psutil.Process(pid)
         end = time.monotonic() + share * self.seconds * (1 if self.jobs == 1 else 2)
-        while time.monotonic() < end and process.status() != psutil.STATUS_ZOMBIE:
+        while time.monotonic() < end and _alive(pid):
             time.sleep(0.005)
         others = [other for other in self.bench.operations.processes if other != pid]
         chosen = {"parent": [pid], "worker": self.rng.sample(others, min(1, len(others))), "all": [*others, pid]}[who]
         done = 0
         for one in chosen:
-            with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
-                alive = psutil.Process(one).status() != psutil.STATUS_ZOMBIE
-                os.kill(one, kind)
-                done |= alive
-        return int(done)
+            if _alive(one):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one, kind)
+                    done = 1
+        return done
 
     def judge(self, ended: Ended, who: str, kind: int, done: int) -> None:
         """Whether the command ended as it should."""

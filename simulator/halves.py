@@ -1,6 +1,6 @@
 """The halves of a pairwise exchange in Python, and what a protocol must declare to make them: the same for all engines.
 
-See `hushnet.simulator.sessions` for the rules of sessions.
+See `hushnet.simulator.rules.sessions` for the rules of sessions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from ..agents.agent import Agent
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import ExchangeSchedule
 from .randomness import QUANTUM, lasting
+from .table_post import extended
+from .tables import sessions as columns
+from .tables.sessions import SessionTables
 
 if TYPE_CHECKING:
     from .world import World
@@ -50,6 +53,51 @@ def patience(world: World, parameters: ExchangeSchedule) -> float:
     else:
         waits = parameters.timeout or 5 * resend_after
     return max(QUANTUM, lasting(waits))
+
+
+def session_tables(world: World, parameters: ExchangeSchedule) -> SessionTables:
+    """The tables of sessions of a run."""
+    agents, edges = len(world.agents), len(world.setting.graph.heads)
+    kinds = world.layout.messages
+    ranks = {kind: rank for rank, kind in enumerate(kinds)}
+    rules = [callers_repeat(world), world.observer is not None, world.network.size(0)]
+    for kind in (REQUEST, REPLY):
+        rules += [ranks[kind], kinds[kind].vectors]
+    copies, timers = agents + 64, 2 * agents + 64
+    counts = np.zeros(columns.COUNTERS, dtype=np.int64)
+    counts[columns.ENDED], counts[columns.FREE_COPIES] = -1, copies
+    sessions = np.zeros((edges, columns.FIELDS), dtype=np.int32)
+    sessions[:, columns.TICK] = -1
+    return SessionTables(
+        counts=counts,
+        times=np.array([patience(world, parameters), 0.0, -1.0]),
+        rules=np.array(rules, dtype=np.int64),
+        widths=np.array([np.broadcast_to(kinds[kind].width, (agents,)) for kind in (REQUEST, REPLY)], np.int64),
+        sessions=sessions,
+        reply_due=np.zeros(edges),
+        watches=np.zeros(agents, dtype=np.int64),
+        over=np.zeros(agents, dtype=bool),
+        copy_time=np.zeros(copies),
+        copy_order=np.zeros(copies, dtype=np.int64),
+        copy_place=np.zeros(copies, dtype=np.int64),
+        copies=np.zeros((copies, 4), dtype=np.int64),
+        copy_sent_at=np.zeros(copies),
+        free_copies=np.arange(copies),
+        timer_due=np.zeros(timers),
+        timer_edge=np.zeros(timers, dtype=np.int64),
+        timer_tick=np.zeros(timers, dtype=np.int64),
+    )
+
+
+def with_more_copies(tables: SessionTables) -> SessionTables:
+    """Tables with room for twice as many copies under way."""
+    size, counts = len(tables.copies), tables.counts
+    names = ("copy_time", "copy_order", "copy_place", "copies", "copy_sent_at", "free_copies")
+    more = tables._replace(**{name: extended(getattr(tables, name), size) for name in names})
+    free = int(counts[columns.FREE_COPIES])
+    more.free_copies[free : free + size] = np.arange(size, 2 * size)
+    counts[columns.FREE_COPIES] += size
+    return more
 
 
 def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tuple[int, Sent] | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba import types
+from numba import config, types
 from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
@@ -30,8 +30,10 @@ Law = tuple[int, float, float]
 
 
 llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
-_inverse_gamma = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
+_inverse_gamma: Any = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
 """SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
+if config.DISABLE_JIT:
+    from scipy.special import gammaincinv as _inverse_gamma
 
 
 @compiled

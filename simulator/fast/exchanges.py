@@ -1,6 +1,6 @@
 """The fast engine for pairwise exchange: compiled windows of arrivals, timers and wake-ups.
 
-The rules of sessions are those of `hushnet.simulator.sessions`; the run is the same.
+The rules of sessions are those of `hushnet.simulator.rules.sessions`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ from ...agents.agent import WAKE
 from ...agents.compiled import announce, as_callback
 from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel
 from ...protocols.schedule import ExchangeSchedule
-from ..halves import REPLY, REQUEST, callers_repeat, check_exchange, make_reply, make_request, patience, take_reply
+from ..halves import (
+    callers_repeat,
+    check_exchange,
+    make_reply,
+    make_request,
+    patience,
+    session_tables,
+    take_reply,
+    with_more_copies,
+)
 from ..randomness import check_leg
-from ..table_post import extended
+from ..tables import sessions as desk
 from ..tables import tallies
-from . import desk, exchange_windows, windows
-from .desk import Desk
+from . import exchange_windows, windows
 from .presence import AHEAD
 from .windowed import Pause, Windowed, checked
 
@@ -49,8 +57,8 @@ class Exchanges(Windowed):
     Attributes
     ----------
     repeats, patience
-        As of `hushnet.simulator.sessions.Sessions`.
-    desk : Desk
+        As of `hushnet.simulator.event_sessions.EventSessions`.
+    desk : SessionTables
         Open sessions, copies under way and timers; replaced when there is need for more room.
 
     Raises
@@ -66,40 +74,8 @@ class Exchanges(Windowed):
         kernel = checked(self.kernel, PairKernel, complaint)
         self.post.sessions = True
         self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
-        self.desk = self._make_desk()
+        self.desk = session_tables(world, parameters)
         self._call = self._arguments(kernel or NO_KERNEL)
-
-    def _make_desk(self) -> Desk:
-        world, agents, edges = self.world, len(self.world.agents), len(self.post.mail.heads)
-        kinds = world.layout.messages
-        ranks = {kind: rank for rank, kind in enumerate(kinds)}
-        rules = [self.repeats, world.observer is not None, world.network.size(0)]
-        for kind in (REQUEST, REPLY):
-            rules += [ranks[kind], kinds[kind].vectors]
-        copies, timers = agents + 64, 2 * agents + 64
-        counts = np.zeros(desk.COUNTERS, dtype=np.int64)
-        counts[desk.ENDED], counts[desk.FREE_COPIES] = -1, copies
-        sessions = np.zeros((edges, desk.FIELDS), dtype=np.int32)
-        sessions[:, desk.TICK] = -1
-        return Desk(
-            counts=counts,
-            times=np.array([self.patience, 0.0, -1.0]),
-            rules=np.array(rules, dtype=np.int64),
-            widths=np.array([np.broadcast_to(kinds[kind].width, (agents,)) for kind in (REQUEST, REPLY)], np.int64),
-            sessions=sessions,
-            reply_due=np.zeros(edges),
-            watches=np.zeros(agents, dtype=np.int64),
-            over=np.zeros(agents, dtype=bool),
-            copy_time=np.zeros(copies),
-            copy_order=np.zeros(copies, dtype=np.int64),
-            copy_place=np.zeros(copies, dtype=np.int64),
-            copies=np.zeros((copies, 4), dtype=np.int64),
-            copy_sent_at=np.zeros(copies),
-            free_copies=np.arange(copies),
-            timer_due=np.zeros(timers),
-            timer_edge=np.zeros(timers, dtype=np.int64),
-            timer_tick=np.zeros(timers, dtype=np.int64),
-        )
 
     def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
         """What a window is called with besides mail, desk and its limit."""
@@ -120,7 +96,7 @@ class Exchanges(Windowed):
         return ~(called | called[self.world.setting.graph.reverse])
 
     def busy(self, edge: int) -> bool:
-        """See `hushnet.simulator.sessions.Sessions.busy`."""
+        """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
         own, other = self.desk.sessions[edge], self.desk.sessions[self.world.setting.graph.reverse[edge]]
         return bool(own[desk.TICK] >= 0 or (other[desk.TICK] >= 0 and other[desk.ANSWER] >= 0))
 
@@ -262,11 +238,7 @@ class Exchanges(Windowed):
         self.post.make_room(1, 0)
         old, counts = self.desk, self.desk.counts
         if counts[desk.FREE_COPIES] == 0:
-            size = len(old.copies)
-            names = ("copy_time", "copy_order", "copy_place", "copies", "copy_sent_at", "free_copies")
-            self.desk = self.desk._replace(**{name: extended(getattr(old, name), size) for name in names})
-            self.desk.free_copies[:size] = np.arange(size, 2 * size)
-            counts[desk.FREE_COPIES] = size
+            self.desk = with_more_copies(old)
         if counts[desk.TIMERS] == len(old.timer_due):
             self._sort_out_timers()
 

@@ -50,7 +50,7 @@ class Plain:
 
     def __call__(self, made: Any) -> Callable[..., Any]:
         """A rule in plain Python, in which every rule that it calls is plain, too."""
-        return self._laws.get(made.py_func.__name__) or self._form(made.py_func)
+        return self._laws.get(made.__name__) or self._form(getattr(made, "py_func", made))
 
     def _form(self, function: Any) -> Callable[..., Any]:
         space = self._space(function.__module__)

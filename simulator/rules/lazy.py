@@ -18,13 +18,14 @@ import math
 from ...agents.compiled import compiled
 from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, OVERTAKEN, VECTORS
 from .delivery import arrive, copy_out, depart, know, let_go, take_row
+from .forms import rule
 
 EVER = 2**62
 """An order of sending that is after every message."""
 
 
-@compiled(forceinline=True, _nrt=False)
-def there(mail, agent, time, after):  # pragma: no cover - compiled
+@rule
+def there(mail, agent, time, after):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
     join, leave = mail.joins[agent], mail.leaves[agent]
     if leave <= join or time > leave or join > time:

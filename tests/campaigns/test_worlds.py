@@ -11,15 +11,17 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.inbox import Inbox
 from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
-from hushnet.simulator import post, sessions, world
+from hushnet.simulator import event_sessions, post, world
 from hushnet.simulator.fast.windowed import Windowed
 from hushnet.simulator.finish import Finish
 from hushnet.simulator.network import Network
 from hushnet.simulator.rules.delivery import arrive
 from hushnet.simulator.rules.forms import Plain
 from hushnet.simulator.rules.round_messages import release
+from hushnet.simulator.rules.sessions import follow_up
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.table_post import TablePost
+from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED
 from hushnet.simulator.traffic import Traffic
 
@@ -122,38 +124,47 @@ def a_run_goes_on(patch):
     patch.setattr(Finish, "check_vectors", lambda self, vectors: None)
 
 
-def a_caller_does_not_move(patch):
-    patch.setattr(sessions, "take_reply", lambda world, caller, edge, vector: world.count(caller))
-
-
-def a_caller_moves_another_way(patch):
-    take = sessions.take_reply
-    patch.setattr(sessions, "take_reply", lambda *where: take(*where[:3], 1.001 * where[3]))
-
-
-def a_callee_moves_twice(patch):
-    answer = sessions.Sessions._answer
-
-    def again(self, session):
-        if session.reply is not None and session.answers:
-            session.reply = sessions.make_reply(self.world, session.callee, session.back, session.request.vector)
-        answer(self, session)
-
-    patch.setattr(sessions.Sessions, "_answer", again)
-
-
-def crossing_requests_are_both_accepted(patch):
-    patch.setattr(sessions.Sessions, "_outranked", lambda self, session: False)
-
-
-def nobody_repeats_a_request(patch):
-    patch.setattr(sessions.Sessions, "_hopeless", lambda self, session: True)
-
-
 def other_rule(patch, name, rule):
     """Let the event engine run another rule of that name, in plain Python."""
     found = Plain.__call__
-    patch.setattr(Plain, "__call__", lambda self, made: rule if made.py_func.__name__ == name else found(self, made))
+    patch.setattr(Plain, "__call__", lambda self, made: rule if made.__name__ == name else found(self, made))
+
+
+def everybody_is_there(patch):
+    made = Plain.__init__
+    patch.setattr(Plain, "__init__", lambda self, **laws: made(self, **{**laws, "there": lambda *_: True}))
+
+
+def a_caller_does_not_move(patch):
+    patch.setattr(event_sessions, "take_reply", lambda world, caller, edge, vector: world.count(caller))
+
+
+def a_caller_moves_another_way(patch):
+    take = event_sessions.take_reply
+    patch.setattr(event_sessions, "take_reply", lambda *where: take(*where[:3], 1.001 * where[3]))
+
+
+def a_callee_moves_twice(patch):
+    change = event_sessions.EventSessions._change
+
+    def again(self, rule, *arguments):
+        edge = int(self.tables.counts[AGAIN])
+        if rule is follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
+            graph = self.world.setting.graph
+            callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
+            vector = self.post.mail.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
+            event_sessions.make_reply(self.world, self.world.agents[callee], int(graph.reverse[edge]), vector)
+        return change(self, rule, *arguments)
+
+    patch.setattr(event_sessions.EventSessions, "_change", again)
+
+
+def crossing_requests_are_both_accepted(patch):
+    other_rule(patch, "is_outranked", lambda mail, tables, edge: False)
+
+
+def nobody_repeats_a_request(patch):
+    other_rule(patch, "is_hopeless", lambda mail, tables, edge: True)
 
 
 def nobody_goes_down(patch):
@@ -229,7 +240,7 @@ SHY = Case("model_propagation", {"privacy": {**GAUSSIAN, "updates": 1}})
 LATE = OnOff(kind="on_off", online=0.7, mean_down=2.0, joins=Window(share=0.7, between=[2.0, 6.0]))
 PLANTED = [
     (everybody_receives, STAMP, AWAY, "absence"),
-    (everybody_receives, GOSSIP, AWAY, "absence"),
+    (everybody_is_there, GOSSIP, AWAY, "absence"),
     (nobody_goes_down, IN_ROUNDS, AWAY, "absence"),
     (a_delivery_is_not_counted, STAMP, AWAY, "conservation"),
     (a_delivery_in_rounds_is_not_counted, IN_ROUNDS, AWAY, "conservation"),

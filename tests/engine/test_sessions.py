@@ -61,9 +61,9 @@ def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_tw
             offers = calls.count(("offer", agent, neighbour))
             accepts = calls.count(("accept", neighbour, agent))
             finishes = calls.count(("finish", agent, neighbour))
-            halves = [s for s in world.schedule.open.values() if (s.caller.index, s.callee.index) == (agent, neighbour)]
+            halves = [s for s in world.schedule.open.values() if (s.caller, s.callee) == (agent, neighbour)]
             assert finishes <= accepts <= offers
-            assert accepts - finishes == sum(session.reply is not None for session in halves)
+            assert accepts - finishes == sum(session.accepted for session in halves)
     assert world.activations == world.protocol.count("finish") == sum(agent.updates for agent in world.agents)
     assert len(log.of("woke")) == world.protocol.count("offer")
 

@@ -194,7 +194,7 @@ class EdgeLog(Watcher):
     def arrived(self, world, message, up, newest):
         if message.kind == "request" and newest:
             self.crossed += message.edge in world.schedule.open
-            callers = [session.caller.index for session in world.schedule.open.values() if session.edge != message.edge]
+            callers = [session.caller for session in world.schedule.open.values() if session.edge != message.edge]
             self.interleaved += message.receiver in callers
 
 

@@ -1,0 +1,311 @@
+"""Pairwise exchange with a SimPy event for every message and timer, and a process for every agent: for reading.
+
+The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ..agents.agent import ARRIVAL, AVAILABILITY, TIMER, Agent, At
+from ..agents.availability import Timeline
+from ..agents.inbox import Message
+from ..protocols.kernel import ACCEPT, FINISH, OFFER
+from ..protocols.schedule import ExchangeSchedule
+from .halves import (
+    REFUSAL,
+    REPLY,
+    REQUEST,
+    callers_repeat,
+    check_exchange,
+    make_reply,
+    make_request,
+    patience,
+    session_tables,
+    take_reply,
+    with_more_copies,
+)
+from .network import KINDS
+from .post import NOTHING
+from .randomness import check_leg
+from .rules.forms import Plain
+from .rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
+from .schedules import Schedule
+from .table_post import TablePost
+from .tables import sessions as columns
+from .tables import tallies
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class OpenSession(NamedTuple):
+    """One exchange that is open.
+
+    Parameters
+    ----------
+    caller, callee : int
+    edge, back : int
+        The caller's directed edge to the callee, and the callee's to the caller.
+    tick : int
+        Tick of the caller's clock that opened it.
+    accepted : bool
+        Whether the callee has made its half.
+    """
+
+    caller: int
+    callee: int
+    edge: int
+    back: int
+    tick: int
+    accepted: bool
+
+
+@final
+class EventSessions(Schedule):
+    """Every agent calls a neighbour when its own clock wakes it.
+
+    Parameters
+    ----------
+    world : World
+    parameters : ExchangeSchedule
+
+    Attributes
+    ----------
+    repeats : bool
+        Whether callers repeat a request until it is answered, or give up.
+    patience : float
+        How long they wait before either.
+    tables : SessionTables
+
+    Raises
+    ------
+    ValueError
+        If the protocol's traits or message kinds do not fit an exchange.
+    """
+
+    engine = "reference"
+    post: TablePost
+
+    def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
+        super().__init__(world)
+        check_exchange(world)
+        env = world.env
+        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
+        parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
+        self.post = TablePost(*parts, forms=None, now=lambda: env.now)
+        self.post.set_limits(world, compiled=False)
+        self.post.sessions = True
+        self.tables = session_tables(world, parameters)
+        self._plain = Plain(
+            there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up,
+            gone=lambda _, agent, now: world.agents[agent].gone,
+            fate=self._fate,
+            push_copy=self._put_under_way,
+            set_timer=self._set_timer,
+        )
+        self._done = [env.event() for _ in world.agents]
+        self._sent: dict[tuple[int, int], Message] = {}
+        for agent in world.agents:
+            agent.step = self.call
+
+    @property
+    def now(self) -> float:
+        """See `Schedule.now`."""
+        return self.world.env.now
+
+    @property
+    def open(self) -> dict[int, OpenSession]:
+        """Open sessions by their callers' directed edges."""
+        graph, sessions = self.world.setting.graph, self.tables.sessions
+        found = {}
+        for edge in np.flatnonzero(sessions[:, columns.TICK] >= 0).tolist():
+            ends = int(graph.tails[edge]), int(graph.heads[edge])
+            tick, answer = int(sessions[edge, columns.TICK]), sessions[edge, columns.ANSWER]
+            found[edge] = OpenSession(*ends, edge, int(graph.reverse[edge]), tick, bool(answer >= 0))
+        return found
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no session is open."""
+        return bool(self.tables.counts[columns.OPEN] == 0)
+
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """See `Schedule.quiet_edges`."""
+        called = self.tables.sessions[:, columns.TICK] >= 0
+        return ~(called | called[self.world.setting.graph.reverse])
+
+    def busy(self, edge: int) -> bool:
+        """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
+        return bool(self._plain(busy)(self.post.mail, self.tables, edge))
+
+    # The processes.
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`."""
+        env = self.world.env
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self._presence(agent, timeline))
+            env.process(self.world.life(agent, join, leave))
+
+    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Schedule.run`: an agent whose clock has ended still completes what it has opened."""
+        yield from agent.run(self.world.env)
+        self.tables.over[agent.index] = True
+        if self.tables.watches[agent.index]:
+            yield self._done[agent.index]
+
+    def _presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, Any, None]:
+        """An agent comes up and goes down, at last perhaps for good."""
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.now)
+            agent.up = up
+        if not agent.up:
+            agent.gone = agent.silent = True
+
+    # Calls, arrivals and timers.
+
+    def call(self, agent: Agent) -> None:
+        """Open a session with the partner that the protocol picks, if their edge is free.
+
+        An agent all of whose neighbours have left for good, or that never had any, falls silent.
+        """
+        mail, index, counts = self.post.mail, agent.index, self.tables.counts
+        mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
+        free = self._change(free_edges, index)
+        agent.silent = bool(mail.silent[index])
+        if not free:
+            return
+        made = make_request(self.world, agent, self.busy)
+        if made is not None:
+            counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
+            counts[columns.ROW] = self.post.keep(made[1])
+            self._change(carry_on)
+
+    def _put_under_way(
+        self, mail: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float
+    ) -> None:
+        """See `hushnet.simulator.rules.session_agenda.push_copy`: an arrival is an event."""
+        tables.counts[columns.FREE_COPIES] -= 1
+        place = int(tables.free_copies[tables.counts[columns.FREE_COPIES]])
+        tables.copies[place] = kind, edge, tick, size
+        tables.copy_sent_at[place] = self.now
+        order = int(mail.counts[tallies.ORDER])
+        event = At(self.world.env, float(arrival), ARRIVAL)
+        event.callbacks.append(lambda _: self._arrive(place, order))  # type: ignore[union-attr]
+
+    def _arrive(self, place: int, order: int) -> None:
+        kind, edge, _, _ = self.tables.copies[place].tolist()
+        up = self._receiver_is_up(kind, edge)
+        newest = self._change(take_copy, place, order)
+        tables = self.tables
+        tables.free_copies[tables.counts[columns.FREE_COPIES]] = place
+        tables.counts[columns.FREE_COPIES] += 1
+        if self.world.observer:
+            self.world.observer.arrived(self.world, self._sent.pop((order, edge)), up, bool(newest))
+        self._change(follow_up)
+        if tables.counts[columns.PHASE] == ACCEPT:
+            self._accept(edge)
+        elif tables.counts[columns.PHASE] == FINISH:
+            self._finish(edge)
+
+    def _receiver_is_up(self, kind: int, edge: int) -> bool:
+        graph = self.world.setting.graph
+        receiver = self.world.agents[int(graph.heads[edge] if kind == columns.REQUEST else graph.tails[edge])]
+        return receiver.present and receiver.up
+
+    def _accept(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
+        reply = make_reply(self.world, callee, back, self._heard(0, int(graph.tails[edge])))
+        self.tables.counts[columns.ROW] = -1 if reply is None else self.post.keep(reply)
+        self._change(carry_on)
+
+    def _finish(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
+        self._change(carry_on)
+        take_reply(self.world, caller, edge, vector)
+
+    def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
+        """A copy of the vector that half of an exchange is made with."""
+        width = self.tables.widths[kind, sender]
+        vector = self.post.mail.pool[self.tables.counts[columns.ROW], :width].copy()
+        vector.flags.writeable = False
+        return vector
+
+    def _set_timer(self, tables: Any, edge: int) -> None:
+        """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
+        edge, tick = int(edge), int(tables.sessions[edge, columns.TICK])
+        event = At(self.world.env, self.now + self.patience, TIMER)
+        event.callbacks.append(lambda _: self._look_after(edge, tick))  # type: ignore[union-attr]
+
+    def _look_after(self, edge: int, tick: int) -> None:
+        if self.tables.sessions[edge, columns.TICK] == tick:
+            self.world.effort.count(self.now)
+            self._change(look_after, edge)
+
+    # A rule, and what comes of it.
+
+    def _change(self, rule: Any, *arguments: Any) -> Any:
+        """Let a rule change the tables, and see what comes of it."""
+        self._make_room()
+        tables = self.tables
+        tables.times[columns.NOW] = self.now
+        result = self._plain(rule)(self.post.mail, tables, *arguments)
+        self.post.count()
+        if tables.counts[columns.WORN]:
+            check_leg(2**24)
+        if tables.counts[columns.ENOUGH]:
+            tables.counts[columns.ENOUGH] = 0
+            self.world.check_vectors()
+        if tables.counts[columns.ENDED] >= 0:
+            self._done[tables.counts[columns.ENDED]].succeed()
+            tables.counts[columns.ENDED] = -1
+        return result
+
+    def _make_room(self) -> None:
+        """See to it that the next version and copies fit in."""
+        self.post.make_room(2, 0)
+        if self.tables.counts[columns.FREE_COPIES] < 2:
+            self.tables = with_more_copies(self.tables)
+
+    def _fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
+        """The law of the network, which may have no compiled form; the observer is told of every copy."""
+        world, graph = self.world, self.world.setting.graph
+        edge, leg = int(edge), int(leg)
+        copy = int(sender), graph.heads[edge : edge + 1], int(tick), leg, float(now), int(size)
+        (delay,), (lost,) = (part.tolist() for part in world.network.fates(*copy))
+        if world.observer:
+            order, message = self._message(edge, int(tick), leg % KINDS, int(size))
+            world.observer.sent(world, message, delay, lost)
+            if not lost:
+                self._sent[order] = message
+        return math.inf if lost else delay
+
+    def _message(self, link: int, tick: int, rank: int, size: int) -> tuple[tuple[int, int], Message]:
+        """What is being sent over a link, by its order and the caller's edge."""
+        mail, graph, tables = self.post.mail, self.world.setting.graph, self.tables
+        kinds = list(self.world.layout.messages)
+        kind = kinds[rank] if rank < len(kinds) else REFUSAL
+        edge = link if kind == REQUEST else int(graph.reverse[link])
+        vector, row = NOTHING, int(tables.sessions[edge, columns.ASKED if kind == REQUEST else columns.ANSWER])
+        if kind in (REQUEST, REPLY):
+            vector = mail.pool[row, : tables.widths[0 if kind == REQUEST else 1, graph.tails[link]]].copy()
+            vector.flags.writeable = False
+        order, slot = int(mail.counts[tallies.ORDER]), int(graph.reverse[link])
+        ends = int(graph.tails[link]), int(graph.heads[link])
+        return (order, edge), Message(*ends, kind, vector, self.now, order, tick, slot, size)
+
+    def settle(self, *, final: bool) -> None:
+        """See `Schedule.settle`."""
+        self.post.count()

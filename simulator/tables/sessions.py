@@ -1,0 +1,69 @@
+"""The state of pairwise sessions: what is open, what is under way, and what callers wait for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+REQUEST, REPLY, REFUSAL = range(3)
+"""Kinds of copies."""
+COPIES, FREE_COPIES, FIRST_TIMER, TIMERS, PHASE, EDGE, ROW, CLOSING, AGAIN, ENDED, ENOUGH, WORN, OPEN, COUNTERS = range(
+    14
+)
+"""Places in `SessionTables.counts`: sizes of heap, free list and queue; the half that is being made (0: none), its
+session and its version; the session that an arrival closes and the one that it lets the callee answer again (-1: none);
+an agent that will never step again (-1: none); whether the vectors asked for were sent, or a message was repeated more
+often than there are draws for it; and the number of open sessions."""
+PATIENCE, NOW, LATE = range(3)
+"""Places in `SessionTables.times`: how long callers wait, time of the last event, and of the last timer or wake-up."""
+REPEATS, OBSERVED, HEADER, KIND = range(4)
+"""Places in `SessionTables.rules`: whether callers repeat, whether each call is observed, bytes of a header; from
+`KIND` on, for requests and replies, the rank of the kind and the vectors that it counts as."""
+TICK, ASKED, ANSWER, REQUESTS, ANSWERS, REFUSED, WATCHED, FIELDS = range(8)
+"""Fields of a session: tick that opened it (-1: none is open), versions of request and reply (-1: not accepted), how
+often each was transmitted, whether it was refused, and whether its caller still waits for it."""
+
+
+class SessionTables(NamedTuple):
+    """All arrays of pairwise exchange; compiled functions take them as one argument.
+
+    Attributes
+    ----------
+    counts : (COUNTERS,) int64
+    times : (3,) float64
+    rules : (KIND + 4,) int64
+    widths : (2, n) int64
+        Numbers in a request and in a reply of each agent.
+    sessions : (E, FIELDS) int32
+    reply_due : (E,) float64
+        When the last reply that was not lost arrives.
+    watches : (n,) int64
+        Sessions of its own that an agent still waits for.
+    over : (n,) bool
+        Agents whose clock has ended.
+    copy_time, copy_order, copy_place : (C,)
+        The heap of copies under way.
+    copies : (C, 4) int64
+        Kind, session's edge, tick and bytes of each copy, at its place.
+    copy_sent_at, free_copies : (C,)
+        When each was sent, and the free places.
+    timer_due, timer_edge, timer_tick : (T,)
+        The queue of timers, as a ring.
+    """
+
+    counts: Any
+    times: Any
+    rules: Any
+    widths: Any
+    sessions: Any
+    reply_due: Any
+    watches: Any
+    over: Any
+    copy_time: Any
+    copy_order: Any
+    copy_place: Any
+    copies: Any
+    copy_sent_at: Any
+    free_copies: Any
+    timer_due: Any
+    timer_edge: Any
+    timer_tick: Any

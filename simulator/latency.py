@@ -32,7 +32,7 @@ Law = tuple[int, float, float]
 llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
 _inverse_gamma: Any = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
 """SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
-if config.DISABLE_JIT:
+if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
     from scipy.special import gammaincinv as _inverse_gamma
 
 

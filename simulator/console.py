@@ -161,7 +161,7 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
     console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
     # Last, for a figure that cannot be drawn ends the command.
-    for path in redraw(experiment.folder):
+    for path in redraw(experiment.folder, collection=collection):
         if path.suffix == ".png":
             console.print(f"figure: {path}", highlight=False, soft_wrap=True)
 

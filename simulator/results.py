@@ -31,7 +31,7 @@ class Collection:
         The runs' tables one after the other, with the columns ``run`` (the run id) and one per swept parameter, named
         by its path (``network.loss``); see `hushnet.simulator.storage.dataset.grid_table`.
     manifests : list of dict
-        One per run, in the order of the index.
+        One per run, in the order of the index; equal parts of them are the same objects, to be read and not changed.
     runs : list of str
         Run ids, in the same order; a run that stands for several grid points reappears as ``<id>#2`` and so on.
     index : dict

@@ -18,7 +18,7 @@ LONGEST = 120
 """Characters of a file's name, apart from its ending."""
 
 
-def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
+def redraw(results: Path, *, out: Path | None = None, collection: Collection | None = None) -> list[Path]:
     """Draw every figure of the latest experiment from its files.
 
     Parameters
@@ -27,6 +27,8 @@ def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
         ``results/<scenario>``, with its ``index.json``.
     out : Path, optional
         Where the figures go; ``results/<scenario>/figures`` by default.
+    collection : Collection, optional
+        What `load_all` gives for the folder, from whoever has read it already.
 
     Returns
     -------
@@ -41,7 +43,7 @@ def redraw(results: Path, *, out: Path | None = None) -> list[Path]:
     results = Path(results)
     if not (results / "index.json").exists():
         raise InputError(f"{results}: holds no index.json; give a folder results/<scenario> of hushnet run")
-    collection = load_all(results)
+    collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []

@@ -23,6 +23,8 @@ from .run_folder import TRACE_SCHEMA, modern
 NAMES = ("trace", "agents")
 ROWS = 50_000
 """Rows that are held in memory while a dataset is written, and of one row group of its files."""
+PIECES = 200
+"""Tables that are held before they are copied into one: each costs kilobytes, however few its rows."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def _column(values: list[Any]) -> pa.Array:
 def _schema(name: str, entries: Sequence[Entry]) -> pa.Schema:
     if name == "trace":
         return TRACE_SCHEMA
-    found = [_schema_of(entry.folder / f"{name}.parquet") for entry in entries]
-    return pa.unify_schemas(found, promote_options="permissive")
+    found = dict.fromkeys(_schema_of(entry.folder / f"{name}.parquet") for entry in entries)
+    return pa.unify_schemas(list(found), promote_options="permissive")
 
 
 def _schema_of(path: Path) -> pa.Schema:
@@ -176,6 +178,8 @@ def _groups(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         if rows >= ROWS:
             yield pa.concat_tables(held)
             held, rows = [], 0
+        elif len(held) == PIECES:
+            held = [pa.concat_tables(held).combine_chunks()]
     if held:
         yield pa.concat_tables(held)
 

@@ -37,6 +37,7 @@ from .documents import check_index
 from .files import STRAY, Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
+from .sharing import Shared
 
 try:
     import fcntl
@@ -275,7 +276,8 @@ class Store:
         Parameters
         ----------
         whole : bool
-            Whether manifests are wanted with all that they say, or, to save memory, with the swept values alone.
+            Whether manifests are wanted with all that they say, or, to save memory, with the swept values alone. Equal
+            parts of them are the same objects.
 
         Raises
         ------
@@ -286,11 +288,11 @@ class Store:
         there = sorted(path.parent.name for path in self.root.glob("*/manifest.json"))
         wanted = index.get("runs", there)
         grids = index.get("grids") or [None] * len(wanted)
-        read = {}
+        read, shared = {}, Shared()
         for name in set(wanted):
             if (self.root / name).is_dir():
                 manifest, checksums = run_folder.read_manifest(self.root / name)
-                read[name] = manifest if whole else {"grid": manifest.get("grid")}, checksums
+                read[name] = shared.of(manifest if whole else {"grid": manifest.get("grid")}), checksums
         found, met = [], Counter()
         for name, grid in zip(wanted, grids, strict=True):
             if name in read:

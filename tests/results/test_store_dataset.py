@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
 
 import duckdb
 import numpy as np
 import pandas as pd
 import polars
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.results import load_all
 from hushnet.simulator.storage import dataset
 from hushnet.simulator.storage.dataset import grid_table
+from hushnet.simulator.storage.sharing import Shared
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import LABELS, make_run
@@ -79,6 +82,51 @@ def test_it_is_written_in_pieces_and_says_the_same(tmp_path, monkeypatch):
     files = [pq.ParquetFile(store.root / "dataset" / "trace.parquet") for store in (whole, pieces)]
     assert [file.num_row_groups for file in files] == [1, 5]
     assert files[0].read().equals(files[1].read())
+
+
+def test_small_tables_are_copied_together_long_before_a_row_group_is_full():
+    given, alive, most = pa.table({"run": ["a"], "value": [0.5]}), set(), 0
+
+    def pieces():
+        nonlocal most
+        for rank in range(1000):
+            piece = given.slice(0)
+            alive.add(rank)
+            weakref.finalize(piece, alive.discard, rank)
+            most = max(most, len(alive))
+            yield piece
+            del piece
+
+    [group] = dataset._groups(pieces())
+    assert group.equals(pa.concat_tables([given] * 1000))
+    assert most <= dataset.PIECES + 1
+
+
+def test_copying_small_tables_together_leaves_the_bytes_as_they_are(tmp_path, monkeypatch):
+    store = fill(tmp_path)
+    store.consolidate()
+    before = contents(store)
+    monkeypatch.setattr(dataset, "PIECES", 2)
+    (tmp_path / "dataset" / "dataset.json").write_text("{")
+    assert store.consolidate()
+    assert contents(store) == before
+
+
+def test_runs_that_are_read_together_share_what_their_manifests_have_in_common(tmp_path):
+    store = fill(tmp_path)
+    entries = store.entries()
+    assert [entry.manifest for entry in entries] == [
+        {**store.manifest(name), "grid": grid} for name, grid in zip(NAMES, store.index()["grids"], strict=True)
+    ]
+    assert len({id(entry.manifest["scenario"]) for entry in entries}) == 1
+
+
+@pytest.mark.parametrize("other", [1.0, True, "1", [1], {"1": 1}])
+def test_what_is_equal_and_not_the_same_is_not_shared(other):
+    shared = Shared()
+    shared.of({"part": 1, "zero": 0.0})
+    back = shared.of({"part": other, "zero": -0.0})
+    assert json.dumps(back) == json.dumps({"part": other, "zero": -0.0})
 
 
 def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):

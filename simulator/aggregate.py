@@ -146,12 +146,15 @@ def final_values(collection: Collection, metric: str, statistic: str) -> Frame:
 
 
 def series(table: Frame, protocols: Iterable[str], splits: list[str]) -> Iterator[tuple[tuple[Any, ...], Frame]]:
-    """Rows by protocol and splits; protocols in the order given, splits in the order of the rows."""
+    """Rows by protocol and splits; protocols in the order given, splits in the order of the rows.
+
+    A split that is not set is `numpy.nan`, that very object, so that keys with it can be looked up.
+    """
     for protocol in protocols:
         rows = table[table["protocol"] == protocol]
         if splits:
             for key, group in rows.groupby(splits, sort=False, dropna=False):
-                yield (protocol, *key), group
+                yield (protocol, *(np.nan if isinstance(part, float) and np.isnan(part) else part for part in key)), group
         elif len(rows):
             yield (protocol,), rows
 

@@ -17,10 +17,10 @@ def lock_file() -> str:
     return f"# Python {platform.python_version()}\n{pins}"
 
 
-def needed() -> dict[str, str]:
-    """Installed versions by canonical name; markers are those of this machine."""
+def needed(*extras: str) -> dict[str, str]:
+    """Installed versions by canonical name, with those of some of hushnet's extras; markers are of this machine."""
     found: dict[str, str] = {}
-    waiting: list[tuple[str, frozenset[str]]] = [(ROOT, frozenset())]
+    waiting: list[tuple[str, frozenset[str]]] = [(ROOT, frozenset(extras))]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         name, extras = node = waiting.pop()

@@ -561,3 +561,15 @@ def test_infinite_values_of_a_curve_stand_above_the_axis(experiment):
     figure = figure_of(load_all(experiment(runs)), {"y": "updates", "x": "time"})
     assert "\N{INFINITY}" in texts(figure)
     assert max(tick for tick in figure.axes[0].get_yticks()[:-1]) <= TIMES[-1]
+
+
+@pytest.mark.parametrize("facet", [{}, {"facet": "protocol"}])
+@pytest.mark.parametrize("kind", [{"y": "accuracy", "x": "time"}, {"y": "accuracy", "x": "samples"}])
+def test_runs_that_a_swept_parameter_does_not_concern_are_a_series_of_their_own(experiment, tmp_path, kind, facet):
+    grids = [{"network.loss": loss} for loss in LOSSES] + [{}]
+    runs = [make_run(protocol, seed, grid=grid) for grid in grids for protocol in LABELS for seed in range(2)]
+    collection = load_all(experiment(runs))
+    spec = {**kind, **facet}
+    assert all(path.is_file() for path in save_figure(collection, spec, tmp_path / "figure"))
+    points = pd.concat([plot.points for plot in plots(collection, spec)])
+    assert len(points[["protocol", "network.loss"]].drop_duplicates()) == len(LABELS) * len(grids)

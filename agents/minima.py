@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .objectives import Models, Objective
+from .scratch import scratch
 
 _MINIMA: dict[str, tuple[Models, float]] = {}
 _MINIMA_KEPT = 64
@@ -63,7 +63,7 @@ def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | No
 
 def _save_minimum(file: Path, models: Models, value: float) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.hushnet-{uuid.uuid4().hex}")
+    fresh = scratch(file)
     try:
         with fresh.open("xb") as stream:
             np.savez(stream, models=models, value=np.float64(value))

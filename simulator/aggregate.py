@@ -154,7 +154,10 @@ def series(table: Frame, protocols: Iterable[str], splits: list[str]) -> Iterato
         rows = table[table["protocol"] == protocol]
         if splits:
             for key, group in rows.groupby(splits, sort=False, dropna=False):
-                yield (protocol, *(np.nan if isinstance(part, float) and np.isnan(part) else part for part in key)), group
+                yield (
+                    (protocol, *(np.nan if isinstance(part, float) and np.isnan(part) else part for part in key)),
+                    group,
+                )
         elif len(rows):
             yield (protocol,), rows
 

@@ -34,8 +34,8 @@ PAGE = """\
 # Licences of what hushnet needs
 
 Written by `.ci/lock` from the metadata of what is installed (`python -m tests.licences`). What is needed for hushnet
-itself, for its reports, or to develop and test it is named in `pyproject.toml`; the rest is needed by these. BSD without
-a number is what the metadata say. hushnet's own files are under the MIT licence and contain none of these packages.
+itself, for its reports, or to develop and test it is named in `pyproject.toml`; the rest is needed by these. BSD
+without a number is what the metadata say. hushnet's own files are under the MIT licence and contain none of these.
 
 | package | licence | needed for |
 | --- | --- | --- |

@@ -70,6 +70,8 @@ def test_what_is_installed_says_of_itself_that_it_is_allowed():
     assert {name: licence(name) for name in needed("report", "test") if not allowed(licence(name))} == {}
 
 
-@pytest.mark.parametrize("expression", ["GPL-3.0-only", "MIT AND GPL-2.0-or-later", "(MIT OR LGPL-2.1)", "", "not stated"])
+@pytest.mark.parametrize(
+    "expression", ["GPL-3.0-only", "MIT AND GPL-2.0-or-later", "(MIT OR LGPL-2.1)", "", "not stated"]
+)
 def test_a_licence_that_nobody_has_thought_of_is_not_allowed(expression):
     assert not allowed(expression)

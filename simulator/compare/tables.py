@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..storage.files import Frame
+from ..storage.files import Frame, put_file, writing
 from ..summary import MARK
 from .comparison import Comparison, compare
 from .folders import gather
@@ -97,15 +97,16 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     list of Path
         What was written, in order.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     tables = {"differences": (comparison.differences, _differences_latex(comparison))}
     if len(comparison.break_even):
         tables["break-even"] = (comparison.break_even, _break_even_latex(comparison))
     written = []
     for name, (frame, latex) in tables.items():
         csv, tex = folder / f"{name}.csv", folder / f"{name}.tex"
-        frame.to_csv(csv, index=False, lineterminator="\n")
-        tex.write_text(latex, encoding="utf-8", newline="\n")
+        text = frame.to_csv(index=False, lineterminator="\n")
+        with writing(folder):
+            put_file(text.encode(), csv)
+            put_file(latex.encode(), tex)
         written += [csv, tex]
     return written
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..storage.files import scratch, writing
+from ...agents.scratch import scratch
+from ..storage.files import writing
 from ..world import World
 
 BEAT = 1.0

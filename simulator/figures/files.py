@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..look import house_style
 from ..results import Collection, load_all
+from ..storage.files import put_file, writing
 from .facets import plots
 from .numbers import Spec
 from .sheet import draw
@@ -45,7 +47,6 @@ def redraw(results: Path, *, out: Path | None = None, collection: Collection | N
         raise InputError(f"{results}: holds no index.json; give a folder results/<scenario> of hushnet run")
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):
         name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
@@ -58,10 +59,14 @@ def save_figure(collection: Collection, spec: Spec, stem: Path) -> list[Path]:
     """Write one figure as ``<stem>.png``, ``.pdf`` and ``.csv``, and return the three paths."""
     numbers = plots(collection, spec)
     png, pdf, csv = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv"))
+    drawn, printed = BytesIO(), BytesIO()
     with house_style():
         figure = draw(collection, spec, numbers)
-        figure.savefig(png, dpi=300, metadata={"Software": None})
-        figure.savefig(pdf, metadata={"CreationDate": None})
+        figure.savefig(drawn, format="png", dpi=300, metadata={"Software": None})
+        figure.savefig(printed, format="pdf", metadata={"CreationDate": None})
     tables = [plot.points.assign(panel=plot.panel) if len(numbers) > 1 else plot.points for plot in numbers]
-    pd.concat(tables, ignore_index=True).to_csv(csv, index=False, lineterminator="\n")
+    text = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
+    with writing(stem.parent):
+        for path, content in ((png, drawn.getvalue()), (pdf, printed.getvalue()), (csv, text.encode())):
+            put_file(content, path)
     return [png, pdf, csv]

@@ -8,9 +8,7 @@ import io
 import json
 import math
 import os
-import re
 import shutil
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +21,7 @@ import pyarrow.parquet as pq
 
 from ...agents.errors import InputError, OutOfResources
 from ...agents.files import AILING, MOST_STREAMED, open_regular, read_bytes
+from ...agents.scratch import scratch
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -32,9 +31,6 @@ PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 
 MOST_TABLE = MOST_STREAMED
 """Bytes of a table; declared sizes are compared with what is there before anything is read."""
-
-STRAY = re.compile(r"\.(?P<name>.+)\.hushnet-[0-9a-f]{32}(\.old)?")
-"""Names of what a killed process may leave behind; see `scratch`."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REFUSING = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -82,11 +78,6 @@ def writing(place: Path) -> Iterator[None]:
         if error.errno in IMPOSSIBLE:
             raise InputError(f"{place}: cannot be written ({error.strerror}); choose another place") from error
         raise
-
-
-def scratch(path: Path) -> Path:
-    """A fresh hidden name beside a path, for what will be renamed to it; nobody else uses such names (`STRAY`)."""
-    return path.with_name(f".{path.name}.hushnet-{uuid.uuid4().hex}")
 
 
 def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
@@ -141,7 +132,8 @@ def put_file(content: bytes, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)
     try:
-        fresh.write_bytes(content)
+        with fresh.open("xb") as stream:
+            stream.write(content)
         sync(fresh)
         os.replace(fresh, path)
         sync(path.parent)

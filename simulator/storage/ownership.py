@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.scratch import STRAY, scratch
 from . import run_folder
-from .files import STRAY, json_text, read_json, scratch, writing
+from .files import json_text, read_json, writing
 
 MARKER = ".hushnet.json"
 KIND = "results of hushnet; only hushnet writes and removes files here"
@@ -94,7 +95,8 @@ def _mark(root: Path) -> None:
     """Write the marker, whole or not at all, unless another process has done it in the meantime."""
     fresh = scratch(root / MARKER)
     try:
-        fresh.write_text(json_text({"folder": KIND, "token": uuid.uuid4().hex}), encoding="utf-8")
+        with fresh.open("x", encoding="utf-8") as stream:
+            stream.write(json_text({"folder": KIND, "token": uuid.uuid4().hex}))
         try:
             os.link(fresh, root / MARKER)
         except FileExistsError:

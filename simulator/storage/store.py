@@ -30,11 +30,12 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
+from ...agents.scratch import STRAY
 from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
 from .documents import check_index
-from .files import STRAY, Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
+from .files import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -126,7 +127,7 @@ class Store:
             What was removed, relative to the root.
         """
         graphs = self.root / "graphs"
-        places = (self.root, graphs, *sorted((self.root / ".cache").glob("*")))
+        places = (self.root, graphs, self.root / "figures", *sorted((self.root / ".cache").glob("*")))
         hidden = [path for place in places for path in sorted(place.glob(".*"))]
         swept = [path for path in hidden if STRAY.fullmatch(path.name) and not self._rescued(path)]
         named = [path for path in sorted(graphs.glob("*.parquet")) if _GRAPH.fullmatch(path.name)]

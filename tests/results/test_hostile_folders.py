@@ -85,3 +85,32 @@ def test_a_run_with_a_pipe_among_its_files_is_damaged_and_not_waited_for(experim
     (root / run / name).unlink()
     os.mkfifo(root / run / name)
     assert Store(root).state(run) == "damaged"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+@pytest.mark.parametrize(("command", "place"), [("plot", "figures/curve.png"), ("plot", "figures/curve.csv")])
+def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(
+    experiment, tmp_path, capsys, command, place, kind
+):
+    root = experiment(figures=[{"name": "curve", "y": "accuracy", "x": "time"}])
+    path = root / place
+    path.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/null")
+    code, error = read(command, root, tmp_path, capsys)
+    assert code == 2
+    assert "is not a regular file" in error
+    assert error.count("\n") == 1
+
+
+def test_a_file_in_the_place_of_the_figures_folder_is_one_sentence(experiment, tmp_path, capsys):
+    root = experiment(figures=[{"name": "curve", "y": "accuracy", "x": "time"}])
+    (root / "figures").write_text("mine")
+    code, error = read("plot", root, tmp_path, capsys)
+    assert code == 2
+    assert f"{root / 'figures'}: cannot be written" in error
+    assert (root / "figures").read_text() == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,16 @@ def _say_failure(run: Run, answer: Answer, console: Console) -> None:
         console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
+SESSIONS = {
+    "finished": "finished",
+    "void": "void",
+    "refused": "refused",
+    "given_up": "given up",
+    "open": "still open",
+}
+"""What may become of a session, in totals and in words."""
+
+
 def _conclude(experiment: Experiment, console: Console) -> None:
     collection = results.load_all(experiment.folder)
     print_summary(collection, console)
@@ -156,6 +167,8 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         console.print(line, highlight=False, soft_wrap=True)
     for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):
         console.print(line, highlight=False, soft_wrap=True)
+    for line in fates(collection.manifests):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
     for text in warnings:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
@@ -164,6 +177,23 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     for path in redraw(experiment.folder, collection=collection):
         if path.suffix == ".png":
             console.print(f"figure: {path}", highlight=False, soft_wrap=True)
+
+
+def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What became of pairwise sessions, and of rounds on networks that lose messages: a line per protocol, all runs."""
+    sums: dict[str, Counter[str]] = {}
+    for manifest in manifests:
+        sums.setdefault(manifest["label"], Counter()).update(manifest.get("totals") or {})
+    lines = []
+    for label, total in sums.items():
+        opened = int(total["sessions_opened"])
+        if opened:
+            other = ", ".join(f"{total[f'sessions_{name}']:,} {word}" for name, word in SESSIONS.items())
+            lines.append(f"{label}: {opened:,} sessions opened, {other}; {total['sessions_skipped']:,} calls skipped")
+        begun, repeated = int(total["rounds_begun_without_all"]), int(total["messages_repeated"])
+        if begun or repeated:
+            lines.append(f"{label}: {begun:,} rounds begun without all messages, {repeated:,} messages repeated")
+    return lines
 
 
 def source_line(task: Mapping[str, Any]) -> str | None:

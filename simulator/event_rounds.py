@@ -86,6 +86,11 @@ class EventRounds(Schedule):
         counts = self.post.mail.counts
         return int(counts[tallies.WAKES] + counts[tallies.SENT])
 
+    @property
+    def counted(self) -> dict[str, int]:
+        """See `Schedule.counted`."""
+        return self.state.counted
+
     # The processes.
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:

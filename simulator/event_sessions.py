@@ -24,6 +24,7 @@ from .halves import (
     REQUEST,
     callers_repeat,
     check_exchange,
+    counted,
     make_reply,
     make_request,
     patience,
@@ -132,6 +133,11 @@ class EventSessions(Schedule):
         return found
 
     @property
+    def counted(self) -> dict[str, int]:
+        """See `Schedule.counted`."""
+        return counted(self.tables)
+
+    @property
     def quiet(self) -> bool:
         """Whether no session is open."""
         return bool(self.tables.counts[columns.OPEN] == 0)
@@ -186,7 +192,9 @@ class EventSessions(Schedule):
         if not free:
             return
         made = make_request(self.world, agent, self.busy)
-        if made is not None:
+        if made is None:
+            counts[columns.SKIPPED] += not agent.silent
+        else:
             counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
             counts[columns.ROW] = self.post.keep(made[1])
             self._change(carry_on)

@@ -89,6 +89,11 @@ def session_tables(world: World, parameters: ExchangeSchedule) -> SessionTables:
     )
 
 
+def counted(tables: SessionTables) -> dict[str, int]:
+    """What became of the sessions of a run; see `hushnet.simulator.tables.sessions.COUNTED`."""
+    return {f"sessions_{name}": int(tables.counts[place]) for name, place in columns.COUNTED.items()}
+
+
 def with_more_copies(tables: SessionTables) -> SessionTables:
     """Tables with room for twice as many copies under way."""
     size, counts = len(tables.copies), tables.counts

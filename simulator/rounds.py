@@ -102,6 +102,15 @@ class RoundState:
         duration = float(self.tables.constants[place])
         return duration if duration < math.inf else None
 
+    @property
+    def counted(self) -> dict[str, int]:
+        """What became of rounds, for a run's totals."""
+        counts = self.tables.counts
+        return {
+            "rounds_begun_without_all": int(counts[columns.BEGUN_WITHOUT]),
+            "messages_repeated": int(counts[columns.REPEATED]),
+        }
+
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
         self.post.make_room(2, 0)

@@ -101,6 +101,11 @@ class Schedule(ABC):
         return self.world.effort.wakes + self.post.traffic.links.sent
 
     @property
+    def counted(self) -> dict[str, int]:
+        """What else the run's totals say: what became of sessions or rounds; by default nothing."""
+        return {}
+
+    @property
     def noted(self) -> NDArray[np.float64] | None:
         """(n,) losses that compiled steps note where they are asked to (`Compiled.noted`); None if they do not."""
         return None

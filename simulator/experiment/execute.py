@@ -129,4 +129,5 @@ def _totals(world: World) -> dict[str, Any]:
         "dropped": traffic.links.dropped,
         "in_flight": traffic.links.in_flight,
         "overtaken": traffic.overtaken,
+        **world.schedule.counted,
     }

@@ -78,6 +78,11 @@ class EventfulRounds(WakeWindows):
         self._grow_agenda()
 
     @property
+    def counted(self) -> dict[str, int]:
+        """See `Schedule.counted`."""
+        return self.state.counted
+
+    @property
     def tables(self) -> RoundTables:
         """Replaced when there is need for more room."""
         return self.state.tables

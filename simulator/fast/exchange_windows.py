@@ -30,6 +30,7 @@ from ..tables.sessions import (
     OBSERVED,
     PHASE,
     ROW,
+    SKIPPED,
     TIMERS,
     WORN,
 )
@@ -73,6 +74,7 @@ def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
         luck = draw_one(mail.key[0], mail.key[1], mail.numbers[agent], 0, mail.ticks[agent], PARTNER, 0)[0]
         tables.counts[EDGE] = first + rank_of(luck, last - first, law[first:last] if len(law) else law)
         if busy(mail, tables, tables.counts[EDGE]):
+            tables.counts[SKIPPED] += 1
             return
     tables.counts[PHASE] = OFFER
 

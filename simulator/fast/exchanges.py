@@ -18,6 +18,7 @@ from ...protocols.schedule import ExchangeSchedule
 from ..halves import (
     callers_repeat,
     check_exchange,
+    counted,
     make_reply,
     make_request,
     patience,
@@ -83,6 +84,11 @@ class Exchanges(Windowed):
         own = self.world.setting.network.start != "zero"
         step = as_callback(kernel.step, EXCHANGE)
         return self.compiled, step, *kernel.arguments, kernel.model, kernel.charged, own, law
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """See `Schedule.counted`."""
+        return counted(self.desk)
 
     @property
     def quiet(self) -> bool:
@@ -204,6 +210,7 @@ class Exchanges(Windowed):
         self.post.mail.silent[index] = agent.silent
         if made is None:
             counts[desk.PHASE] = 0
+            counts[desk.SKIPPED] += not agent.silent
         else:
             counts[desk.EDGE], counts[desk.ROW] = made[0], self.post.keep(made[1])
 

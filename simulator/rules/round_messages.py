@@ -36,6 +36,7 @@ from ..tables.rounds import (
     PARTS,
     RECORD,
     REFERENCES,
+    REPEATED,
     RESEND_AFTER,
     SAYING,
     SHOWN,
@@ -136,6 +137,7 @@ def repeat(mail, tables, record):
     """Send a message once more."""
     sent = tables.records[record]
     sent[ATTEMPT] += 1
+    tables.counts[REPEATED] += 1
     mail.counts[ORDER] += 1
     mail.counts[MESSAGES] += 1
     if sent[VERSION] >= 0:

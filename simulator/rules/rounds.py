@@ -38,6 +38,7 @@ from ..tables.effects import PATIENCE, REPEAT, ROUND_END
 from ..tables.mail import MOST_VECTORS
 from ..tables.rounds import (
     ACKNOWLEDGED,
+    BEGUN_WITHOUT,
     COPY_ORDER,
     COPY_SIZE,
     DONE,
@@ -235,6 +236,7 @@ def counts_as_event(mail, tables, what, subject, serial):
 def on_patience(mail, tables, agent, wait_number):
     """An agent has waited as long as it is willing to; it may have gone on since."""
     if tables.agents[agent, WAITS] and tables.agents[agent, WAIT_NUMBER] == wait_number:
+        tables.counts[BEGUN_WITHOUT] += 1
         stop_waiting(tables, agent)
         begin_round(mail, tables, agent, False)
 

@@ -47,20 +47,26 @@ from ..tables.sessions import (
     EDGE,
     ENDED,
     ENOUGH,
+    FINISHED,
+    GIVEN_UP,
     HEADER,
     KIND,
     LATE,
     NOW,
     OPEN,
+    OPENED,
     PHASE,
     REFUSAL,
+    REFUSALS,
     REFUSED,
     REPEATS,
     REPLY,
     REQUEST,
     REQUESTS,
     ROW,
+    SKIPPED,
     TICK,
+    VOID,
     WATCHED,
     WORN,
 )
@@ -145,6 +151,7 @@ def open_session(mail, tables, edge, row):
     session[WATCHED] = 1
     tables.reply_due[edge] = -math.inf
     tables.counts[OPEN] += 1
+    tables.counts[OPENED] += 1
     tables.watches[caller] += 1
     set_timer(tables, edge)
     request(mail, tables, edge)
@@ -202,6 +209,7 @@ def look_after(mail, tables, edge):
     now, session, caller = tables.times[NOW], tables.sessions[edge], tail_of(mail, edge)
     accepted, hopeless = session[ANSWER] >= 0, is_hopeless(mail, tables, edge)
     if not tables.rules[REPEATS] or (hopeless and not accepted):
+        tables.counts[VOID if tables.rules[REPEATS] else GIVEN_UP] += 1
         close_session(mail, tables, edge)
     elif hopeless:
         stop_watching(mail, tables, edge)
@@ -222,7 +230,9 @@ def free_edges(mail, tables, agent):
         free = free or not busy(mail, tables, edge)
         if anybody and free:
             return True
-    if not anybody:
+    if anybody:
+        tables.counts[SKIPPED] += 1
+    else:
         mail.silent[agent] = True
     return False
 
@@ -269,8 +279,10 @@ def take_copy(mail, tables, place, order):
     # An answer closes its session, and a request that is accepted a session of the callee's own on that edge.
     if known and not asks:
         tables.counts[CLOSING] = edge
+        tables.counts[FINISHED if kind == REPLY else REFUSALS] += 1
     elif taken and tables.sessions[back, TICK] >= 0:
         tables.counts[CLOSING] = back
+        tables.counts[VOID] += 1
     if answered:
         tables.counts[AGAIN] = edge
     return newest

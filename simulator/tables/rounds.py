@@ -17,12 +17,14 @@ from .effects import OBSERVED
     WORN,
     STEPPING,
     SHOWN_MESSAGES,
+    BEGUN_WITHOUT,
+    REPEATED,
     COUNTS,
-) = range(OBSERVED + 1, OBSERVED + 12)
+) = range(OBSERVED + 1, OBSERVED + 14)
 """Places in `RoundTables.counts` after those of all tables with effects: free records and copies; agents that wait and
 agents that make no further round; whether nobody can ever go on, everybody is done, the vectors asked for were sent, or
 a message was repeated more often than there are draws for it; who steps, and how many messages its
-inbox shows for the first time."""
+inbox shows for the first time; rounds that were begun without all that they waited for, and repeated messages."""
 
 RESEND_AFTER, LONGEST_WAIT, HEADER, DURATIONS = range(4)
 """Places in `RoundTables.constants`: time until a message is repeated, and until an agent loses patience (both infinite

@@ -6,13 +6,33 @@ from typing import Any, NamedTuple
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""
-COPIES, FREE_COPIES, FIRST_TIMER, TIMERS, PHASE, EDGE, ROW, CLOSING, AGAIN, ENDED, ENOUGH, WORN, OPEN, COUNTERS = range(
-    14
-)
+(
+    COPIES,
+    FREE_COPIES,
+    FIRST_TIMER,
+    TIMERS,
+    PHASE,
+    EDGE,
+    ROW,
+    CLOSING,
+    AGAIN,
+    ENDED,
+    ENOUGH,
+    WORN,
+    OPEN,
+    OPENED,
+    FINISHED,
+    VOID,
+    REFUSALS,
+    GIVEN_UP,
+    SKIPPED,
+    COUNTERS,
+) = range(20)
 """Places in `SessionTables.counts`: sizes of heap, free list and queue; the half that is being made (0: none), its
 session and its version; the session that an arrival closes and the one that it lets the callee answer again (-1: none);
 an agent that will never step again (-1: none); whether the vectors asked for were sent, or a message was repeated more
-often than there are draws for it; and the number of open sessions."""
+often than there are draws for it; how many sessions are open, and how many were opened, finished, void, refused and
+given up; and ticks of clocks at which nobody was called because the edge was busy."""
 PATIENCE, NOW, LATE = range(3)
 """Places in `SessionTables.times`: how long callers wait, time of the last event, and of the last timer or wake-up."""
 REPEATS, OBSERVED, HEADER, KIND = range(4)
@@ -21,6 +41,18 @@ REPEATS, OBSERVED, HEADER, KIND = range(4)
 TICK, ASKED, ANSWER, REQUESTS, ANSWERS, REFUSED, WATCHED, FIELDS = range(8)
 """Fields of a session: tick that opened it (-1: none is open), versions of request and reply (-1: not accepted), how
 often each was transmitted, whether it was refused, and whether its caller still waits for it."""
+
+
+COUNTED = {
+    "opened": OPENED,
+    "finished": FINISHED,
+    "void": VOID,
+    "refused": REFUSALS,
+    "given_up": GIVEN_UP,
+    "open": OPEN,
+    "skipped": SKIPPED,
+}
+"""What a run says of its sessions, and where it is counted."""
 
 
 class SessionTables(NamedTuple):

@@ -111,6 +111,7 @@ def outcome(engine, setting, protocol, parameters, **kwargs):
     world.run()
     blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
     end = (world.ended, world.activations, world.now, blocks, world.ledger.to_frame().values.tolist())
+    end = (*end, world.schedule.counted)
     return log.of("woke", "record", "final"), end
 
 

@@ -65,6 +65,12 @@ def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_tw
             assert finishes <= accepts <= offers
             assert accepts - finishes == sum(session.accepted for session in halves)
     assert world.activations == world.protocol.count("finish") == sum(agent.updates for agent in world.agents)
+    became = world.schedule.counted
+    assert became["sessions_opened"] == world.protocol.count("offer")
+    assert became["sessions_finished"] == world.protocol.count("finish")
+    assert became["sessions_open"] == len(world.schedule.open)
+    closed = sum(became[f"sessions_{name}"] for name in ("finished", "void", "refused", "given_up"))
+    assert became["sessions_opened"] == closed + became["sessions_open"]
     assert len(log.of("woke")) == world.protocol.count("offer")
 
 

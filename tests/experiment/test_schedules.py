@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError, Stall
 from hushnet.simulator.cli import main
+from hushnet.simulator.console import fates
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
@@ -136,3 +137,15 @@ def test_editors_know_the_schedules_of_every_protocol():
     assert {"async", "rounds"} <= set(json.loads(schedules)["anyOf"][0]["enum"])
     assert "RoundsSchedule" in schedules
     assert {"resend_after", "patience"} <= set(definitions["RoundsSchedule"]["properties"])
+
+
+def test_the_summary_says_what_became_of_sessions_and_rounds():
+    sessions = {"opened": 1200, "finished": 1100, "void": 60, "refused": 0, "given_up": 30, "open": 10, "skipped": 7}
+    gossip = {"label": "gossip", "totals": {f"sessions_{name}": count for name, count in sessions.items()}}
+    rounds = {"label": "rounds", "totals": {"rounds_begun_without_all": 3, "messages_repeated": 0}}
+    calm = {"label": "calm", "totals": {"rounds_begun_without_all": 0, "messages_repeated": 0}}
+    assert fates([gossip, gossip, rounds, calm, {"label": "old"}]) == [
+        "gossip: 2,400 sessions opened, 2,200 finished, 120 void, 0 refused, 60 given up, 20 still open; "
+        "14 calls skipped",
+        "rounds: 3 rounds begun without all messages, 0 messages repeated",
+    ]

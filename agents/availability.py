@@ -2,6 +2,9 @@
 
 A down agent neither wakes nor receives; its clock keeps ticking. Every duration is a pure function of the agent's
 id and a period index, so all protocols of a scenario meet the same absences.
+
+Durations and instants are laws that compile (`on_off_length`, `diurnal_time`): the timelines here call them one by one,
+and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.absences`).
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
+from .compiled import compiled
 from .errors import FieldError, InputError
 from .files import number, read_rows, shown
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
@@ -31,6 +35,62 @@ class PairDraw(Protocol):
     def __call__(self, agent: int, index: int) -> tuple[float, float]:
         """The pair of this agent and period."""
         ...
+
+
+ALWAYS, ON_OFF, DIURNAL = range(3)
+"""Codes of the absences that compiled code draws by itself."""
+
+
+class Absences(NamedTuple):
+    """The compiled form of an availability.
+
+    Attributes
+    ----------
+    code : int
+        `ALWAYS`, `ON_OFF` or `DIURNAL`.
+    online : float
+        Share of time that an agent is up.
+    up, down : float
+        Mean lengths of both periods; for days, their length and the share of it that phases are spread over.
+    sigma, shift : float
+        Of lognormal lengths: the standard deviation of the logarithm, and half of its square; 0 for exponential ones.
+    """
+
+    code: int
+    online: float = 1.0
+    up: float = 0.0
+    down: float = 0.0
+    sigma: float = 0.0
+    shift: float = 0.0
+
+
+@compiled
+def _normal(u, v):  # pragma: no cover - compiled
+    """A standard normal from two uniforms (Box-Muller)."""
+    return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+
+
+@compiled
+def on_off_length(mean, sigma, shift, u, v):  # pragma: no cover - compiled
+    """The length of a period from its two uniforms, before rounding."""
+    if sigma == 0.0:
+        return -mean * math.log(u)
+    return mean * math.exp(sigma * _normal(u, v) - shift)
+
+
+@compiled
+def on_off_rest(mean, sigma, shift, u, v, share):  # pragma: no cover - compiled
+    """What is left of a period that is under way: a uniform share of a length-biased one."""
+    if sigma == 0.0:
+        return -mean * math.log(u)
+    return share * (mean * math.exp(sigma * _normal(u, v) + shift))
+
+
+@compiled
+def diurnal_time(period, online, spread, index, u):  # pragma: no cover - compiled
+    """When an agent comes up (even index) or goes down (odd index) in turn, before rounding; index 0 is before 0."""
+    time = float(index // 2 - 1) * period + u * spread * period
+    return time + online * period if index % 2 == 1 else time
 
 
 class Window(Parameters):
@@ -69,6 +129,14 @@ class Availability(Parameters, ABC):
         """
         return False
 
+    @property
+    def form(self) -> Absences | None:
+        """For compiled code that draws the same changes as `timelines`; by default there is none.
+
+        It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        """
+        return None
+
     @abstractmethod
     def timelines(
         self,
@@ -106,6 +174,11 @@ class Always(Availability):
         """See `Availability.unfailing`."""
         return True
 
+    @property
+    def form(self) -> Absences:
+        """See `Availability.form`."""
+        return Absences(ALWAYS)
+
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -132,6 +205,16 @@ class OnOff(Availability):
     sigma: Spread = 1.0
     """Standard deviation of the duration's logarithm (lognormal only)."""
 
+    @property
+    def form(self) -> Absences:
+        """See `Availability.form`."""
+        return Absences(ALWAYS) if self.online == 1 else self._law()
+
+    def _law(self) -> Absences:
+        sigma = self.sigma if self.distribution == "lognormal" else 0.0
+        mean_up = self.mean_down * self.online / (1 - self.online)
+        return Absences(ON_OFF, self.online, mean_up, self.mean_down, sigma, 0.5 * sigma**2)
+
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -145,32 +228,20 @@ class OnOff(Availability):
         return [self._timeline(agent, draw, round_time) for agent in numbers]
 
     def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
-        up = draw(agent, 0)[0] < self.online
+        start, share = draw(agent, 0)
+        up = start < self.online
         yield 0.0, up
         if self.online == 1:
             return
-        means = {False: self.mean_down, True: self.mean_down * self.online / (1 - self.online)}
-        now, index = 0.0, 1
-        while True:
-            length = (
-                self._residual(means[up], agent, draw) if index == 1 else self._duration(means[up], draw(agent, index))
-            )
+        _, _, mean_up, mean_down, sigma, shift = self._law()
+        now = 0.0
+        for index in itertools.count(1):
+            mean, pair = mean_up if up else mean_down, draw(agent, index)
+            rest = index == 1
+            length = on_off_rest(mean, sigma, shift, *pair, share) if rest else on_off_length(mean, sigma, shift, *pair)
             now += round_time(min(length, BEYOND))
             up = not up
-            index += 1
             yield now, up
-
-    def _duration(self, mean: float, pair: tuple[float, float]) -> float:
-        if self.distribution == "exponential":
-            return -mean * math.log(pair[0])
-        return mean * math.exp(self.sigma * _normal(pair) - 0.5 * self.sigma**2)
-
-    def _residual(self, mean: float, agent: int, draw: PairDraw) -> float:
-        """What is left of a period that is under way: a uniform share of a length-biased duration."""
-        if self.distribution == "exponential":
-            return -mean * math.log(draw(agent, 1)[0])
-        length_biased = mean * math.exp(self.sigma * _normal(draw(agent, 1)) + 0.5 * self.sigma**2)
-        return draw(agent, 0)[1] * length_biased
 
 
 class Diurnal(Availability):
@@ -183,6 +254,11 @@ class Diurnal(Availability):
     """Share of each day that an agent is up."""
     spread: float = Field(default=1.0, ge=0, le=1)
     """Phases are uniform over this share of a day: 0 is one time zone, 1 the whole globe."""
+
+    @property
+    def form(self) -> Absences:
+        """See `Availability.form`."""
+        return Absences(DIURNAL, self.online, self.period, self.spread)
 
     def timelines(
         self,
@@ -197,18 +273,16 @@ class Diurnal(Availability):
         return [self._timeline(agent, draw, round_time) for agent in numbers]
 
     def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
-        phase = draw(agent, 0)[0] * self.spread * self.period
-        at_start, started = True, False
-        for day in itertools.count(-1):
-            for offset, up in ((0.0, True), (self.online * self.period, False)):
-                time = round_time(day * self.period + phase + offset)
-                if time <= 0:
-                    at_start = up
-                    continue
-                if not started:
-                    yield 0.0, at_start
-                    started = True
-                yield time, up
+        (phase, _), at_start = draw(agent, 0), True
+        for index in itertools.count():
+            time, up = round_time(diurnal_time(self.period, self.online, self.spread, index, phase)), index % 2 == 0
+            if time <= 0:
+                at_start = up
+                continue
+            if at_start is not None:
+                yield 0.0, at_start
+                at_start = None
+            yield time, up
 
 
 class Trace(Availability):
@@ -266,11 +340,6 @@ class Trace(Availability):
             points.append((end, False))
             before = end
         return iter(points)
-
-
-def _normal(pair: tuple[float, float]) -> float:
-    """A standard normal from two uniforms (Box-Muller)."""
-    return math.sqrt(-2 * math.log(pair[0])) * math.cos(2 * math.pi * pair[1])
 
 
 AVAILABILITIES: dict[str, type[Parameters]] = {

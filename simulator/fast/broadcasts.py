@@ -14,7 +14,6 @@ from ...agents.compiled import announce
 from ..rules import lazy
 from ..tables import tallies
 from . import windows
-from .presence import AHEAD
 from .wake_windows import WakeWindows
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Broadcasts(WakeWindows):
         """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
         assert self.presence is not None
         top = float(self.post.mail.heap_time[0])
-        if top > self.presence.drawn - AHEAD / 2:
+        if top >= self.presence.drawn:
             self._look_ahead(top, limit)
         announce(windows.run_window, "the fast engine")
         return self.in_window(windows.run_window, min(limit, self.presence.drawn), forced, *self._call)
@@ -48,7 +47,7 @@ class Broadcasts(WakeWindows):
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
         assert self.presence is not None
-        mail = self.presence.draw(top + AHEAD if top < limit else top, self.post.mail)
+        mail = self.presence.draw(top, self.post.mail)
         settled = min(top, limit)
         unfinished = mail.counts[tallies.UNFINISHED]
         lazy.take_in_all(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)

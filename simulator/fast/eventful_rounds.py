@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.agent import AVAILABILITY, Agent
+from ...agents.agent import Agent
 from ...agents.availability import Timeline
 from ...agents.compiled import announce
 from ...agents.errors import Stall
@@ -24,20 +24,17 @@ from ..rounds import RoundState
 from ..table_post import extended
 from ..tables import rounds as tables
 from ..tables import tallies
-from ..tables.effects import EFFECTS
 from ..tables.rounds import RoundTables
 from . import agenda as agendas
 from . import round_events, windows
 from .agenda import Agenda
-from .changes import Changes
+from .changes import Changes, ToldChanges
+from .presence import AHEAD, Presence
 from .wake_windows import WakeWindows
 from .windowed import Pause
 
 if TYPE_CHECKING:
     from ..world import World
-
-AHEAD = 16.0
-"""Time units that changes of availability are drawn ahead."""
 
 
 @final
@@ -69,10 +66,10 @@ class EventfulRounds(WakeWindows):
         super().__init__(world, compiled=compiled)
         self.state = RoundState(world, self.post, parameters)
         self._changes: Changes | None = None
-        self._due_changes = 0
         self.agenda = Agenda(
             np.zeros((0, agendas.COLUMNS), dtype=np.int64),
             np.zeros((self.state.room, agendas.COLUMNS), dtype=np.int64),
+            np.zeros((0, agendas.COLUMNS), dtype=np.int64),
             np.zeros(agendas.PLACES, dtype=np.int64),
         )
         self._grow_agenda()
@@ -87,10 +84,10 @@ class EventfulRounds(WakeWindows):
         """Replaced when there is need for more room."""
         return self.state.tables
 
-    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Schedule.begin`."""
-        self._changes = Changes(timelines, lambda: self.world.effort.look(self.now))
-        super().begin(joins, leaves, [iter([(0.0, True)]) for _ in timelines])
+    def follow(self, timelines: Sequence[Timeline]) -> Presence:
+        """See `Windowed.follow`: changes are events here, and nothing is looked up."""
+        self._changes = self.changes_of(timelines)
+        return Presence(ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.post.mail)
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
@@ -112,27 +109,13 @@ class EventfulRounds(WakeWindows):
         assert self._changes is not None
         ahead = AHEAD
         while True:
-            first = agendas.first(self.agenda)
-            if first is not None and first[0] <= self._changes.known_until:
+            first, known = agendas.first(self.agenda), self._changes.known_until
+            if known == math.inf or (first is not None and first[0] <= known):
                 return first
-            if self._changes.known_until == math.inf:
-                return first
-            self._look_ahead((self.now if first is None else first[0]) + ahead)
+            # Where nothing else happens, there may be no change for long.
+            needed = known + ahead if first is None else first[0]
+            self.agenda = agendas.with_changes(self.agenda, *self._changes.draw(needed, needed + AHEAD))
             ahead *= 2
-
-    def _look_ahead(self, until: float) -> None:
-        """Know all changes of availability up to a time."""
-        assert self._changes is not None
-        found = self._changes.draw(until)
-        self._due_changes += len(found)
-        self._grow_agenda()
-        due, effects = self.tables.due, self.tables.effects
-        for first in range(0, len(found), len(due)):
-            part = found[first : first + len(due)]
-            due[: len(part)] = [time for time, _, _ in part]
-            effects[: len(part)] = [(AVAILABILITY, what, agent, 0) for _, what, agent in part]
-            self.tables.counts[EFFECTS] = len(part)
-            agendas.settle_effects(self.tables, self.agenda)
 
     def at_work(self) -> tuple[int, float, str]:
         """See `Windowed.at_work`."""
@@ -168,9 +151,9 @@ class EventfulRounds(WakeWindows):
         self._grow_agenda()
 
     def _grow_agenda(self) -> None:
-        """See to it that everything fits that may be due: ends of rounds, copies, repeats and changes."""
+        """See to it that everything fits that may be due: ends of rounds, copies and repeats."""
         agenda, made = self.agenda, self.tables
-        most = len(made.agents) + len(made.records) + len(made.copies) + self._due_changes + self.state.room
+        most = len(made.agents) + len(made.records) + len(made.copies) + self.state.room
         if len(agenda.heap) < most:
             agenda = agenda._replace(heap=extended(agenda.heap, most - len(agenda.heap) + most // 2))
         if len(agenda.ring) - agenda.size[agendas.TIMERS] < self.state.room:

@@ -27,16 +27,17 @@ from ..halves import (
     with_more_copies,
 )
 from ..randomness import check_leg
+from ..rules.forms import Plain
 from ..tables import sessions as desk
 from ..tables import tallies
 from . import exchange_windows, windows
-from .presence import AHEAD
 from .windowed import Pause, Windowed, checked
 
 if TYPE_CHECKING:
     from ..world import World
 
 
+_upcoming = Plain()(exchange_windows.upcoming)
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
 """Halves of an exchange in words, and its opening."""
 
@@ -112,7 +113,7 @@ class Exchanges(Windowed):
 
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""
-        time, priority = exchange_windows.upcoming(self.post.mail, self.desk)
+        time, priority = _upcoming(self.post.mail, self.desk)
         if np.isinf(time):
             return None
         return float(time), int(priority) + (int(self.post.mail.heap_agent[0]) if priority == WAKE else 0)
@@ -131,8 +132,8 @@ class Exchanges(Windowed):
         """See `Windowed.window`; it ends where availability is not known."""
         assert self.presence is not None
         finish, mail, now = self.world.finish, self.post.mail, self.now
-        if now > self.presence.drawn - AHEAD / 2:
-            mail = self.presence.draw(now + AHEAD, mail)
+        if now >= self.presence.drawn:
+            mail = self.presence.draw(now, mail)
             self.post.mail = mail = self.presence.forget(now, mail)
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         announce(exchange_windows.run_exchanges, "the fast engine")

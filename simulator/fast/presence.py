@@ -1,90 +1,80 @@
-"""When agents are up, as arrays that are drawn as far ahead as a compiled window needs them."""
+"""When agents are up, as arrays in which lazy deliveries look."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...agents.availability import Timeline
+from ..tables.effects import GONE, UP
 from ..tables.mail import Mail
+from .changes import Changes
 
 AHEAD = 16.0
-"""Time units that are drawn ahead."""
-OFTEN = 1024
-"""Changes of an agent between two looks at what they take."""
+"""Time units that changes are drawn ahead, unless they are many."""
 
 
+@final
 class Presence:
-    """The up and down times of all agents, from the very timelines that the reference engine follows.
+    """The up and down times of all agents, laid out agent by agent.
 
     Parameters
     ----------
-    timelines : sequence of Timeline
+    changes : Changes
     mail : Mail
         Its ``was_up`` and ``gone_from`` are filled in.
-    look : callable
-        Called now and then while changes are drawn, for there may be very many.
-
-    Attributes
-    ----------
-    drawn : float
-        Everything up to this time is known.
     """
 
-    def __init__(self, timelines: Sequence[Timeline], mail: Mail, look: Callable[[], None]) -> None:
-        self.timelines, self.look = list(timelines), look
-        self.pending: list[list[float]] = [[] for _ in self.timelines]
-        self.open = set(range(len(self.timelines)))
-        self.state = [next(timeline)[1] for timeline in self.timelines]
-        mail.was_up[:] = self.state
-        self.drawn = -1.0
+    def __init__(self, changes: Changes, mail: Mail) -> None:
+        self.changes = changes
+        self._times = np.empty(0)
+        self._agents = np.empty(0, dtype=np.int64)
+        self._up = changes.up.copy()
+        mail.was_up[:] = changes.up
+        mail.gone_from[changes.gone] = 0.0
 
-    def draw(self, until: float, mail: Mail) -> Mail:
-        """Know all changes up to a time; the mail with them."""
-        if until <= self.drawn or not self.open:
+    @property
+    def drawn(self) -> float:
+        """Everything up to this time is known."""
+        return self.changes.known_until
+
+    def draw(self, needed: float, mail: Mail) -> Mail:
+        """Know all changes up to a time, and some way beyond; the mail with them."""
+        if needed < self.drawn:
             return mail
-        self.drawn = until + AHEAD
-        for agent in sorted(self.open):
-            times = self.pending[agent]
-            while not times or times[-1] <= self.drawn:
-                change = next(self.timelines[agent], None)
-                if change is None:
-                    self.open.discard(agent)
-                    if not self.state[agent]:
-                        mail.gone_from[agent] = times[-1] if times else 0.0
-                    break
-                time, up = change
-                if up == self.state[agent]:
-                    if time > self.drawn:
-                        break
-                    continue
-                self.state[agent] = up
-                times.append(time)
-                if len(times) % OFTEN == 0:
-                    self.look()
-        if not self.open:
-            self.drawn = math.inf
+        times, whats, agents = self.changes.draw(needed, needed + AHEAD)
+        gone = whats == GONE
+        mail.gone_from[agents[gone]] = times[gone]
+        order = np.argsort(agents, kind="stable")
+        times, agents, up = times[order], agents[order], whats[order] == UP
+        others = agents[1:] != agents[:-1]
+        first, last = np.append(True, others)[: len(agents)], np.append(others, True)[: len(agents)]
+        before = np.append(True, up[:-1])[: len(agents)]
+        before[first] = self._up[agents[first]]
+        self._up[agents[last]] = up[last]
+        told = up != before  # an invented availability may say the same twice
+        self._times, self._agents = np.append(self._times, times[told]), np.append(self._agents, agents[told])
+        order = np.argsort(self._agents, kind="stable")
+        self._times, self._agents = self._times[order], self._agents[order]
         return self._laid_out(mail)
 
     def forget(self, before: float, mail: Mail) -> Mail:
         """Drop changes before a time that nobody will ask about any more."""
-        for agent, times in enumerate(self.pending):
-            past = 0
-            while past < len(times) and times[past] < before:
-                past += 1
-            # The last change of an agent tells from when on it is down for good.
-            if past and agent in self.open:
-                past = min(past, len(times) - 1)
-            if past % 2:
-                mail.was_up[agent] = not mail.was_up[agent]
-            del times[:past]
+        kept = self._times >= before
+        if kept.all():
+            return mail
+        mail.was_up[:] ^= self._counts(self._agents[~kept]) % 2 == 1
+        self._times, self._agents = self._times[kept], self._agents[kept]
         return self._laid_out(mail)
 
+    def _counts(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.bincount(agents, minlength=len(self._up))
+
     def _laid_out(self, mail: Mail) -> Mail:
-        most = max((len(times) for times in self.pending), default=0)
-        changes = np.full((len(self.pending), most), math.inf)
-        for agent, times in enumerate(self.pending):
-            changes[agent, : len(times)] = times
+        counts = self._counts(self._agents)
+        changes = np.full((len(counts), int(counts.max(initial=0))), math.inf)
+        starts = np.cumsum(counts) - counts
+        changes[self._agents, np.arange(len(self._agents)) - starts[self._agents]] = self._times
         return mail._replace(changes=changes)

@@ -25,7 +25,7 @@ from ..rules.rounds import (
 from ..tables.effects import ARRIVE, GONE, NOTES, PATIENCE, REPEAT, ROUND_END, UP
 from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
 from ..tables.tallies import FREE_ROWS, MESSAGES, ORDER, UNFINISHED, VECTORS, WAKES
-from .agenda import FIRST_TIMER, LOAD, ON_HEAP, TICKS, TIME, TIMERS, drop_first, take_effects, timer_first
+from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
 from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
@@ -106,7 +106,7 @@ def run_round_events(
     vectors,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
-    counts, places = tables.counts, agenda.size
+    counts = tables.counts
     due = False
     while True:
         if mail.counts[UNFINISHED]:
@@ -127,21 +127,20 @@ def run_round_events(
             return SENT_ENOUGH, agent, now
         if not has_room(mail, tables, agenda, room):
             return FULL, agent, now
-        if places[ON_HEAP] == 0 and places[TIMERS] == 0:
+        source = next_source(agenda)
+        if source == NOWHERE:
             return IDLE, agent, math.inf
-        is_timer = timer_first(agenda)
-        entry = agenda.ring[places[FIRST_TIMER]] if is_timer else agenda.heap[0]
-        now = entry[TIME] / TICKS
+        now = first_of(agenda, source, TIME) / TICKS
         if now >= limit and not forced:
             return REACHED, agent, now
-        load = entry[LOAD]
+        load = first_of(agenda, source, LOAD)
         what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
         counted = counts_as_event(mail, tables, what, subject, serial)
         if counted and used_up(mail):
             return LOOK, agent, now
         mail.counts[WAKES] += counted
         forced = False
-        drop_first(agenda, is_timer)
+        drop_first(agenda, source)
         tables.now[0] = now
         if what == ARRIVE:
             on_arrival(mail, tables, subject)

@@ -31,6 +31,7 @@ from ..schedules import Schedule
 from ..table_post import TablePost
 from ..tables import tallies
 from ..tables.mail import EVENTS_BEFORE_LOOK
+from .changes import Changes, changes_of
 from .presence import Presence
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Windowed(Schedule):
         mail, env = self.post.mail, self.world.env
         mail.joins[:], mail.leaves[:] = joins, leaves
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
-        self.presence = Presence(timelines, mail, lambda: self.world.effort.look(self.now))
+        self.presence = self.follow(timelines)
         if self.compiled:
             self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
@@ -113,6 +114,16 @@ class Windowed(Schedule):
                 self._clock_ends[agent.index] = env.event()
                 env.process(self.world.life(agent, join, leave))
         env.process(self._pump())
+
+    def follow(self, timelines: Sequence[Timeline]) -> Presence:
+        """What lazy deliveries know of when agents are up."""
+        return Presence(self.changes_of(timelines), self.post.mail)
+
+    def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
+        """When the agents of these timelines come up and go down, drawn compiled where that is possible."""
+        world, setting = self.world, self.world.setting
+        look = lambda: world.effort.look(self.now)  # noqa: E731
+        return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
 
     def starting(self, agent: Agent) -> None:
         """See `Schedule.starting`; ticks are counted in the mail."""

@@ -1,0 +1,173 @@
+"""Changes of availability: compiled and told, in order, as far ahead as is asked for, and as arrays to look in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, Diurnal, OnOff
+from hushnet.simulator.fast import changes
+from hushnet.simulator.fast.changes import DrawnChanges, ToldChanges, changes_of
+from hushnet.simulator.fast.presence import Presence
+from hushnet.simulator.randomness import Draws, Purpose, quantise
+from hushnet.simulator.rules.forms import Plain
+from hushnet.simulator.rules.lazy import there
+from hushnet.simulator.tables.effects import DOWN, GONE, UP
+
+KINDS = [
+    OnOff(kind="on_off", online=0.8, mean_down=0.5),
+    OnOff(kind="on_off", online=0.5, mean_down=1e-9),
+    OnOff(kind="on_off", online=0.3, mean_down=2.0, distribution="lognormal", sigma=1.7),
+    OnOff(kind="on_off", online=1, mean_down=2.0),
+    Diurnal(kind="diurnal", period=1.3, online=0.7),
+    Diurnal(kind="diurnal", period=2.0, online=0.5, spread=0.0),
+    Always(kind="always"),
+]
+DRAWS = Draws(12345678901234567)
+TOLD = [
+    [(0.0, True), (1.0, False), (2.0, False), (3.0, True), (3.5, True), (5.0, False)],
+    [(0.0, False)],
+    [(0.0, False), (0.0, True), (1.0, False), (1.0, True)],
+    [(0.0, True), (1.0, True), (1.0, False), (2.0, True)],
+]
+
+
+def pass_by():
+    """Look at nothing."""
+
+
+def numbers_of(agents):
+    return np.random.default_rng(5).integers(0, 2**32, agents).astype(np.uint64)
+
+
+def told_by(availability, numbers):
+    return availability.timelines(
+        range(len(numbers)),
+        numbers.tolist(),
+        draw=lambda number, index: DRAWS.pair(Purpose.AVAILABILITY, number, 0, index),
+        round_time=quantise,
+    )
+
+
+def horizon_of(availability, numbers):
+    """Some time after about ten changes of an agent."""
+    firsts = [list(itertools.islice(timeline, 11))[-1][0] for timeline in told_by(availability, numbers)]
+    return float(np.median(firsts))
+
+
+@pytest.mark.parametrize("availability", KINDS, ids=str)
+def test_compiled_changes_are_those_that_timelines_tell_bit_for_bit_and_in_their_order(availability):
+    numbers = numbers_of(150)
+    drawn = changes_of(availability, DRAWS, numbers, told_by(availability, numbers), pass_by)
+    told = ToldChanges(told_by(availability, numbers), pass_by)
+    assert isinstance(drawn, DrawnChanges)
+    assert np.array_equal(drawn.up, told.up)
+    assert np.array_equal(drawn.gone, told.gone)
+    end = horizon_of(availability, numbers)
+    found = 0
+    for until in (0.0, end / 3, end / 3, end):
+        pairs = list(zip(drawn.draw(until, until), told.draw(until, until), strict=True))
+        assert all(one.tobytes() == other.tobytes() for one, other in pairs)
+        assert drawn.known_until == told.known_until
+        found += len(pairs[0][0])
+    assert found > 600 or drawn.known_until == math.inf
+
+
+def test_changes_at_one_instant_come_in_the_order_in_which_they_were_asked_for():
+    found = ToldChanges([iter(one) for one in TOLD], pass_by).draw(0.0, 9.0)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == [
+        (0.0, UP, 2),
+        (1.0, DOWN, 0),
+        (1.0, UP, 3),
+        (1.0, DOWN, 2),
+        (1.0, DOWN, 3),
+        (1.0, UP, 2),
+        (2.0, DOWN, 0),
+        (2.0, UP, 3),
+        (3.0, UP, 0),
+        (3.5, UP, 0),
+        (5.0, GONE, 0),
+    ]
+
+
+def test_an_invented_kind_tells_its_own_changes():
+    class Earlier(OnOff):
+        """Inherits the compiled form of something else."""
+
+    earlier = Earlier(kind="on_off", online=0.5, mean_down=1.0)
+    assert isinstance(changes_of(earlier, DRAWS, numbers_of(3), told_by(earlier, numbers_of(3)), pass_by), ToldChanges)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(compiled, monkeypatch):
+    monkeypatch.setattr(changes, "OFTEN", 64)
+    monkeypatch.setattr(changes, "MANY", 100)
+    monkeypatch.setattr(changes, "MANY_EACH", 1)
+    numbers, looks = numbers_of(20), []
+    kind = KINDS[0]
+    source = (
+        DrawnChanges(kind.form, DRAWS, numbers, lambda: looks.append(1))
+        if compiled
+        else ToldChanges(told_by(kind, numbers), lambda: looks.append(1))
+    )
+    first = source.draw(0.0, 100.0)
+    assert len(first.times) == 128
+    assert len(looks) == 2
+    assert first.times[-1] <= source.known_until < 100.0
+    known = source.known_until
+    further = source.draw(30.0, 30.0)
+    assert known < further.times[0]
+    assert source.known_until == 30.0
+    assert len(looks) > len(further.times) // 64
+    whole = DrawnChanges(kind.form, DRAWS, numbers, pass_by).draw(30.0, 30.0)
+    assert np.array_equal(np.append(first.times, further.times), whole.times)
+
+
+class Mail(SimpleNamespace):
+    """What presence writes of the mail."""
+
+    def _replace(self, **fields):
+        return Mail(**{**vars(self), **fields})
+
+
+def mail_for(agents):
+    return Mail(
+        joins=np.zeros(agents),
+        leaves=np.full(agents, math.inf),
+        gone_from=np.full(agents, math.inf),
+        was_up=np.ones(agents, dtype=bool),
+        changes=np.empty((agents, 0)),
+    )
+
+
+def state(timeline, now, after):
+    """Whether an agent is up just after, or just before, the changes of an instant."""
+    past = [up for time, up in timeline[1:] if time < now or (after and time == now)]
+    return (past or [timeline[0][1]])[-1]
+
+
+def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
+    mail = mail_for(len(TOLD))
+    presence = Presence(ToldChanges([iter(one) for one in TOLD], pass_by), mail)
+    is_there = Plain()(there)
+    for forgotten in (0.0, 1.0, 2.5, 9.0):
+        mail = presence.forget(forgotten, presence.draw(forgotten, mail))
+        for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
+            if now > forgotten or (now == forgotten and now > 0.0):
+                assert is_there(mail, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
+    assert mail.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
+    assert presence.drawn == math.inf
+
+
+def test_presence_that_is_drawn_little_by_little_is_the_whole():
+    numbers, kind, mail = numbers_of(30), KINDS[0], mail_for(30)
+    presence = Presence(DrawnChanges(kind.form, DRAWS, numbers, pass_by), mail)
+    timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
+    is_there = Plain()(there)
+    for now in np.linspace(0.0, 60.0, 41).tolist():
+        mail = presence.forget(now, presence.draw(now, mail))
+        assert [is_there(mail, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
+    assert mail.changes.shape[1] < 60

@@ -83,7 +83,13 @@ register_model(CallbackType)(FunctionModel)
 
 @typeof_impl.register(Callback)
 def _type_of_callback(callback: Callback, _: Any) -> CallbackType:
-    return CallbackType(callback.signature)
+    return _callback_type(callback.signature)
+
+
+@cache
+def _callback_type(signature: Any) -> CallbackType:
+    """Made once, for making it takes longer than everything else that entering a compiled window does."""
+    return CallbackType(signature)
 
 
 @unbox(CallbackType)

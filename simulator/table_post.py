@@ -91,6 +91,7 @@ class TablePost(Post):
         super().__init__(graph, layout, network, ledger, agents, TableInbox(graph, layout))
         self._current, self._forms = now, forms
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
+        self._telling: list[tuple[int, int, int]] = []
         self.mail = self._make_mail()
 
     @property
@@ -254,6 +255,8 @@ class TablePost(Post):
         last = self._last_sent[agent.index]
         if joining or [to for _, to in last] != [None]:
             self._exchange_each(agent, joining=joining)
+            lazy.tell_each(self.mail, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
+            self._telling.clear()
             return
         ((kind, _), (sent, sent_at, tick)) = next(iter(last.items()))
         slots = self.graph.edges_of(agent.index)
@@ -268,12 +271,12 @@ class TablePost(Post):
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
-            place = self._ranks[kind] * len(self.graph.heads) + slot
-            lazy.take_in(self.mail, place, receiver, self.now, lazy.EVER)
             row = int(self.mail.latest[sender])
             if row < 0 or self.sessions:
                 row = self._row_of(sender, sent, sent_at, tick)
-            lazy.tell(self.mail, place, row, self._next_order())
+            # All in one call, for each costs as much as the work of all; until then the version is held.
+            self.mail.references[row] += 1
+            self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self.traffic.start_vectors += self.layout.messages[kind].vectors
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
@@ -306,10 +309,6 @@ class TablePost(Post):
             or mail.pool[latest, : len(vector)].tobytes() != vector.tobytes()
         ):
             self.ledger.commit(sent.release)
-
-    def _next_order(self) -> int:
-        self.mail.counts[tallies.ORDER] += 1
-        return int(self.mail.counts[tallies.ORDER])
 
 
 def extended(array: NDArray[Any], more: int) -> NDArray[Any]:

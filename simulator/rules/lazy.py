@@ -146,6 +146,19 @@ def tell_many(mail, slots, row, order):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
+def tell_each(mail, told, now):  # pragma: no cover - compiled
+    """Give slots what they are told now, after what has arrived there; (k, 3) slot, receiver, and version.
+
+    Each version has a reference for the slot already.
+    """
+    for k in range(len(told)):
+        slot, receiver, row = told[k]
+        take_in(mail, slot, receiver, now, EVER)
+        mail.counts[ORDER] += 1
+        know(mail, slot, row, mail.counts[ORDER])
+
+
+@compiled(_nrt=False)
 def new_row(mail, vector, sent_at, tick, size):  # pragma: no cover - compiled
     """A version outside the post, with one reference."""
     row = take_row(mail, sent_at, 0, tick, size)

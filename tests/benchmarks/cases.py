@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from hushnet.agents.availability import Always
+from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.blocks import State
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
@@ -32,6 +33,32 @@ LOSS = 0.05
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """What else may happen in a world, beside `LATENCY` and `LOSS` (none in rounds).
+
+    Parameters
+    ----------
+    words : str
+        For the table.
+    network : mapping
+        Fields of the network that differ.
+    absences : mapping, optional
+        An on/off availability; without it, everybody is always there.
+    patience : float, optional
+        Of agents in rounds.
+    """
+
+    words: str = ""
+    network: Mapping[str, Any] = field(default_factory=dict)
+    absences: Mapping[str, Any] | None = None
+    patience: float | None = None
+
+
+QUIET = Trouble()
+SELDOM, OFTEN = ({"kind": "on_off", "online": 0.8, "mean_down": mean} for mean in (3.0, 0.5))
+
+
+@dataclass(frozen=True)
 class Case:
     """One row of the table.
 
@@ -47,6 +74,9 @@ class Case:
         Coordinate descent by broadcast, learning by gossip, or coordinate descent in rounds without losses.
     recorded : bool
         Whether the share of recording is measured, which needs the exact minimum.
+    trouble : Trouble
+    base : str
+        The case that the table compares it with; empty for none.
     """
 
     name: str
@@ -56,19 +86,35 @@ class Case:
     rows: tuple[int, int] = (10, 100)
     family: Family = "broadcast"
     recorded: bool = False
+    trouble: Trouble = QUIET
+    base: str = ""
 
     @property
     def title(self) -> str:
         """The case in words."""
         what = {"broadcast": "", "gossip": ", gossip", "rounds": ", rounds"}[self.family]
         graph = "complete graph" if self.degree == self.agents - 1 else f"degree {self.degree}"
-        return f"{self.agents:,} agents{what}, {graph}, p={self.dimension}, {self.rows[0]}-{self.rows[1]} rows"
+        trouble = f", {self.trouble.words}" if self.trouble.words else ""
+        rows = f"{self.rows[0]}-{self.rows[1]} rows"
+        return f"{self.agents:,} agents{what}{trouble}, {graph}, p={self.dimension}, {rows}"
 
     @property
     def toy(self) -> Case:
         """The same world with a handful of agents: what is compiled before anything is timed."""
         complete = self.degree == self.agents - 1
         return replace(self, agents=8 if complete else 16, degree=7 if complete else 5, rows=(2, 6))
+
+
+BURSTS = {"kind": "gilbert_elliott", "mean_good": 9.5, "mean_bad": 0.5}
+"""Bad for the share of time that `LOSS` is."""
+
+
+def _with_troubles(base: Case, troubles: Mapping[str, Trouble]) -> list[Case]:
+    """A case, and the same world with each of some troubles."""
+    others = [
+        replace(base, name=f"{base.name}-{name}", trouble=trouble, base=base.name) for name, trouble in troubles.items()
+    ]
+    return [base, *others]
 
 
 CASES = {
@@ -82,6 +128,29 @@ CASES = {
         Case("gossip-1k", agents=1_000, dimension=100, degree=11, family="gossip"),
         Case("gossip-10k", agents=10_000, dimension=100, degree=11, family="gossip"),
         Case("rounds-1k", agents=1_000, dimension=100, degree=11, family="rounds"),
+        *_with_troubles(
+            Case("broadcast", agents=1_000, dimension=20, degree=10),
+            {
+                "gamma": Trouble("gamma delays", {"latency": {"kind": "gamma", "mean": 0.2, "shape": 2.0}}),
+                "bursts": Trouble("bursts of losses", {"loss": BURSTS}),
+                "absent": Trouble("absences", absences=SELDOM),
+                "churn": Trouble("frequent absences", absences=OFTEN),
+            },
+        ),
+        *_with_troubles(
+            Case("exchanges", agents=1_000, dimension=20, degree=10, family="gossip"),
+            {"churn": Trouble("frequent absences", absences=OFTEN)},
+        ),
+        *_with_troubles(
+            Case("rounds", agents=1_000, dimension=20, degree=10, family="rounds"),
+            {
+                "lossy": Trouble("losses", {"loss": LOSS}),
+                "absent": Trouble("absences", absences=SELDOM),
+                "both": Trouble("losses and absences", {"loss": LOSS}, SELDOM),
+                "churn": Trouble("frequent absences", absences=OFTEN),
+                "patience": Trouble("losses and patience", {"loss": LOSS}, patience=2.0),
+            },
+        ),
     )
 }
 
@@ -126,27 +195,27 @@ class Gossip(Protocol):
         return make_kernel(self.problem.task, state, STEP_SIZE)
 
 
-def protocol_of(family: Family) -> tuple[type[Protocol], ProtocolParameters]:
+def protocol_of(family: Family, patience: float | None = None) -> tuple[type[Protocol], ProtocolParameters]:
     """What the agents of a family run."""
     if family == "gossip":
         return Gossip, GossipParameters()
     # The public bound spares the start one eigenvalue problem an agent, which is no engine's doing.
     fields: dict[str, Any] = {"kind": "coordinate_descent", "mu": MU, "smoothness": "public"}
     if family == "rounds":
-        fields["schedule"] = "rounds"
+        fields["schedule"] = {"kind": "rounds", "patience": patience}
     return CoordinateDescent, CoordinateDescentParameters.model_validate(fields)
 
 
 def make_setting(case: Case, updates: float) -> Setting:
     """The world of a case, to run until an agent has woken so many times on average."""
     rng = np.random.default_rng(SEED)
-    loss = 0.0 if case.family == "rounds" else LOSS
+    loss, absences = 0.0 if case.family == "rounds" else LOSS, case.trouble.absences
     return Setting(
         task=make_task(case, rng),
         graph=random_regular(case.agents, case.degree, rng),
         clock=Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate({"latency": LATENCY, "loss": loss}),
-        availability=Always(kind="always"),
+        network=NetworkParameters.model_validate({"latency": LATENCY, "loss": loss, **case.trouble.network}),
+        availability=Always(kind="always") if absences is None else OnOff.model_validate(absences),
         stop=Stop(time=float(updates)),
         draws=Draws(SEED),
     )
@@ -185,6 +254,11 @@ def random_regular(agents: int, degree: int, rng: np.random.Generator) -> Graph:
     """
     if degree == agents - 1:
         return Graph.from_matrix(1.0 - np.eye(agents))
+    if degree > (agents - 1) // 2:
+        others = random_regular(agents, agents - 1 - degree, rng)
+        matrix = 1.0 - np.eye(agents)
+        matrix[others.tails, others.heads] = 0.0
+        return Graph.from_matrix(matrix)
     pairs = rng.permutation(np.repeat(np.arange(agents), degree)).reshape(-1, 2)
     while True:
         pairs.sort(axis=1)
@@ -194,7 +268,9 @@ def random_regular(agents: int, degree: int, rng: np.random.Generator) -> Graph:
         bad |= pairs[:, 0] == pairs[:, 1]
         if not bad.any():
             return Graph.from_edges(agents, pairs[:, 0], pairs[:, 1], np.ones(len(pairs)))
-        mixed = np.union1d(np.flatnonzero(bad), rng.integers(0, len(pairs), 10 * int(bad.sum())))
+        # In a small graph, mixing many pairs would spoil as many as it mends.
+        more = int(bad.sum()) * (10 if 100 * bad.sum() <= len(pairs) else 1)
+        mixed = np.union1d(np.flatnonzero(bad), rng.integers(0, len(pairs), more))
         pairs[mixed] = rng.permutation(pairs[mixed].ravel()).reshape(-1, 2)
 
 

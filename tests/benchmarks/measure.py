@@ -151,6 +151,8 @@ def measure(
     case = CASES[name].toy if toy else CASES[name]
     if engine == "naive" and case.family != "broadcast":
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
+    if engine == "naive" and case.trouble.absences is not None:
+        return Measurement(name, engine, skipped="the naive engine knows no absences")
     maker = {"fast": fast_world, "reference": World, "naive": None}[engine]
     if engine != "fast":
         most = max(1.0, SLOW_WAKE_UPS / case.agents)
@@ -214,7 +216,7 @@ def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Rec
     watch = Stopwatch(recorder)
     assert setting.stop.time is not None
     every = setting.stop.time / RECORDINGS if recorder else None
-    made = world(setting, *protocol_of(case.family), recorder=watch, every=every)
+    made = world(setting, *protocol_of(case.family, case.trouble.patience), recorder=watch, every=every)
     made.run()
     return Run(watch.began - built, watch.ended - watch.began, made.activations, made.traffic.links.sent)
 

@@ -8,7 +8,7 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
@@ -25,6 +25,7 @@ HEADER = (
     "us per wake-up",
     "floor, us",
     "ratio to the floor (min-max)",
+    "times its base row",
     "messages a second",
     "start, s",
     "peak memory, MiB",
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for case in options.cases:
         for engine in options.engines:
             results.append(_apart(case, engine, options))
-            print(" | ".join(cells(results[-1])), flush=True)
+            print(" | ".join(cells(results[-1], results)), flush=True)
             if options.markdown:
                 options.markdown.write_text(table(results) + "\n")
     if any(result.skipped.startswith(FAILED) for result in results):
@@ -90,8 +91,8 @@ def _apart(case: str, engine: str, options: argparse.Namespace) -> Measurement:
             return Measurement(case, engine, skipped=f"{FAILED}, {type(error).__name__}: {error}")
 
 
-def cells(result: Measurement) -> tuple[str, ...]:
-    """One row of the table."""
+def cells(result: Measurement, others: Sequence[Measurement] = ()) -> tuple[str, ...]:
+    """One row of the table; what it is compared with is among the others, or it is not."""
     title = CASES[result.case].title
     if result.skipped:
         return (title, result.engine, f"not measured: {result.skipped}", *["-"] * (len(HEADER) - 3))
@@ -103,11 +104,21 @@ def cells(result: Measurement) -> tuple[str, ...]:
         f"{result.microseconds:.1f}",
         f"{statistics.median(result.floors):.2f}",
         f"{statistics.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})",
+        _times_base(result, others),
         f"{result.message_rate:,.0f}",
         f"{result.start:.1f}",
         f"{result.peak / 2**20:,.0f}",
         _recording(result),
     )
+
+
+def _times_base(result: Measurement, others: Sequence[Measurement]) -> str:
+    """The ratio to the floor against that of the base row on the same engine."""
+    name = CASES[result.case].base
+    base = next((other for other in others if (other.case, other.engine) == (name, result.engine)), None)
+    if base is None or not base.ratios:
+        return "-"
+    return f"{statistics.median(result.ratios) / statistics.median(base.ratios):.2f} ({name})"
 
 
 def _recording(result: Measurement) -> str:
@@ -119,9 +130,9 @@ def _recording(result: Measurement) -> str:
     return f"{middle:.0f} % at {result.recorded_updates:g} ({low:.0f}-{high:.0f} %; {each:.2f} ms)"
 
 
-def table(results: Iterable[Measurement]) -> str:
+def table(results: Sequence[Measurement]) -> str:
     """The measurements as a Markdown table below a line about the machine."""
-    rows = [HEADER, ("---",) * 3 + ("---:",) * (len(HEADER) - 3), *map(cells, results)]
+    rows = [HEADER, ("---",) * 3 + ("---:",) * (len(HEADER) - 3), *(cells(result, results) for result in results)]
     return "\n".join([machine(), "", *(f"| {' | '.join(row)} |" for row in rows)])
 
 

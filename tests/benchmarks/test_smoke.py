@@ -43,7 +43,7 @@ def test_a_benchmark_runs_and_makes_the_wake_ups_that_the_clocks_ask_for(name, e
         pytest.skip(result.skipped)
     case = CASES[name].toy
     assert len(result.runs) == len(result.ratios) == len(result.floors) == 2
-    if case.family == "broadcast":
+    if case.family == "broadcast" and case.trouble.absences is None:
         expected = wake_ups(make_setting(case, UPDATES))
         assert [run.wake_ups for run in result.runs] == [expected, expected]
         assert [run.messages for run in result.runs] == [expected * case.degree] * 2
@@ -90,7 +90,9 @@ def test_the_floor_makes_the_same_updates_as_the_protocol_where_messages_take_no
     np.testing.assert_allclose(floor.models, world.protocol.models(world.state), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.family == "broadcast"])
+@pytest.mark.parametrize(
+    "name", [n for n, case in CASES.items() if case.family == "broadcast" and case.trouble.absences is None]
+)
 def test_the_naive_engines_models_equal_the_reference_engines_bit_for_bit(name):
     setting = make_setting(CASES[name].toy, 12.0)
     naive, world = NaiveWorld(setting), World(setting, *protocol_of("broadcast"))
@@ -128,7 +130,7 @@ def test_the_compiled_exchange_of_gossip_is_the_protocols_own():
     np.testing.assert_allclose(*models, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(("agents", "degree"), [(12, 11), (16, 5), (300, 11)])
+@pytest.mark.parametrize(("agents", "degree"), [(12, 11), (16, 5), (50, 10), (50, 30), (300, 11)])
 def test_graphs_are_simple_regular_and_symmetric(agents, degree):
     graph = random_regular(agents, degree, np.random.default_rng(3))
     assert set(graph.degrees.tolist()) == {degree}

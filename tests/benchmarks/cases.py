@@ -148,7 +148,8 @@ CASES = {
                 "absent": Trouble("absences", absences=SELDOM),
                 "both": Trouble("losses and absences", {"loss": LOSS}, SELDOM),
                 "churn": Trouble("frequent absences", absences=OFTEN),
-                "patience": Trouble("losses and patience", {"loss": LOSS}, patience=2.0),
+                "patience": Trouble("patience", patience=2.0),
+                "lossy-patience": Trouble("losses and patience", {"loss": LOSS}, patience=2.0),
             },
         ),
     )

@@ -68,7 +68,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--toy", action="store_true", help="a handful of agents, to see that everything runs")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there, too")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--troubles",
+        action="store_true",
+        help="losses, absences and patience, each beside its base row, on the fast engine, instead of these cases",
+    )
+    options = parser.parse_args(arguments)
+    if options.troubles:
+        bases = {case.base for case in CASES.values()}
+        options.cases = [name for name, case in CASES.items() if case.base or name in bases]
+        options.engines = ["fast"]
+    return options
 
 
 def _apart(case: str, engine: str, options: argparse.Namespace) -> Measurement:

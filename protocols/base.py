@@ -189,6 +189,16 @@ class Protocol(ABC):
         """
         return
 
+    @classmethod
+    def least_sent(cls, parameters: Any) -> int | None:
+        """How many messages a step sends at least to every neighbour; None if agents may fall silent.
+
+        A run that would surely go beyond its limit on events by this is refused before it starts. What is said counts
+        for the very class that says it; by default nothing is (None), and agents without neighbours may always fall
+        silent.
+        """
+        return None
+
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 

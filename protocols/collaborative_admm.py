@@ -129,6 +129,11 @@ class CollaborativeAdmm(Protocol):
         return Traits(exchange="pairwise")
 
     @classmethod
+    def least_sent(cls, parameters: CollaborativeAdmmParameters) -> int:
+        """See `Protocol.least_sent`."""
+        return 1 if cls.traits_for(parameters).trigger == "round" else 0
+
+    @classmethod
     def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_length(parameters.confidence, surroundings.task.agents, "confidence")

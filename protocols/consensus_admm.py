@@ -87,6 +87,11 @@ class ConsensusAdmm(Protocol):
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
 
     @classmethod
+    def least_sent(cls, parameters: ConsensusAdmmParameters) -> int:
+        """See `Protocol.least_sent`."""
+        return 1
+
+    @classmethod
     def check_scenario(cls, parameters: ConsensusAdmmParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         task = surroundings.task

@@ -114,6 +114,11 @@ class CoordinateDescent(Protocol):
         return Traits(central=isinstance(parameters.start, PrivatePropagation))
 
     @classmethod
+    def least_sent(cls, parameters: CoordinateDescentParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return 1 if parameters.privacy is None and parameters.updates is None else None
+
+    @classmethod
     def check_scenario(cls, parameters: CoordinateDescentParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_smooth(surroundings.task.loss)

@@ -99,6 +99,11 @@ class DualAveraging(Protocol):
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 
     @classmethod
+    def least_sent(cls, parameters: DualAveragingParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return 1 if parameters.privacy is None else None
+
+    @classmethod
     def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)

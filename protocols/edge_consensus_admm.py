@@ -68,6 +68,11 @@ class EdgeConsensusAdmm(Protocol):
     traits = Traits(exchange="pairwise")
 
     @classmethod
+    def least_sent(cls, parameters: EdgeConsensusAdmmParameters) -> int:
+        """See `Protocol.least_sent`."""
+        return 0
+
+    @classmethod
     def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_newton(surroundings.task.loss, surroundings.task.kind)

@@ -119,6 +119,11 @@ class ModelPropagation(Protocol):
         return Traits(central=parameters.closed_form)
 
     @classmethod
+    def least_sent(cls, parameters: ModelPropagationParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return None if parameters.closed_form or parameters.privacy else 0 if parameters.gossip else 1
+
+    @classmethod
     def check_scenario(cls, parameters: ModelPropagationParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         task = surroundings.task

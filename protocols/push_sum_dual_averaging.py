@@ -77,6 +77,11 @@ class PushSumDualAveraging(Protocol):
     parameters: PushSumDualAveragingParameters
 
     @classmethod
+    def least_sent(cls, parameters: PushSumDualAveragingParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return 1 if parameters.privacy is None else None
+
+    @classmethod
     def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)

@@ -113,11 +113,10 @@ def run(
 @app.command()
 def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None, trust_code: TrustCode = False) -> None:
     """Check a scenario without running it."""
-    from .memory import check_machine
+    from .expected import check_limits
 
     with _loaded(scenario, assignments, seeds, trust_code) as loaded:
-        for point in (*loaded.trials, *loaded.points):
-            check_machine(point.scenario)
+        check_limits(loaded)
         counts = [len(loaded.scenario.protocols), len(loaded.points), loaded.scenario.repetitions]
         runs = counts[0] * counts[1] * counts[2]
         each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]

@@ -14,7 +14,13 @@ from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.parameters import Parameters
 from ..agents.tasks.base import Task
+from ..agents.tasks.extent import Extent, Files
 from ..agents.tasks.outline import Outline
+
+BYTES_PER_EDGE = 300
+"""An undirected edge in networkx, with its attribute, both ways."""
+BYTES_PER_PACKED_EDGE = 80
+"""An undirected edge of a `Graph`, both ways, with what sorting takes."""
 
 
 class Topology(Parameters, ABC):
@@ -58,6 +64,25 @@ class Topology(Parameters, ABC):
             self.check_size(outline.agents)
 
     @abstractmethod
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """Undirected edges of the graph, in expectation, or at least where the data decide it.
+
+        Parameters
+        ----------
+        extent : Extent
+        files : Files, optional
+            Where files are, for who may look at them.
+        """
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """Bytes that making a graph of so many edges takes at its peak: by default networkx's, and what is packed."""
+        return edges * BYTES_PER_EDGE
+
+    def connected(self, extent: Extent) -> float:
+        """Edges that there are at least, since nobody may be left alone unless this is allowed."""
+        return 0.0 if self.allow_isolated else extent.agents / 2
+
+    @abstractmethod
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph | Graph:
         """The graph over 0..n-1, not yet checked: packed, or networkx's with the edge attribute ``weight``."""
 
@@ -91,6 +116,11 @@ class Topology(Parameters, ABC):
                 f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
                 field=("topology",),
             )
+
+
+def pairs_of(agents: int) -> float:
+    """Pairs of so many agents."""
+    return agents * (agents - 1) / 2
 
 
 def _packed(graph: nx.Graph) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,13 @@ from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.parameters import Positive, Size, Spread
 from ..agents.tasks.base import Task
-from .graphs import Topology
+from ..agents.tasks.extent import Extent, Files
+from .graphs import BYTES_PER_PACKED_EDGE, Topology, pairs_of
+
+BLOCK = 1024
+"""Agents whose distances from all others are held at once."""
+BYTES_PER_CHOICE = 150
+"""A pair of agents in two sets."""
 
 
 class AngularSimilarity(Topology):
@@ -26,6 +33,17 @@ class AngularSimilarity(Topology):
     """Width of the kernel."""
     cutoff: float = Field(default=0.01, ge=0, lt=1)
     """Weights below this are dropped."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        if not extent.around:
+            return self.connected(extent)
+        least = 1.0 + self.gamma * math.log(self.cutoff) if self.cutoff > 0 else -1.0  # cosine of an edge
+        return math.acos(max(least, -1.0)) / math.pi * pairs_of(extent.agents)
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: matrices of all pairs, and profiles of unit length."""
+        return 3 * 8 * extent.agents**2 + 2 * 8 * extent.agents * extent.profile + edges * BYTES_PER_PACKED_EDGE
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`."""
@@ -46,6 +64,14 @@ class GaussianKernel(Topology):
     """Width of the kernel."""
     cutoff: float = Field(default=0.0, ge=0, lt=1)
     """Weights below this are dropped; at 0 all agents are neighbours."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return pairs_of(extent.agents) if self.cutoff == 0 else self.connected(extent)
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: matrices of all pairs, and profiles of unit length."""
+        return 3 * 8 * extent.agents**2 + 2 * 8 * extent.agents * extent.profile + edges * BYTES_PER_PACKED_EDGE
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`."""
@@ -74,6 +100,17 @@ class NearestNeighbours(Topology):
         """See `Topology.check_size`."""
         if self.k >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "k"))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        share = 0.75 if self.join == "union" else 0.25  # from half to all of the choices; from none to half
+        return min(share * self.k * extent.agents, pairs_of(extent.agents))
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: distances from a block of agents, profiles, and a set of all choices."""
+        distances = 2 * 8 * min(extent.agents, BLOCK) * extent.agents
+        profiles = 2 * 8 * extent.agents * extent.profile
+        return distances + profiles + self.k * extent.agents * BYTES_PER_CHOICE + edges * BYTES_PER_PACKED_EDGE
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
         """See `Topology.edges`; ties go to the lower index."""
@@ -110,8 +147,8 @@ def _nearest(profiles: Any, k: int, metric: str):
     """Yield (agent, its k nearest others), in blocks of rows to bound memory."""
     rows = _unit_rows(profiles) if metric == "cosine" else np.asarray(_dense(profiles), dtype=np.float64)
     squares = np.sum(rows**2, axis=1)
-    for start in range(0, len(rows), 1024):
-        block = rows[start : start + 1024]
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK]
         products = block @ rows.T
         far = -products if metric == "cosine" else squares[None, :] - 2 * products
         far[np.arange(len(block)), start + np.arange(len(block))] = np.inf

@@ -13,14 +13,23 @@ from ..agents.errors import InputError
 from ..agents.files import number, read_rows, shown
 from ..agents.parameters import MOST, Parameters, Size
 from ..agents.tasks.base import Task
-from .graphs import Topology
+from ..agents.tasks.extent import Extent, Files, head_of
+from .graphs import BYTES_PER_EDGE, Topology, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
+
+PATH = ("topology", "path")
+BYTES_PER_LINE = 500
+"""A line of an edge list as it is read: its number, and a dictionary of its cells."""
 
 
 class Complete(Topology):
     """Everybody talks to everybody."""
 
     kind: Literal["complete"]
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return pairs_of(extent.agents)
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -33,6 +42,10 @@ class Ring(Topology):
     kind: Literal["ring"]
     reach: Size = 1
     """Neighbours on each side."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return min(self.reach * extent.agents, pairs_of(extent.agents))
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -51,6 +64,14 @@ class Torus(Topology):
         if agents % self.rows:
             raise InputError(f"{self.rows} does not divide the number of agents, {agents}", field=("topology", "rows"))
 
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return 2 * extent.agents
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: the grid is numbered in a copy."""
+        return 2 * super().making(extent, edges)
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
         grid = nx.grid_2d_graph(self.rows, task.agents // self.rows, periodic=True)
@@ -63,6 +84,10 @@ class ErdosRenyi(Topology):
     kind: Literal["erdos_renyi"]
     probability: float = Field(gt=0, le=1)
     """Probability of each edge."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.probability * pairs_of(extent.agents)
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -83,6 +108,10 @@ class WattsStrogatz(Topology):
         if self.neighbours >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "neighbours"))
 
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.neighbours * extent.agents / 2
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
         return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
@@ -99,6 +128,10 @@ class BarabasiAlbert(Topology):
         """See `Topology.check_size`."""
         if self.links >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "links"))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.links * max(extent.agents - self.links, 0)
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -122,6 +155,10 @@ class RandomRegular(Topology):
         if self.degree == 1 and agents > 2 and not self.allow_disconnected:
             raise InputError("makes pairs; choose a denser graph or set allow_disconnected: true", field=("topology",))
 
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.degree * extent.agents / 2
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
@@ -131,6 +168,10 @@ class Star(Topology):
     """Agent 0 with everybody else, with weight 1."""
 
     kind: Literal["star"]
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return extent.agents - 1
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -144,9 +185,19 @@ class EdgeList(Topology):
     path: str
     """CSV file with a header line and the columns source, target, weight."""
 
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        if files is None:
+            return self.connected(extent)
+        return head_of((files.base or Path()) / self.path, PATH).count
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: all lines are read before the first edge is made."""
+        return edges * (BYTES_PER_EDGE + BYTES_PER_LINE)
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
-        where = ("topology", "path")
+        where = PATH
         position = {str(name): index for index, name in enumerate(task.ids)}
         graph = nx.empty_graph(task.agents)
         for line, row in read_rows((base or Path()) / self.path, ("source", "target", "weight"), where):

@@ -23,6 +23,7 @@ from ..parameters import NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
+from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
 from .splits import hold_out, inverse_counts
 
@@ -71,6 +72,18 @@ class Adult(Parameters):
         return Outline(
             self.kind, self.loss, agents=self.agents, regularised=regularised, tested=tested, bounded=("l2",)
         )
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be; by the first megabyte of each file, where one may look."""
+        if files is None:
+            return Extent(self.agents, 1, 0)
+        folder = self._folder(data_directory(files.data_dir), files.base)
+        heads = [head_of(folder / name, FIELD) for name in FILES]
+        rows = [row for head in heads for row in parsed(head, ",")]
+        categories = [distinct(rows, column) for column in range(ATTRIBUTES) if column not in NUMERIC]
+        dimension = len(NUMERIC) + sum(categories)
+        each = (ATTRIBUTES + 1) * CELL_BYTES + 2 * 8 * dimension
+        return Extent(self.agents, dimension, each * sum(head.count for head in heads))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read both files and make the task.

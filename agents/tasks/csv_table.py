@@ -22,7 +22,8 @@ from ..losses import LOSSES
 from ..parameters import Parameters, Positive
 from ..tables import Table
 from .base import Task
-from .csv_reader import Columns, read_columns
+from .csv_reader import FIELD, Columns, read_columns
+from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
 from .splits import SplitParameters, hold_out, inverse_counts
 
@@ -87,6 +88,21 @@ class CsvTable(Parameters):
             tested=self.test_share > 0,
             bounded=("l1", "l2") if self.scaling == "unit_row" else (),
         )
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be; by the first megabyte of the file, where one may look."""
+        agents = self.split.count if self.split is not None else 1
+        if files is None:
+            return Extent(agents, len(self.features or [""]), 0)
+        head = head_of((files.base or Path()) / self.path, FIELD)
+        names, *rows = parsed(head, self.delimiter) or [[]]
+        if self.agent in names:
+            agents = distinct(rows, names.index(self.agent))
+        chosen = self.features or [name for name in names if name not in (self.label, self.agent)]
+        coded = [distinct(rows, names.index(name)) for name in self.categorical if name in names]
+        dimension = len(chosen) - len(coded) + sum(coded) + self.intercept
+        each = len(names) * CELL_BYTES + sum(map(len, head.lines)) / max(len(head.lines), 1) + 3 * 8 * dimension
+        return Extent(max(agents, 1), max(dimension, 1), each * head.count)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the file and make the task.

@@ -19,12 +19,14 @@ from ..errors import InputError
 from ..parameters import Parameters, Size
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
+from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
-from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline
+from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
 
 ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
 
+PATH = ("task", "path")
 BLOCK = 4096
 """Rows whose norms are computed at once; a copy of all of them may not fit in memory."""
 PRINTED = 1e-5
@@ -73,6 +75,16 @@ class LibsvmSet(Parameters):
             train, test, split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
         )
 
+    def extent_of(self, split: ByRows | ByColumns, files: Files | None) -> Extent:
+        """How large the task will be; by lines of the files, where one may look, and else by their least number."""
+        agents, dimension = split_size(split, self.dimension)
+        rows = float(agents) if isinstance(split, ByRows) else 1.0
+        if files is not None:
+            folder = self._folder(data_directory(files.data_dir), files.base)
+            limits = zip(DATASETS[self.dataset].files, (self.rows, self.test_rows), strict=True)
+            rows = sum(min(head_of(folder / file, PATH).count, limit or math.inf) for file, limit in limits)
+        return Extent(agents, dimension, 2 * 8 * rows * (self.dimension + 1))
+
     def _check_bounds(self, features: NDArray[np.float64], file: Path) -> None:
         """Refuse rows beyond the bounds, which sensitivities are proved from."""
         for begin in range(0, len(features), BLOCK):
@@ -84,7 +96,7 @@ class LibsvmSet(Parameters):
                     raise InputError(
                         f"{file}: row {begin + longest + 1} has {norm} norm {lengths[longest]:.6g}, above {bound:.6g}, "
                         f"which no row of {DATASETS[self.dataset].title} is; take the published file",
-                        field=("task", "path"),
+                        field=PATH,
                     )
 
     def _folder(self, data_dir: Path | None, base: Path | None) -> Path:
@@ -96,11 +108,11 @@ class LibsvmSet(Parameters):
         else:
             raise InputError(
                 f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
-                field=("task", "path"),
+                field=PATH,
             )
         for file in known.files:
             if not (folder / file).is_file():
-                raise InputError(f"{folder / file}: no such file; {known.hint}", field=("task", "path"))
+                raise InputError(f"{folder / file}: no such file; {known.hint}", field=PATH)
         return folder
 
 
@@ -133,6 +145,10 @@ class A9a(LibsvmSet):
         """What is known of the task before its data."""
         return split_outline(self.kind, self.loss, self.split)
 
+    def extent(self, files: Files | None) -> Extent:
+        """See `LibsvmSet.extent_of`."""
+        return self.extent_of(self.split, files)
+
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""
         return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
@@ -158,6 +174,10 @@ class Gisette(LibsvmSet):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return split_outline(self.kind, self.loss, self.split)
+
+    def extent(self, files: Files | None) -> Extent:
+        """See `LibsvmSet.extent_of`."""
+        return self.extent_of(self.split, files)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""
@@ -186,6 +206,10 @@ class Epsilon(LibsvmSet):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return split_outline(self.kind, self.loss, self.split)
+
+    def extent(self, files: Files | None) -> Extent:
+        """See `LibsvmSet.extent_of`."""
+        return self.extent_of(self.split, files)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """See `LibsvmSet.read`."""

@@ -19,6 +19,7 @@ from ..losses import LOSSES
 from ..parameters import MOST, NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
+from .extent import Extent, Files
 from .outline import Outline
 from .splits import inverse_counts
 
@@ -108,11 +109,12 @@ class LinearClassification(Parameters):
             notes={"source": "synthetic, Bellet et al. 2018, section 5.1", "points": self.points},
         )
 
-    def expected_bytes(self) -> int:
-        """Memory that the data will take."""
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
         rows = sum(self.samples) / 2 + self.test_samples
         point = np.dtype(self.precision).itemsize * self.dimension
-        return int(self.agents * (rows * (point + 8) + 8 * self.dimension))
+        data = self.agents * (rows * (point + 8) + 8 * self.dimension)
+        return Extent(self.agents, self.dimension, data, profile=self.dimension, around=True)
 
     def _target_and_count(self, rng: np.random.Generator) -> tuple[NDArray[np.float64], int]:
         """The first draws of an agent's stream: two coordinates of its target, and its number of points."""

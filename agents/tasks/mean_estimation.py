@@ -21,6 +21,7 @@ from ..losses import LOSSES
 from ..parameters import NotNegative, Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
+from .extent import Extent, Files
 from .outline import Outline
 
 
@@ -43,6 +44,10 @@ class MeanEstimation(Parameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return Outline(self.kind, "squared", "mse", self.agents, profiles=True, regularised=False, bounded=("l1", "l2"))
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
+        return Extent(self.agents, 1, 2 * 8 * self.agents * (self.samples / 2 + 2), profile=2)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

@@ -11,10 +11,13 @@ from ..errors import InputError
 from ..files import read_lines
 from .base import Task
 from .datasets import DATASETS, data_directory, md5
+from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
-from .ratings import RatingParameters, Ratings, rating_task
+from .ratings import RatingParameters, Ratings, rating_extent, rating_task
 
 FIELD = ("task", "path")
+ROW_BYTES = 300
+"""A rating while it is read: its line, and the pair of user and item, of which there may be no second one."""
 
 
 @final
@@ -28,6 +31,14 @@ class MovieLens(RatingParameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return Outline(self.kind, "squared", "rmse", profiles=True, bounded=self.bounded)
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be; by the first megabyte of the file, where one may look."""
+        if files is None:
+            return rating_extent(self, 1, 1, 1, 0)
+        head = head_of(self._file(data_directory(files.data_dir), files.base), FIELD)
+        rows = head.cells(str.split)
+        return rating_extent(self, distinct(rows, 0), distinct(rows, 1), head.count, head.count * ROW_BYTES)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the ratings and make the task.

@@ -59,6 +59,11 @@ def split_outline(kind: str, loss: str, split: ByRows | ByColumns) -> Outline:
     return Outline(kind, loss, agents=1 + len(split.parts), columns=True, bounded=bounded)
 
 
+def split_size(split: ByRows | ByColumns, columns: int) -> tuple[int, int]:
+    """Agents, and dimension of the model, where there are so many columns."""
+    return (split.agents, columns) if isinstance(split, ByRows) else (1 + len(split.parts), sum(split.parts))
+
+
 def partitioned(
     train: Rows,
     test: Rows,

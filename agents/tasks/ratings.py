@@ -25,6 +25,7 @@ from ..losses import LOSSES
 from ..parameters import Parameters, Positive, Size
 from ..tables import Table
 from .base import Task
+from .extent import Extent
 from .splits import hold_out, inverse_counts
 
 ASSUMED_PUBLIC = (
@@ -73,6 +74,14 @@ class Ratings:
     values: NDArray[np.float64]
     user_ids: list[int]
     item_count: int
+
+
+def rating_extent(parameters: RatingParameters, users: int, items: int, ratings: float, read: float) -> Extent:
+    """How large the task of some ratings will be, if drawing or reading them takes so many bytes."""
+    p = parameters.features
+    factors = 2 * 8 * max(users, items) * p * p  # systems of equations, and what solves them
+    rows = ratings * (2 * 8 * p + 80)
+    return Extent(users, p, max(read, factors, rows), profile=items)
 
 
 def rating_task(

@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 
 from ..parameters import MOST, Parameters, Size
 from .base import Task
+from .extent import Extent, Files
 from .libsvm_sets import ClassificationLoss
 from .outline import Outline
-from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline
+from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
 
 
 @final
@@ -61,9 +62,10 @@ class EpsilonLike(Parameters):
             rng=rng,
         )
 
-    def expected_bytes(self) -> int:
-        """Memory that the data will take."""
-        return 2 * 8 * self.agents * (self.samples + self.test_samples) * (self.dimension + 1)
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
+        rows = self.agents * (self.samples + self.test_samples)
+        return Extent(self.agents, self.dimension, 2 * 8 * rows * (self.dimension + 1))
 
 
 @final
@@ -97,6 +99,11 @@ class GisetteLike(Parameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return split_outline(self.kind, self.loss, self.split)
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
+        agents, dimension = split_size(self.split, self.dimension)
+        return Extent(agents, dimension, 3 * 8 * (self.rows + self.test_rows) * self.dimension)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data; `data_dir` and `base` are not used."""

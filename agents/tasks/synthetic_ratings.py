@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 from ..errors import FieldError
 from ..parameters import NotNegative, Size
 from .base import Task
+from .extent import Extent, Files
 from .outline import Outline
-from .ratings import RatingParameters, Ratings, rating_task
+from .ratings import RatingParameters, Ratings, rating_extent, rating_task
 
 # Mean and variance of the number of ratings a user has in MovieLens-100K (20 to 737, mean 106, deviation 101),
 # matched by a beta law on that range.
@@ -45,6 +46,13 @@ class SyntheticRatings(RatingParameters):
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return Outline(self.kind, "squared", "rmse", self.users, profiles=True, bounded=self.bounded)
+
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
+        low, high = self.ratings
+        ratings = self.users * (low + (high - low) * SKEW[0] / sum(SKEW))
+        drawn = 8 * self.users * self.items  # every user's order of the items
+        return rating_extent(self, self.users, self.items, ratings, drawn)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw ratings and make the task.

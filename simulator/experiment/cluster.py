@@ -32,6 +32,7 @@ from distributed.client import FutureCancelledError
 from distributed.utils import silence_logging_cmgr
 
 from ...agents.errors import InputError, OutOfResources
+from ...agents.tasks.extent import Files
 from ..contract.verdict import Verdict
 from ..memory import check_memory
 from .attempts import Answer
@@ -87,7 +88,7 @@ class Cluster(Workers):
     """Executes runs through a dask scheduler; short ones many at a time."""
 
     @abstractmethod
-    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
         """The cluster, with the workers that it may use for some runs."""
 
     def work(
@@ -99,13 +100,13 @@ class Cluster(Workers):
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, Answer], None, None]:
         """See `Workers.work`; what begins and what a run samples is known to the workers only."""
-        client = self.connect(queue)
+        client = self.connect(queue, experiment.files)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
             yield from _Dispatch(client, experiment, queue, under_way).answers()
 
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """See `Workers.judge`."""
-        client = self.connect([planned])
+        client = self.connect([planned], experiment.files)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
             packed = post(experiment, [planned], under_way.folder)
             try:
@@ -134,7 +135,7 @@ class Local(Cluster):
         self._cluster: LocalCluster | None = None
         self._client: Client | None = None
 
-    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
         """See `Cluster.connect`.
 
         Raises
@@ -144,7 +145,7 @@ class Local(Cluster):
         """
         wanted = min(self.jobs, max(len(queue), 1))
         for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
-            check_memory(scenario, processes=wanted)
+            check_memory(scenario, files, processes=wanted)
         with dask.config.set(SETTINGS), shielded():
             if self._cluster is None:
                 SILENCE.enter_context(silence_logging_cmgr(logging.CRITICAL))
@@ -184,9 +185,9 @@ class Existing(Cluster):
         self._client: Client | None = None
         self._quiet = ExitStack()
 
-    def connect(self, queue: Sequence[PlannedRun]) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
         """See `Cluster.connect`."""
-        del queue
+        del queue, files
         if self._client is None:
             self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
             try:

@@ -13,6 +13,7 @@ from ...agents.graph import Graph
 from ...agents.objectives import Objective
 from ...agents.tasks.base import Task
 from ...agents.tasks.datasets import data_directory
+from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
@@ -143,6 +144,11 @@ class Experiment:
         other.verdicts = dict(self.verdicts)
         return other
 
+    @property
+    def files(self) -> Files:
+        """Where files that the scenario names are."""
+        return Files(self.data_dir, self.loaded.base)
+
     def data(self, run: Run) -> tuple[Task, Graph]:
         """Task and graph of a run."""
         built = self._data(run)
@@ -155,7 +161,7 @@ class Experiment:
             scenario, base = run.point.scenario, self.loaded.base
             if sum(built.size for built in self._built.values()) > KEPT:
                 self._built.popitem()
-            check_memory(scenario)
+            check_memory(scenario, self.files)
             draws = Draws(run.data_seed)
             task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
             if scenario.validation is not None:

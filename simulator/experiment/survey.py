@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agents.errors import InputError
+from ...agents.errors import InputError, OutOfResources
 from ...protocols.base import Problem
 from ..attendance import attendance
+from ..expected import check_events
 from ..language.loading import locate_at
 from ..network import Network
 from ..randomness import stable_ids
+from .attempts import is_there
 from .plan import naming_fields
 from .proofs import key_of
 
@@ -96,3 +98,13 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
     parameters = scenario.protocols[run.protocol]
     protocol = experiment.loaded.code.protocol(parameters.kind)
     yield ("protocol", key_of(run)), lambda: protocol.check_problem(parameters, Problem(task, graph))
+
+    def events() -> None:
+        try:
+            check_events(scenario, [(run.protocol, protocol)], graph.agents, graph)
+        except OutOfResources:
+            if not is_there(experiment, run, experiment.run_id(run)):
+                raise
+
+    counted = (scenario.clock, scenario.availability, scenario.stop, scenario.limits)
+    yield ("events", run.seed, key_of(run), *map(words, counted)), events

@@ -19,10 +19,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from hushnet.agents.errors import HushnetError
+from hushnet.simulator.expected import check_limits
 from hushnet.simulator.figures import files
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.yaml_source import read_file
-from hushnet.simulator.memory import check_machine
 from hushnet.simulator.storage.files import json_text, yaml_text
 
 from .campaign import campaign, command, exit_with
@@ -137,8 +137,7 @@ def handed(data: dict[str, Any]) -> tuple[int, list[str]]:
     def check(arguments: list[str]) -> int:
         try:
             loaded = load(data)
-            for point in (*loaded.trials, *loaded.points):
-                check_machine(point.scenario)
+            check_limits(loaded)
         except HushnetError as error:
             print(error, file=sys.stderr)
             return error.exit_code

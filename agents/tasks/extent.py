@@ -1,0 +1,96 @@
+"""How large a task will be, counted before anything is drawn or read as a whole: enough to refuse what cannot fit."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ..files import MOST_STREAMED, open_regular
+
+HEAD = 2**20
+"""Bytes of a file that are looked at; what follows is taken to be alike."""
+CELL_BYTES = 65
+"""A cell of a table that is read as text: a string, and two lists that know it."""
+
+
+class Files(NamedTuple):
+    """Where files are, for those who may look at them."""
+
+    data_dir: Path | None
+    """Data directory; None falls back on the environment variable HUSHNET_DATA."""
+    base: Path | None
+    """Folder that file names in the scenario are relative to."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large a task will be.
+
+    Parameters
+    ----------
+    agents : int
+        Number of agents n; at least so many where the data decide it.
+    dimension : int
+        Model dimension p, likewise.
+    data : float
+        Bytes of the data at their peak, while they are made, to within a factor of about two; at least, where files
+        decide it that nobody has looked at.
+    profile : int
+        Numbers that similarity graphs compare of an agent.
+    around : bool
+        Whether profiles point evenly in all directions of a plane.
+    """
+
+    agents: int
+    dimension: int
+    data: float
+    profile: int = 0
+    around: bool = False
+
+
+class Head(NamedTuple):
+    """The beginning of a text."""
+
+    lines: list[str]
+    """Whole lines."""
+    count: float
+    """Lines of the whole file, if the others are as long."""
+
+    def cells(self, split: Callable[[str], Sequence[str]]) -> list[Sequence[str]]:
+        """The cells of every line that is not blank."""
+        return [split(line) for line in self.lines if line.strip()]
+
+
+def head_of(file: Path, field: tuple[str | int, ...]) -> Head:
+    """The first megabyte of a text, and how many lines there are by that; none of it is checked.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If it is no regular file that can be read, see `hushnet.agents.files.open_regular`.
+    """
+    with open_regular(file, field=field, what="as text", most=MOST_STREAMED) as stream:
+        begin = stream.read(HEAD)
+    size = file.stat().st_size
+    lines = begin.decode("utf-8-sig", errors="replace").split("\n")
+    if size > len(begin) and len(lines) > 1:
+        lines.pop()  # cut somewhere
+    elif not lines[-1]:
+        lines.pop()
+    return Head(lines, len(lines) * size / max(len(begin), 1))
+
+
+def parsed(head: Head, delimiter: str) -> list[list[str]]:
+    """Cells of the lines of a CSV file, as far as they are some."""
+    try:
+        return [[cell.strip() for cell in row] for row in csv.reader(head.lines, delimiter=delimiter) if row]
+    except csv.Error:  # reading says where and why
+        return []
+
+
+def distinct(rows: Sequence[Sequence[str]], column: int) -> int:
+    """Different values of a column, of the rows that have it."""
+    return len({row[column] for row in rows if column < len(row)})

@@ -15,7 +15,7 @@ from typing import Any, final
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.ccallback import CFunc
 from numba.experimental.function_type import FunctionModel
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
@@ -52,7 +52,7 @@ class Callback:
         self.signature = signature
         self.compiled = _cached(numba.njit, function, **options)
         self.address = 0
-        if numba.config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
+        if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
             return
         self.compiled.compile(signature)
         made = self.compiled.overloads[signature.args]

@@ -176,7 +176,7 @@ def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, under_way,
 def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experiment, monkeypatch):
     needed = memory.expected_bytes(experiment.loaded.scenario)
     monkeypatch.setattr(memory, "available_memory", lambda: 4 * needed)
-    with pytest.raises(OutOfResources, match=r"MiB of memory in 16 processes, and .* use fewer --jobs,"):
+    with pytest.raises(OutOfResources, match=r"of memory in 16 processes, and .* use fewer --jobs,"):
         perform(experiment, workers=hire(16))
 
 

@@ -41,7 +41,7 @@ class Cost:
     Parameters
     ----------
     events : float
-        Wake-ups and messages that are known of.
+        Wake-ups and the messages that are known of, if nobody falls silent before the end.
     rows : float
         Of traces; until the time is up where that ends the runs, and else by the events that are known of.
     disk, memory : float
@@ -144,6 +144,8 @@ def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory:
     )
     wakes = wakes_until(scenario.clock, math.inf if stop.time is None else stop.time, agents).expected
     activations = min(wakes, *(math.inf if n is None else n for n in (stop.activations, _times(stop.updates, agents))))
+    if math.isfinite(activations):
+        events = max(events, activations)
     lasting = stop.time if stop.time is not None else activations / agents
     samples = lasting / record.every if record.every is not None else activations / (record.activations or 1)
     rows = (1 + samples) * 3 * len(scenario.traced()) if math.isfinite(samples) else 0.0
@@ -189,7 +191,7 @@ def _needs(stages: Sequence[Estimate], processes: int) -> str:
     largest = max(stage.largest for stage in stages)
     each = "" if processes == 1 else f" in each of {processes} processes"
     return (
-        f"estimated from counts: at least {total.events:,.0f} events (wake-ups and messages), {largest:,.0f} in "
+        f"estimated from counts: about {total.events:,.0f} events (wake-ups and messages), {largest:,.0f} in "
         f"the largest run; memory about {size(total.memory + used_memory())}{each}; disk about {size(total.disk)}"
     )
 

@@ -21,13 +21,13 @@ import os
 import signal
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import dask.config
-from distributed import Client, Future, KilledWorker, LocalCluster
+from distributed import Client, Future, KilledWorker, LocalCluster, Status
 from distributed.client import FutureCancelledError
 from distributed.utils import silence_logging_cmgr
 
@@ -91,6 +91,10 @@ class Cluster(Workers):
     def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
         """The cluster, with the workers that it may use for some runs."""
 
+    def look(self) -> None:
+        """See to the workers, now and then while there is nothing else to do; by default others do."""
+        return
+
     def work(
         self,
         experiment: Experiment,
@@ -102,7 +106,7 @@ class Cluster(Workers):
         """See `Workers.work`; what begins and what a run samples is known to the workers only."""
         client = self.connect(queue, experiment.files)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
-            yield from _Dispatch(client, experiment, queue, under_way).answers()
+            yield from _Dispatch(client, experiment, queue, under_way, self.look).answers()
 
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """See `Workers.judge`."""
@@ -134,6 +138,7 @@ class Local(Cluster):
         self.jobs = jobs
         self._cluster: LocalCluster | None = None
         self._client: Client | None = None
+        self._wanted = 0
 
     def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
         """See `Cluster.connect`.
@@ -144,6 +149,7 @@ class Local(Cluster):
             If as many runs at a time do not fit into memory.
         """
         wanted = min(self.jobs, max(len(queue), 1))
+        self._wanted = max(self._wanted, wanted)
         for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
             check_memory(scenario, files, processes=wanted)
         with dask.config.set(SETTINGS), shielded():
@@ -155,6 +161,19 @@ class Local(Cluster):
                 self._cluster.scale(wanted)
         assert self._client is not None
         return self._client
+
+    def look(self) -> None:
+        """See `Cluster.look`: a process whose successor took too long to start is given up by dask, and started here.
+
+        Without this nobody would make the runs that wait for it.
+        """
+        if self._cluster is None:
+            return
+        for name, nanny in list(self._cluster.workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                self._cluster.workers.pop(name, None)
+        if len(self._cluster.workers) < self._wanted:
+            self._cluster.scale(self._wanted)
 
     def close(self) -> None:
         """See `Workers.close`."""
@@ -221,9 +240,14 @@ class _Dispatch:
     """Hands runs out in batches, one to every worker at a time, and takes back what did not fit into a batch's time."""
 
     def __init__(
-        self, client: Client, experiment: Experiment, queue: Sequence[PlannedRun], under_way: UnderWay
+        self,
+        client: Client,
+        experiment: Experiment,
+        queue: Sequence[PlannedRun],
+        under_way: UnderWay,
+        look: Callable[[], None],
     ) -> None:
-        self.client, self.experiment, self.queue = client, experiment, queue
+        self.client, self.experiment, self.queue, self.look = client, experiment, queue, look
         self.post = post(experiment, queue, under_way.folder)
         self.waiting, self.alone = deque(range(len(queue))), set[int]()
         self.open: dict[Any, tuple[Future, list[int]]] = {}
@@ -246,6 +270,7 @@ class _Dispatch:
                 try:
                     future, batch = self.open.pop(self.done.get(timeout=LOOK))
                 except Empty:
+                    self.look()
                     continue
                 answers, error = self._received(future, batch)
                 yield from zip(batch, answers, strict=False)

@@ -188,7 +188,7 @@ def test_processes_that_die_while_they_start_are_started_again(experiment, monke
         started.append(1)
         if len(started) <= deaths:
             raise RuntimeError("Nanny failed to start.")
-        return SimpleNamespace(workers={}, close=lambda timeout: None)
+        return SimpleNamespace(workers={}, close=lambda timeout: None, scale=lambda workers: None)
 
     client = Shuffled(np.random.default_rng(4))
     client.close = lambda timeout: None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import dask.config
@@ -56,6 +57,19 @@ def test_processes_are_reached_from_this_machine_and_with_our_keys_only(workers)
         for connection in process.net_connections("inet"):
             assert connection.laddr.ip in ("127.0.0.1", "::1")
     assert workers.connect([]).scheduler.address.startswith("tls://127.0.0.1:")
+
+
+def test_a_process_that_dask_gives_up_is_replaced():
+    """It does so where the successor of one that was killed takes more than 15 s to start; nobody was left to work."""
+    with hire(2) as two:
+        client, ours = two.connect([]), two._cluster
+        (nanny,) = ours.workers.values()
+        ours.sync(nanny.close)
+        end = time.monotonic() + 600
+        while not client.nthreads() or nanny in ours.workers.values():
+            assert time.monotonic() < end, "nobody is there"
+            two.look()
+            time.sleep(0.1)
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])

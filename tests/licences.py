@@ -47,8 +47,9 @@ def licence(name: str) -> str:
     said: Mapping[str, str] = distribution(name).metadata  # pyright: ignore[reportAssignmentType]
     every = distribution(name).metadata.get_all("Classifier") or []
     classified = [text.split(" :: ")[-1] for text in every if text.startswith("License :: ") and text.count(" :: ") > 1]
-    written = [text for text in [said["License"] or ""] if text and len(text) < 60 and "\n" not in text]
-    found = [said["License-Expression"]] if said["License-Expression"] else classified or written
+    written = [text for text in [said.get("License") or ""] if text and len(text) < 60 and "\n" not in text]
+    expression = said.get("License-Expression")
+    found = [expression] if expression else classified or written
     return " OR ".join(WORDS.get(text, text) for text in found) or "not stated"
 
 

@@ -23,7 +23,7 @@ def needed(*extras: str) -> dict[str, str]:
     waiting: list[tuple[str, frozenset[str]]] = [(ROOT, frozenset(extras))]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
-        name, extras = node = waiting.pop()
+        name, asked = node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
@@ -35,6 +35,6 @@ def needed(*extras: str) -> dict[str, str]:
             found[name] = distribution.version
         for text in distribution.requires or []:
             wanted = Requirement(text)
-            if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in extras | {""}):
+            if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in asked | {""}):
                 waiting.append((canonicalize_name(wanted.name), frozenset(wanted.extras)))
     return found

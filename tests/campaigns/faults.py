@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushnet.simulator.storage.files import STRAY
+from hushnet.agents.scratch import STRAY
 
 from . import small
 from .bench import bench, close

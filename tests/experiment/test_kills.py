@@ -111,6 +111,7 @@ def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -
     assert code == 0, said
 
 
+@pytest.mark.slow
 def test_killed_at_random_and_run_again_it_is_as_if_nothing_had_happened(scenario, undisturbed, tmp_path):
     """A few times, as from a shell; ``python -m tests.campaigns.kills`` does it by the hundred."""
     kill_at_random(scenario, tmp_path / "out", random.Random("kills 5"), 5)

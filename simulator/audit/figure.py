@@ -102,4 +102,5 @@ def _panel(axes: Axes, rows: Frame, handles: dict[str, Any]) -> None:
     axes.set_xlim(left=0)
     if infinite:
         text = f"{' and '.join(infinite)}: \N{INFINITY}"
-        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5)
+        # Profiles fall from the upper left: below them is room.
+        axes.text(0.03, 0.05, text, transform=axes.transAxes, ha="left", va="bottom", fontsize=6.5)

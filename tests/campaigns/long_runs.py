@@ -50,7 +50,7 @@ record: {{every: {every}, metrics: [traffic]}}
 engine: fast
 seeds: [{seed}]
 """
-EVENTS_A_UNIT = 150
+EVENTS_A_UNIT = 120
 """Wake-ups and copies on links of that world in a unit of time."""
 CHILD = """\
 import sys
@@ -62,7 +62,7 @@ import psutil
 own = psutil.Process()
 
 def show(world):
-    events = world.activations + world.traffic.messages
+    events = world.schedule.events
     print(events, own.memory_info().rss, own.num_fds(), flush=True)
 
 if failures := perform(Experiment(load(Path(sys.argv[1])), Path(sys.argv[2])), on_sample=show):

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import simpy
 
-from ..agents.agent import AVAILABILITY, Agent, At
+from ..agents.agent import Agent, At
 from ..agents.availability import Timeline
 from ..agents.errors import Stall
 from ..agents.inbox import Message
 from ..protocols.base import Out
 from ..protocols.schedule import RoundsSchedule
+from .event_tables import EventTables
 from .post import NOTHING
 from .randomness import check_leg
 from .rounds import ACKNOWLEDGEMENT, EMPTY, RoundState
-from .rules.forms import Plain
 from .rules.round_messages import say_all
 from .rules.rounds import (
     after_step,
@@ -33,8 +33,6 @@ from .rules.rounds import (
     on_round_end,
     start_rounds,
 )
-from .schedules import Schedule
-from .table_post import TablePost
 from .tables import effects as columns
 from .tables import tallies
 from .tables.effects import ARRIVE, EFFECTS, NOTES, OBSERVED, PATIENCE, REPEAT
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @final
-class EventRounds(Schedule):
+class EventRounds(EventTables):
     """Every agent steps once it has heard a whole round from its neighbours.
 
     Parameters
@@ -59,26 +57,13 @@ class EventRounds(Schedule):
         If the clock is recorded, or agents join or leave.
     """
 
-    engine = "reference"
-    post: TablePost
-
     def __init__(self, world: World, parameters: RoundsSchedule) -> None:
-        super().__init__(world)
-        graph, env = world.setting.graph, world.env
-        parts = graph, world.layout, world.network, world.ledger, world.agents
-        self.post = TablePost(*parts, forms=None, now=lambda: env.now)
-        self.post.set_limits(world, compiled=False)
+        super().__init__(world, next_time=lambda _, *clock: world.clock.next_time(*clock))
         self.state = RoundState(world, self.post, parameters)
         self.state.tables.counts[OBSERVED] = world.observer is not None
-        self._plain = Plain(fate=self._fate, next_time=lambda _, *clock: world.clock.next_time(*clock))
-        self._round_ends = [env.event() for _ in world.agents]
+        self._round_ends = [world.env.event() for _ in world.agents]
         self._under_way: dict[tuple[int, int], Message] = {}
         self._drawn: list[float] = []
-
-    @property
-    def now(self) -> float:
-        """See `Schedule.now`."""
-        return self.world.env.now
 
     @property
     def events(self) -> int:
@@ -98,7 +83,8 @@ class EventRounds(Schedule):
         env = self.world.env
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
             self.post.mail.silent[agent.index] = agent.silent
-            env.process(self._presence(agent, timeline))
+            agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
             env.process(self.run(agent))
 
@@ -112,23 +98,14 @@ class EventRounds(Schedule):
                 self._step(agent)
                 self._change(after_step, agent.index)
 
-    def _presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, Any, None]:
-        """An agent comes up and goes down, at last perhaps for good."""
-        agent.up = next(timeline)[1]
-        self.state.tables.agents[agent.index, IS_UP] = agent.up
-        for time, up in timeline:
-            yield At(self.world.env, time, AVAILABILITY)
-            self.world.effort.look(self.now)
-            agent.up = up
-            self._change(on_available, agent.index, up, False)
-        if not agent.up:
-            agent.gone = agent.silent = True
-            self._change(on_available, agent.index, False, True)
+    def turn(self, agent: Agent) -> None:
+        """See `Schedule.turn`."""
+        self._change(on_available, agent.index, agent.up, agent.gone)
 
     def _happen(self, what: int, subject: int, serial: int) -> None:
         """What a rule has asked for happens now."""
         mail = self.post.mail
-        if self._plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
+        if self.plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
             self.world.effort.check(self.now)
             mail.counts[tallies.WAKES] += 1
         if what == ARRIVE:
@@ -169,7 +146,7 @@ class EventRounds(Schedule):
         mail, tables, finish = self.post.mail, self.state.tables, self.world.finish
         tables.now[0] = self.now
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
-        result = self._plain(rule)(mail, tables, *arguments)
+        result = self.plain(rule)(mail, tables, *arguments)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.post.count()
         if self.world.observer:
@@ -223,15 +200,6 @@ class EventRounds(Schedule):
                 world.observer.arrived(world, self._under_way.pop(key), up, newest)
         tables.counts[NOTES] = 0
 
-    def _fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
-        """The law of the network, which may have no compiled form."""
-        heads = self.world.setting.graph.heads
-        copy = int(sender), heads[edge : edge + 1], int(tick), int(leg), float(now), int(size)
-        delays, lost = self.world.network.fates(*copy)
-        if self.world.observer:
-            self._drawn.append(float(delays[0]))
-        return math.inf if lost[0] else float(delays[0])
-
-    def settle(self, *, final: bool) -> None:
-        """See `Schedule.settle`."""
-        self.post.count()
+    def drawn(self, edge: int, tick: int, leg: int, size: int, delay: float, lost: bool) -> None:
+        """See `EventTables.drawn`; kept until the note of the copy is read."""
+        self._drawn.append(delay)

@@ -5,19 +5,18 @@ The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ..agents.agent import ARRIVAL, AVAILABILITY, TIMER, Agent, At
-from ..agents.availability import Timeline
+from ..agents.agent import ARRIVAL, TIMER, Agent, At
 from ..agents.inbox import Message
 from ..protocols.kernel import ACCEPT, FINISH, OFFER
 from ..protocols.schedule import ExchangeSchedule
+from .event_tables import EventTables
 from .halves import (
     REFUSAL,
     REPLY,
@@ -35,10 +34,7 @@ from .halves import (
 from .network import KINDS
 from .post import NOTHING
 from .randomness import check_leg
-from .rules.forms import Plain
 from .rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
-from .schedules import Schedule
-from .table_post import TablePost
 from .tables import sessions as columns
 from .tables import tallies
 
@@ -69,7 +65,7 @@ class OpenSession(NamedTuple):
 
 
 @final
-class EventSessions(Schedule):
+class EventSessions(EventTables):
     """Every agent calls a neighbour when its own clock wakes it.
 
     Parameters
@@ -91,35 +87,22 @@ class EventSessions(Schedule):
         If the protocol's traits or message kinds do not fit an exchange.
     """
 
-    engine = "reference"
-    post: TablePost
-
     def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
-        super().__init__(world)
         check_exchange(world)
-        env = world.env
-        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
-        parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
-        self.post = TablePost(*parts, forms=None, now=lambda: env.now)
-        self.post.set_limits(world, compiled=False)
-        self.post.sessions = True
-        self.tables = session_tables(world, parameters)
-        self._plain = Plain(
+        super().__init__(
+            world,
             there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up,
             gone=lambda _, agent, now: world.agents[agent].gone,
-            fate=self._fate,
             push_copy=self._put_under_way,
             set_timer=self._set_timer,
         )
-        self._done = [env.event() for _ in world.agents]
+        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
+        self.post.sessions = True
+        self.tables = session_tables(world, parameters)
+        self._done = [world.env.event() for _ in world.agents]
         self._sent: dict[tuple[int, int], Message] = {}
         for agent in world.agents:
             agent.step = self.call
-
-    @property
-    def now(self) -> float:
-        """See `Schedule.now`."""
-        return self.world.env.now
 
     @property
     def open(self) -> dict[int, OpenSession]:
@@ -150,17 +133,9 @@ class EventSessions(Schedule):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(self._plain(busy)(self.post.mail, self.tables, edge))
+        return bool(self.plain(busy)(self.post.mail, self.tables, edge))
 
     # The processes.
-
-    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Schedule.begin`."""
-        env = self.world.env
-        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
-            agent.up = next(timeline)[1]
-            env.process(self._presence(agent, timeline))
-            env.process(self.world.life(agent, join, leave))
 
     def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
         """See `Schedule.run`: an agent whose clock has ended still completes what it has opened."""
@@ -168,15 +143,6 @@ class EventSessions(Schedule):
         self.tables.over[agent.index] = True
         if self.tables.watches[agent.index]:
             yield self._done[agent.index]
-
-    def _presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, Any, None]:
-        """An agent comes up and goes down, at last perhaps for good."""
-        for time, up in timeline:
-            yield At(self.world.env, time, AVAILABILITY)
-            self.world.effort.look(self.now)
-            agent.up = up
-        if not agent.up:
-            agent.gone = agent.silent = True
 
     # Calls, arrivals and timers.
 
@@ -269,7 +235,7 @@ class EventSessions(Schedule):
         self._make_room()
         tables = self.tables
         tables.times[columns.NOW] = self.now
-        result = self._plain(rule)(self.post.mail, tables, *arguments)
+        result = self.plain(rule)(self.post.mail, tables, *arguments)
         self.post.count()
         if tables.counts[columns.WORN]:
             check_leg(2**24)
@@ -287,18 +253,14 @@ class EventSessions(Schedule):
         if self.tables.counts[columns.FREE_COPIES] < 2:
             self.tables = with_more_copies(self.tables)
 
-    def _fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
-        """The law of the network, which may have no compiled form; the observer is told of every copy."""
-        world, graph = self.world, self.world.setting.graph
-        edge, leg = int(edge), int(leg)
-        copy = int(sender), graph.heads[edge : edge + 1], int(tick), leg, float(now), int(size)
-        (delay,), (lost,) = (part.tolist() for part in world.network.fates(*copy))
-        if world.observer:
-            order, message = self._message(edge, int(tick), leg % KINDS, int(size))
-            world.observer.sent(world, message, delay, lost)
-            if not lost:
-                self._sent[order] = message
-        return math.inf if lost else delay
+    def drawn(self, edge: int, tick: int, leg: int, size: int, delay: float, lost: bool) -> None:
+        """See `EventTables.drawn`: the observer is told of every copy."""
+        world = self.world
+        assert world.observer is not None
+        order, message = self._message(edge, tick, leg % KINDS, size)
+        world.observer.sent(world, message, delay, lost)
+        if not lost:
+            self._sent[order] = message
 
     def _message(self, link: int, tick: int, rank: int, size: int) -> tuple[tuple[int, int], Message]:
         """What is being sent over a link, by its order and the caller's edge."""
@@ -313,7 +275,3 @@ class EventSessions(Schedule):
         order, slot = int(mail.counts[tallies.ORDER]), int(graph.reverse[link])
         ends = int(graph.tails[link]), int(graph.heads[link])
         return (order, edge), Message(*ends, kind, vector, self.now, order, tick, slot, size)
-
-    def settle(self, *, final: bool) -> None:
-        """See `Schedule.settle`."""
-        self.post.count()

@@ -111,10 +111,38 @@ class Schedule(ABC):
         return None
 
 
-class EventDriven(Schedule):
-    """A SimPy event for every wake-up and every message under way, in plain Python, for reading and tracing."""
+class Eventful(Schedule):
+    """A SimPy event for whatever happens, in plain Python, for reading and tracing."""
 
     engine = "reference"
+
+    @property
+    def now(self) -> float:
+        """See `Schedule.now`."""
+        return self.world.env.now
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`: two processes for every agent, of its absences and of its life."""
+        env = self.world.env
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
+            env.process(self.world.life(agent, join, leave))
+
+    def presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        """The process of an agent that comes up and goes down, at last perhaps for good."""
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.now)
+            agent.up = up
+            self.turn(agent)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self.turn(agent)
+
+
+class EventDriven(Eventful):
+    """A SimPy event for every wake-up and every message under way, in plain Python, for reading and tracing."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -130,19 +158,6 @@ class EventDriven(Schedule):
             on_arrived=self._arrived,
         )
 
-    @property
-    def now(self) -> float:
-        """See `Schedule.now`."""
-        return self.world.env.now
-
-    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Schedule.begin`."""
-        env = self.world.env
-        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
-            agent.up = next(timeline)[1]
-            env.process(self._availability(agent, timeline))
-            env.process(self.world.life(agent, join, leave))
-
     @abstractmethod
     def deliver(self, message: Message) -> bool:
         """Take in an arrival whose receiver is up, before it is counted; whether it was the newest of its kind."""
@@ -154,16 +169,6 @@ class EventDriven(Schedule):
     def miss(self, message: Message) -> None:
         """Act on an arrival that found its receiver down; by default nothing."""
         return
-
-    def _availability(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
-        for time, up in timeline:
-            yield At(self.world.env, time, AVAILABILITY)
-            self.world.effort.look(self.world.env.now)
-            agent.up = up
-            self.turn(agent)
-        if not agent.up:
-            agent.gone = agent.silent = True
-            self.turn(agent)
 
     def _sent(self, message: Message, delay: float, lost: bool) -> None:
         if self.world.observer:

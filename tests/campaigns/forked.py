@@ -128,10 +128,9 @@ def serve() -> None:
         asked = json.loads(line)
         if "know" in asked:
             _import(json.loads(modules.read_text()))
+            _ready_to_fork_workers(json.loads(modules.read_text()))
             answer(source=importlib.import_module("hushnet.simulator").__file__)
             continue
-        if asked["environment"].get(FROM_A_FORK) == "forkserver":
-            _ready_to_fork_workers(json.loads(modules.read_text()))
         pid = os.fork()
         if pid == 0:
             _command(asked, None if modules.exists() else modules.resolve())
@@ -173,10 +172,11 @@ def _import(names: Sequence[str]) -> None:
 
 
 def _ready_to_fork_workers(names: Sequence[str]) -> None:
-    """Start the process that workers are forked from, with everything imported."""
+    """Start the process that workers are forked from, with everything imported.
+
+    At once, before anybody watches: it belongs to no command, and nor does the one that keeps semaphores' names.
+    """
     own: Any = forkserver._forkserver  # pyright: ignore[reportAttributeAccessIssue]
-    if own._forkserver_pid is not None:
-        return
     own.set_forkserver_preload([name for name in names if name in sys.modules])
     own.ensure_running()
     own.ensure_running = lambda: None  # a fork would look for it among its own children

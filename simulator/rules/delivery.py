@@ -35,6 +35,7 @@ from ..tables.tallies import (
     IN_FLIGHT_BYTES,
     LOST,
     LOST_BYTES,
+    OVERTAKEN,
     SENT,
     SENT_BYTES,
 )
@@ -170,3 +171,18 @@ def arrive(mail, size, up):
     else:
         counts[DROPPED] += 1
         counts[DROPPED_BYTES] += size
+
+
+@rule
+def deliver(mail, slot, row, order, up):
+    """A copy arrives, with a reference to its version: known if the receiver is up and it is the newest by sending.
+
+    Returns whether it was.
+    """
+    arrive(mail, mail.size[row], up)
+    if up and order > mail.heard_order[slot]:
+        know(mail, slot, row, order)
+        return True
+    mail.counts[OVERTAKEN] += up
+    let_go(mail, row)
+    return False

@@ -2,8 +2,8 @@
 
 A message is a row of a pool (a *version*), shared by all links that it goes over. Its fate on a link is drawn when it
 is sent; a copy under way is a node (arrival, version) in a list per inbox slot, newest first. When the receiver wakes,
-and at record instants, what has arrived by then is taken in: counted, dropped if the receiver was down, and otherwise
-compared with what the slot knows. A version goes back to the pool when no node, slot or sender refers to it.
+and at record instants, what has arrived by then is delivered (`hushnet.simulator.rules.delivery.deliver`) in the order
+of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
 All arrays travel as one named tuple (`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 from ...agents.compiled import compiled
-from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, OVERTAKEN, VECTORS
-from .delivery import arrive, copy_out, depart, know, let_go, take_row
+from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, VECTORS
+from .delivery import copy_out, deliver, depart, know, let_go, take_row
 from .forms import rule
 
 EVER = 2**62
@@ -53,40 +53,36 @@ def copy_all(mail):  # pragma: no cover - compiled
 
 @compiled(forceinline=True, _nrt=False)
 def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
-    """Settle what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
+    """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
-    Nodes are met newest first, so a copy was overtaken if a newer one arrived strictly before it.
+    Copies are met newest first; each passes only those that were sent after it and yet arrived before it.
     """
-    counts = mail.counts
-    node, before, best = mail.first_node[slot], -1, -1
-    earliest = math.inf
+    counts, following = mail.counts, mail.following
+    node, before, first = mail.first_node[slot], -1, -1
     while node >= 0:
-        after, arrival, row = mail.following[node], mail.arrival[node], mail.version[node]
-        if arrival > now or (arrival == now and mail.order[row] > barrier):
+        after, arrival = following[node], mail.arrival[node]
+        if arrival > now or (arrival == now and mail.order[mail.version[node]] > barrier):
             before, node = node, after
             continue
         if before < 0:
             mail.first_node[slot] = after
         else:
-            mail.following[before] = after
-        mail.free_nodes[counts[FREE_NODES]] = node
-        counts[FREE_NODES] += 1
-        up = there(mail, receiver, arrival, arrival == mail.sent_at[row])
-        arrive(mail, mail.size[row], up)
-        if up:
-            old = mail.order[row] <= mail.heard_order[slot]
-            if old or earliest < arrival:
-                counts[OVERTAKEN] += 1
-            earliest = min(earliest, arrival)
-            if best < 0 and not old:
-                best = row
-            else:
-                let_go(mail, row)
+            following[before] = after
+        earlier, later = -1, first
+        while later >= 0 and mail.arrival[later] < arrival:
+            earlier, later = later, following[later]
+        following[node] = later
+        if earlier < 0:
+            first = node
         else:
-            let_go(mail, row)
+            following[earlier] = node
         node = after
-    if best >= 0:
-        know(mail, slot, best, mail.order[best])
+    while first >= 0:
+        arrival, row = mail.arrival[first], mail.version[first]
+        mail.free_nodes[counts[FREE_NODES]] = first
+        counts[FREE_NODES] += 1
+        deliver(mail, slot, row, mail.order[row], there(mail, receiver, arrival, arrival == mail.sent_at[row]))
+        first = following[first]
 
 
 @compiled(_nrt=False)

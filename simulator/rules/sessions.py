@@ -71,7 +71,7 @@ from ..tables.sessions import (
     WORN,
 )
 from ..tables.tallies import MESSAGES, ORDER, OVERTAKEN, VECTORS
-from .delivery import arrive, depart, know, let_go
+from .delivery import arrive, deliver, depart, let_go
 from .forms import rule
 from .lazy import there
 from .session_agenda import push_copy, set_timer
@@ -238,17 +238,6 @@ def free_edges(mail, tables, agent):
 
 
 @rule
-def hear(mail, slot, row, order, sent_at, tick):
-    """Put a version into the inbox unless something newer is there; whether it was the newest."""
-    if order <= mail.heard_order[slot]:
-        return False
-    mail.references[row] += 1
-    mail.sent_at[row], mail.tick[row] = sent_at, tick
-    know(mail, slot, row, order)
-    return True
-
-
-@rule
 def take_copy(mail, tables, place, order):
     """A copy arrives: whether it is of any use; what comes of it is noted, and done by `follow_up`."""
     now = tables.times[NOW]
@@ -261,21 +250,24 @@ def take_copy(mail, tables, place, order):
     link = edge if kind == REQUEST else mail.reverse[edge]
     back, session = mail.reverse[link], tables.sessions[edge]
     up = there(mail, mail.heads[link], now, now == tables.times[LATE])
-    arrive(mail, size, up)
     tables.counts[CLOSING] = tables.counts[AGAIN] = -1
     if not up:
+        arrive(mail, size, False)
         return False
     known, asks = session[TICK] == tick, kind == REQUEST
     answered = known and asks and (session[ANSWER] >= 0 or session[REFUSED] != 0)
     outranked = is_outranked(mail, tables, edge)
     taken = known and (kind == REPLY or (asks and not answered and not outranked))
     row = session[ASKED] if asks else session[ANSWER]
-    newest = known and kind == REFUSAL
     if taken:
-        slot = tables.rules[KIND + 2 * kind] * len(mail.heads) + back
-        newest = hear(mail, slot, row, order, tables.copy_sent_at[place], tick)
+        mail.references[row] += 1
+        mail.sent_at[row], mail.tick[row] = tables.copy_sent_at[place], tick
+        newest = deliver(mail, tables.rules[KIND + 2 * kind] * len(mail.heads) + back, row, order, True)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (ACCEPT if asks else FINISH), edge, row
-    mail.counts[OVERTAKEN] += not newest
+    else:
+        newest = known and kind == REFUSAL
+        arrive(mail, size, True)
+        mail.counts[OVERTAKEN] += not newest
     # An answer closes its session, and a request that is accepted a session of the callee's own on that edge.
     if known and not asks:
         tables.counts[CLOSING] = edge

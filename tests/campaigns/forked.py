@@ -146,6 +146,7 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
         os.setsid()
         os.chdir(asked["cwd"])
         os.environ.update(asked["environment"])
+        _as_the_environment_has_it()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for handle, name in ((1, "out"), (2, "said")):
             os.dup2(os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), handle)
@@ -163,6 +164,15 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def _as_the_environment_has_it() -> None:
+    """Have dask read its settings again, which it has done when the server imported it, and import nothing more."""
+    import dask.config
+    import distributed.utils
+
+    dask.config.refresh()
+    distributed.utils._forkserver_preload_set = True  # pyright: ignore[reportPrivateUsage]
 
 
 def _import(names: Sequence[str]) -> None:

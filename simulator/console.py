@@ -85,7 +85,7 @@ def engines(manifests: Sequence[dict[str, Any]]) -> str:
     """Which engine ran and why; by protocol where they differ."""
     ran: dict[str, list[str]] = {}
     for manifest in manifests:
-        labels = ran.setdefault(manifest.get("engine", "reference"), [])
+        labels = ran.setdefault(manifest.get("engine", "event"), [])
         if manifest["label"] not in labels:
             labels.append(manifest["label"])
     if len(ran) == 1:

@@ -59,7 +59,7 @@ class Effort:
     Attributes
     ----------
     wakes : int
-        Wake-ups and timers that were counted here: those of the reference engine.
+        Wake-ups and timers that were counted here: those of the event engine.
     """
 
     def __init__(self, limits: Limits, ids: Sequence[int | str], events: Callable[[], int]) -> None:

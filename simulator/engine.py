@@ -1,4 +1,4 @@
-"""Which engine runs a world: the fast one where protocol and scenario allow it, the reference engine elsewhere."""
+"""Which engine runs a world: the batched one where protocol and scenario allow it, the event engine elsewhere."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .schedules import Schedule
 from .setting import Setting
 from .world import World
 
-Engine = Literal["auto", "fast", "reference"]
+Engine = Literal["auto", "event", "batched"]
 
 
 def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
-    """Why the fast engine cannot run this; None if it can."""
+    """Why the batched engine cannot run this; None if it can."""
     why = declined_before(setting.network, protocol_class, parameters)
     if why is not None:
         return why
@@ -37,7 +37,7 @@ def declined(setting: Setting, protocol_class: type[Protocol], parameters: Proto
 def declined_before(
     network: NetworkParameters, protocol_class: type[Protocol], parameters: ProtocolParameters
 ) -> str | None:
-    """Why the fast engine cannot run this, as far as that is known before there are agents and their clocks."""
+    """Why the batched engine cannot run this, as far as that is known before there are agents and their clocks."""
     traits = protocol_class.traits_for(parameters)
     rounds = rounds_of(traits, parameters)
     if traits.trigger == "message":
@@ -52,8 +52,10 @@ def declined_before(
 
 
 def refusal(parameters: ProtocolParameters, why: str) -> InputError:
-    """What is said where the fast engine is asked for and cannot run a protocol."""
-    return InputError(f"{parameters.kind!r} cannot run on the fast engine: {why}; use engine: auto", field=("engine",))
+    """What is said where the batched engine is asked for and cannot run a protocol."""
+    return InputError(
+        f"{parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto", field=("engine",)
+    )
 
 
 def build_world(
@@ -63,7 +65,7 @@ def build_world(
 
     Parameters
     ----------
-    engine : {"auto", "fast", "reference"}
+    engine : {"auto", "event", "batched"}
     setting, protocol_class, parameters
         As of `World`.
     **kwargs
@@ -72,16 +74,16 @@ def build_world(
     Raises
     ------
     InputError
-        If the fast engine is asked for and cannot run this.
+        If the batched engine is asked for and cannot run this.
     """
     why = declined(setting, protocol_class, parameters)
     if why is None and kwargs.get("observer") is not None:
         why = "an observer watches single messages"
-    if engine == "fast" and why is not None:
+    if engine == "batched" and why is not None:
         raise refusal(parameters, why)
-    if engine == "reference" or why is not None:
+    if engine == "event" or why is not None:
         world = World(setting, protocol_class, parameters, **kwargs)
-        world.engine = "reference, as asked" if engine == "reference" else f"reference, because {why}"
+        world.engine = "event, as asked" if engine == "event" else f"event, because {why}"
         return world
     return fast_world(setting, protocol_class, parameters, **kwargs)
 
@@ -94,7 +96,7 @@ def fast_world(
     compiled: bool = True,
     **kwargs: Any,
 ) -> World:
-    """A world on the fast engine, which must be able to run it (see `declined`).
+    """A world on the batched engine, which must be able to run it (see `declined`).
 
     Parameters
     ----------

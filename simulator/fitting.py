@@ -33,7 +33,7 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
     surroundings = Surroundings(scenario.task.outline(), scenario.topology.kind, always_up, in_rounds)
     protocol.check_scenario(parameters, surroundings)
-    if scenario.engine == "fast":
+    if scenario.engine == "batched":
         from .engine import declined_before, refusal  # compiled code is loaded only where somebody asks for it
 
         why = declined_before(scenario.network, protocol, parameters)

@@ -1,7 +1,7 @@
 """The compiled forms of a network and its clocks: compiled windows draw delays, losses and wake-ups by themselves.
 
 Every kind of latency, loss and clock is asked for its form; one that has none, or inherits it without saying so itself
-(`hushnet.agents.compiled.form_of`), runs on the reference engine, which asks it for every single delay, loss and time.
+(`hushnet.agents.compiled.form_of`), runs on the event engine, which asks it for every single delay, loss and time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
     Raises
     ------
     InputError
-        If one of them has none; the sentence is the reason why the fast engine declines.
+        If one of them has none; the sentence is the reason why the batched engine declines.
     """
     ticking = form_of(clock, "form")
     if ticking is None:

@@ -1,6 +1,6 @@
 """Who sent what when: a few agents' messages, steps and absences over a short window, for teaching and debugging.
 
-The log looks on while the reference engine tells of single events, and changes nothing.
+The log looks on while the event engine tells of single events, and changes nothing.
 """
 
 from __future__ import annotations

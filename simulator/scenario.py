@@ -162,9 +162,10 @@ class Scenario(Parameters):
     """What ``hushnet run --quick`` sets, by dotted path."""
     figures: list[Figure] = Field(default=[])
     """What to draw."""
-    engine: Literal["auto", "fast", "reference"] = "auto"
-    """How the world is simulated: with an event for every wake-up and message, in plain Python (``reference``), without
-    (``fast``), or fast wherever the protocol and the scenario allow it (``auto``); the results are the same."""
+    engine: Literal["auto", "event", "batched"] = "auto"
+    """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
+    compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
+    (``auto``); the results are the same."""
     limits: LimitParameters = Field(default_factory=LimitParameters)
     """What a run may do and take at most; no part of what a run is, so a complete one stays."""
 

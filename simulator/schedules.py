@@ -114,7 +114,7 @@ class Schedule(ABC):
 class Eventful(Schedule):
     """A SimPy event for whatever happens, in plain Python, for reading and tracing."""
 
-    engine = "reference"
+    engine = "event"
 
     @property
     def now(self) -> float:

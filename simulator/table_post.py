@@ -1,4 +1,4 @@
-"""The post of the fast engine: the same charges, counts and inboxes, without an event for any message."""
+"""The post of the batched engine: the same charges, counts and inboxes, without an event for any message."""
 
 from __future__ import annotations
 

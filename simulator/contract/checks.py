@@ -343,14 +343,14 @@ def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> Non
 
 
 def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> tuple[str, ...]:
-    """Where the fast engine takes the protocol, it runs it as the reference engine does.
+    """Where the batched engine takes the protocol, it runs it as the event engine does.
 
     With the protocol's own step everything is equal bit for bit; with its compiled form, models are up to rounding.
 
     Returns
     -------
     tuple of str
-        Why the fast engine declined some of the small worlds.
+        Why the batched engine declined some of the small worlds.
     """
     always = Always(kind="always")
     away = OnOff(kind="on_off", online=0.5, mean_down=1.0)
@@ -378,7 +378,7 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> t
 
 
 def _compare_engines(reference: World, fast: World, rounding: float) -> None:
-    where = f"the {fast.engine} engine and the reference engine under {reference.setting.network!r}"
+    where = f"the {fast.engine} engine and the event engine under {reference.setting.network!r}"
     for what in ("ended", "activations", "traffic"):
         if getattr(reference, what) != getattr(fast, what):
             raise ContractViolation(f"{what} differs between {where}")

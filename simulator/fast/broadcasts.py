@@ -41,7 +41,7 @@ class Broadcasts(WakeWindows):
         top = float(self.post.mail.heap_time[0])
         if top >= self.presence.drawn:
             self._look_ahead(top, limit)
-        announce(windows.run_window, "the fast engine")
+        announce(windows.run_window, "the batched engine")
         return self.in_window(windows.run_window, min(limit, self.presence.drawn), forced, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:

@@ -136,7 +136,7 @@ class Exchanges(Windowed):
             mail = self.presence.draw(now, mail)
             self.post.mail = mail = self.presence.forget(now, mail)
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
-        announce(exchange_windows.run_exchanges, "the fast engine")
+        announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
         why, index = self.in_window(exchange_windows.run_exchanges, self.desk, until, forced, *self._call)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])

@@ -78,7 +78,7 @@ class LazyRounds(WakeWindows):
 
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`."""
-        announce(round_windows.run_rounds, "the fast engine")
+        announce(round_windows.run_rounds, "the batched engine")
         return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, *self._call)
 
     def take_step(self, agent: Agent) -> None:

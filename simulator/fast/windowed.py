@@ -78,7 +78,7 @@ class Windowed(Schedule):
         if compiled and world.watch is None:
             self.kernel, why = kernel_of(world.protocol, world.state)
         self.compiled = compiled = self.kernel is not None
-        self.engine = f"fast ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
+        self.engine = f"batched ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
         if why:
             self.remarks = (f"{why}, so its steps run in Python; a class that defines kernel vouches for it",)
         self.presence: Presence | None = None
@@ -200,7 +200,7 @@ class Windowed(Schedule):
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
                 f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
-                "mend it, or use engine: reference to run the Python step"
+                "mend it, or use engine: event to run the Python step"
             ) from error
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """Words that used to be others: old scenarios and old results are read as what they mean today.
 
 What can be proved of an epsilon is called *verified*: ``verified`` where it stands as a word (a budget's ``by``, a
-statement's ``claimed_by``), ``epsilon_verified`` as a recorded metric or a column, beside ``epsilon_claimed``.
+statement's ``claimed_by``), ``epsilon_verified`` as a recorded metric or a column, beside ``epsilon_claimed``. The
+engines are called ``event`` and ``batched``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ METRICS: Mapping[str, str] = {"epsilon_tight": "epsilon_verified"}
 WORDS: Mapping[str, str] = {"tight": "verified"}
 """Compositions by their old names."""
 
+ENGINES: Mapping[str, str] = {"reference": "event", "fast": "batched"}
+"""Engines by their old names."""
+
 PLACES: Mapping[str, Mapping[str, str]] = {
+    "/engine": ENGINES,
+    "/scenario.engine": ENGINES,
+    "/sweep.engine": ENGINES,
+    "/sweep.engine.values": ENGINES,
+    "/grid.engine": ENGINES,
+    "/quick.engine": ENGINES,
+    "/figures.at.engine": ENGINES,
     "budget.by": WORDS,
     "privacy.claimed_by": WORDS,
     "figures.x": METRICS,
@@ -26,7 +37,8 @@ PLACES: Mapping[str, Mapping[str, str]] = {
     "figures.facet": METRICS,
     "target.metric": METRICS,
 }
-"""Where they stand: how a path ends, in a scenario, a manifest or an index, without places in lists."""
+"""Where they stand: how a path ends, in a scenario, a manifest or an index, without places in lists; a whole path after
+a slash."""
 
 _OLD = frozenset(word for words in PLACES.values() for word in words)
 
@@ -61,9 +73,9 @@ def respelled(
         return [respelled(value, told, keys=(*keys, rank)) for rank, value in enumerate(data)]
     if not isinstance(data, str) or data not in _OLD:
         return data
-    path = "." + ".".join(key for key in keys if isinstance(key, str))
+    path = ".".join(key for key in keys if isinstance(key, str))
     for place, words in PLACES.items():
-        if data in words and path.endswith(f".{place}"):
+        if data in words and (f"/{path}" == place or f".{path}".endswith(f".{place}")):
             told(keys, data, words[data])
             return words[data]
     return data

@@ -47,7 +47,7 @@ def protocols(collection: Collection) -> list[dict[str, str]]:
                 "key": key,
                 "kind": str(parameters.get("kind", "")),
                 "schedule": f"{schedule}{central}",
-                "engine": "; ".join(dict.fromkeys(str(m.get("engine", "reference")) for m in own)),
+                "engine": "; ".join(dict.fromkeys(str(m.get("engine", "event")) for m in own)),
                 "runs": _of(finished, len(own)),
             }
         )

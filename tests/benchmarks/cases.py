@@ -24,7 +24,7 @@ from hushnet.simulator.setting import Setting, Stop
 from .gossip_step import make_kernel
 
 Family = Literal["broadcast", "gossip", "rounds"]
-ENGINES = ("fast", "reference", "naive")
+ENGINES = ("batched", "event", "naive")
 SEED = 1
 MU = 0.04
 STEP_SIZE = 0.1

@@ -153,8 +153,8 @@ def measure(
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
     if engine == "naive" and case.trouble.absences is not None:
         return Measurement(name, engine, skipped="the naive engine knows no absences")
-    maker = {"fast": fast_world, "reference": World, "naive": None}[engine]
-    if engine != "fast":
+    maker = {"batched": fast_world, "event": World, "naive": None}[engine]
+    if engine != "batched":
         most = max(1.0, SLOW_WAKE_UPS / case.agents)
         updates, recorded_updates = min(updates, most), min(recorded_updates, most)
     try:

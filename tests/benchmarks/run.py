@@ -71,13 +71,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--troubles",
         action="store_true",
-        help="losses, absences and patience, each beside its base row, on the fast engine, instead of these cases",
+        help="losses, absences and patience, each beside its base row, on the batched engine, instead of these cases",
     )
     options = parser.parse_args(arguments)
     if options.troubles:
         bases = {case.base for case in CASES.values()}
         options.cases = [name for name, case in CASES.items() if case.base or name in bases]
-        options.engines = ["fast"]
+        options.engines = ["batched"]
     return options
 
 

@@ -89,7 +89,7 @@ def scenarios() -> list[dict[str, Any]]:
                 found.append(data)
     for data in found:
         data["seeds"] = 2
-        data["engine"] = rng.choice(["reference", "auto"])
+        data["engine"] = rng.choice(["event", "auto"])
     return found
 
 

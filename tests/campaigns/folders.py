@@ -27,7 +27,7 @@ topology: {kind: complete}
 protocols: {a: {kind: local}, b: {kind: solitary, steps: 1}}
 stop: {time: 2}
 record: {every: 1.0, metrics: [accuracy, traffic]}
-engine: reference
+engine: event
 seeds: 2
 sweep: {network.loss: [0.0, 0.1]}
 figures:

@@ -31,7 +31,7 @@ topology: {{kind: complete}}
 protocols: {{a: {{kind: local}}, b: {{kind: solitary, steps: 1}}}}
 stop: {{time: 2}}
 record: {{every: 1.0, metrics: [accuracy, traffic]}}
-engine: reference
+engine: event
 seeds: {seeds}
 sweep: {{network.loss: {{from: 0.0, to: 0.5, step: 0.02}}}}
 figures:
@@ -47,7 +47,7 @@ clock: {{kind: poisson, rate: 10.0}}
 protocols: {{mp: {{kind: model_propagation, alpha: 0.5}}}}
 stop: {{time: {time}}}
 record: {{every: {every}, metrics: [traffic]}}
-engine: fast
+engine: batched
 seeds: [{seed}]
 """
 EVENTS_A_UNIT = 120

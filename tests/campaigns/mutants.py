@@ -91,7 +91,7 @@ def small(data: dict[str, Any]) -> dict[str, Any]:
     data["topology"] = {**data["topology"], "allow_isolated": True, "allow_disconnected": True}
     if data["topology"]["kind"] == "knn":
         data["topology"]["k"] = 2
-    return {**data, "task": task, "stop": {"time": 3.0}, "seeds": 1, "engine": "reference"}
+    return {**data, "task": task, "stop": {"time": 3.0}, "seeds": 1, "engine": "event"}
 
 
 def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str]]:

@@ -14,7 +14,7 @@ scenario: small
 task: {kind: linear_classification, agents: 4, dimension: 2, samples: [4, 6], test_samples: 3}
 topology: {kind: complete}
 stop: {time: 3}
-engine: reference
+engine: event
 seeds: 2
 """
 SWEPT = """\

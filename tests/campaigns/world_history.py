@@ -260,7 +260,7 @@ def history_of(
     ----------
     case : Case
     setting : Setting
-    engine : {"auto", "fast", "reference"}
+    engine : {"auto", "event", "batched"}
     record : dict
         ``every`` or ``activations``: the record instants.
     observe : bool

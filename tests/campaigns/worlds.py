@@ -52,14 +52,14 @@ def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str
 
 def examine(case: Case, setting: Any, record: dict[str, Any], *, loud: bool = False) -> tuple[str, list[str]]:
     """Run a world on both engines; what kind of run it was, and what is wrong."""
-    seen = history_of(case, setting, "reference", record=record, observe=True, watch=True)
+    seen = history_of(case, setting, "event", record=record, observe=True, watch=True)
     if loud:
         for event in seen.events:
             print(event if not isinstance(event, Sample) else ("sample", event.now, event.tallies))
     wrong = checked(seen)
     other = history_of(case, setting, "auto", record=record, observe=False, watch=False)
-    wrong += differences(seen, other, exact=other.engine.startswith("reference"))
-    if not other.engine.startswith("reference"):
+    wrong += differences(seen, other, exact=other.engine.startswith("event"))
+    if not other.engine.startswith("event"):
         watched = history_of(case, setting, "auto", record=record, observe=False, watch=True)
         wrong += differences(seen, watched, exact=True)
         wrong += checked_ends(watched)

@@ -59,7 +59,7 @@ class Vouching(CoordinateDescent):
 def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule):
     fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
     reference, fast = (run_small(Frozen, fields, make=make) for make in (World, fast_world))
-    assert fast.engine == "fast (Python step, because Frozen does not define kernel itself)"
+    assert fast.engine == "batched (Python step, because Frozen does not define kernel itself)"
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
     assert not np.array_equal(
         fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
@@ -70,7 +70,7 @@ def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule)
 def test_an_overridden_helper_counts_as_much_as_an_overridden_step(schedule):
     fields = protocol_parameters(Helped, {"mu": 0.5, "schedule": schedule})
     world = run_small(Helped, fields, make=fast_world)
-    assert world.engine == "fast (Python step, because Helped does not define kernel itself)"
+    assert world.engine == "batched (Python step, because Helped does not define kernel itself)"
     stepped = world.updates > 0
     assert stepped.sum() > 3
     assert (world.state.agent["model"].rows[stepped] == 7.0).all()
@@ -78,14 +78,14 @@ def test_an_overridden_helper_counts_as_much_as_an_overridden_step(schedule):
 
 def test_a_class_that_defines_its_compiled_form_itself_vouches_for_it():
     fields = protocol_parameters(Vouching, {"mu": 0.5})
-    assert fast_world(small_setting(), Vouching, fields).engine == "fast (compiled step)"
-    assert fast_world(small_setting(), CoordinateDescent, fields).engine == "fast (compiled step)"
+    assert fast_world(small_setting(), Vouching, fields).engine == "batched (compiled step)"
+    assert fast_world(small_setting(), CoordinateDescent, fields).engine == "batched (compiled step)"
 
 
 def test_a_subclass_whose_parent_would_not_compile_either_has_nothing_to_say():
     private = {"mechanism": "laplace", "multiplier": 1.0, "sensitivity": "claimed"}
     fields = protocol_parameters(Frozen, {"mu": 0.5, "privacy": private})
-    assert fast_world(small_setting(), Frozen, fields).engine == "fast (Python step)"
+    assert fast_world(small_setting(), Frozen, fields).engine == "batched (Python step)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ def test_a_loss_of_ones_own_has_no_compiled_step_whatever_its_name():
     setting = small_setting()
     setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
     fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    assert fast_world(setting, CoordinateDescent, fields).engine == "fast (Python step)"
+    assert fast_world(setting, CoordinateDescent, fields).engine == "batched (Python step)"
 
 
 def test_an_object_with_a_replaced_method_is_not_served():
@@ -327,13 +327,13 @@ def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fie
     setting = invented_setting(fields)
     assert declined(setting, Stamp, Stamp.Parameters()) == why
     world = build_world("auto", setting, Stamp, Stamp.Parameters())
-    assert world.engine == f"reference, because {why}"
+    assert world.engine == f"event, because {why}"
     world.run()
     reference = World(setting, Stamp, Stamp.Parameters())
     reference.run()
     assert world.traffic == reference.traffic
     assert world.activations == reference.activations > 20
-    for make in (fast_world, lambda *parts: build_world("fast", *parts)):
+    for make in (fast_world, lambda *parts: build_world("batched", *parts)):
         with pytest.raises(InputError, match=why):
             make(setting, Stamp, Stamp.Parameters())
 
@@ -355,7 +355,7 @@ def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
     setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
     assert not setting.network.lossless
     parameters = protocol_parameters(Stamp, {"schedule": schedule})
-    assert build_world("auto", setting, Stamp, parameters).engine.startswith("reference, because")
+    assert build_world("auto", setting, Stamp, parameters).engine.startswith("event, because")
 
 
 class Flickering(Availability):

@@ -128,7 +128,7 @@ def test_a_rally_with_delays_is_admissible_however_short_they_are():
     assert world.reactions.total > 500
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("protocol", [Stamp, Gossip])
 def test_many_who_wake_at_one_instant_are_no_chain(protocol, engine):
     """12,000 and more events at every instant, as many as a thousand an agent would be for twelve of them."""
@@ -228,7 +228,7 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
     out = tmp_path / "out"
     assert main(["run", str(tmp_path / "endless.yaml"), "--trust-code", "--quiet", "--out", str(out)]) == 5
     summary, complaint = capsys.readouterr()
-    assert "fast (Python step, because Heir does not define kernel itself) for heir" in summary
+    assert "batched (Python step, because Heir does not define kernel itself) for heir" in summary
     assert "warning: Heir does not define kernel itself, so its steps run in Python" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint

@@ -1,4 +1,4 @@
-"""The fast engine gives the events, models, tallies and records of the reference engine."""
+"""The fast engine gives the events, models, tallies and records of the event engine."""
 
 from __future__ import annotations
 
@@ -276,8 +276,8 @@ def test_fifty_compileds_agree_with_numpy_to_rounding(loss, radius):
     )
     for world in (plain, fast):
         world.run()
-    assert fast.engine == "fast (compiled step)"
-    assert plain.engine == "fast (Python step)"
+    assert fast.engine == "batched (compiled step)"
+    assert plain.engine == "batched (Python step)"
     assert min(agent.updates for agent in fast.agents) > 30
     models = [world.state.agent["model"].rows for world in (plain, fast)]
     np.testing.assert_allclose(*models, rtol=1e-12, atol=1e-12)
@@ -347,19 +347,19 @@ def test_what_the_fast_engine_does_not_run_falls_back_and_says_why(protocol, net
     setting = plain_setting(network=NetworkParameters.model_validate(network))
     world = build_world("auto", setting, protocol, Stamp.Parameters())
     assert type(world) is World
-    assert world.engine.startswith(f"reference, because {why}")
+    assert world.engine.startswith(f"event, because {why}")
     with pytest.raises(InputError, match=why) as error:
-        build_world("fast", setting, protocol, Stamp.Parameters())
+        build_world("batched", setting, protocol, Stamp.Parameters())
     assert error.value.field == ("engine",)
 
 
 def test_the_engine_can_be_chosen():
     setting = plain_setting()
-    assert build_world("reference", setting, Stamp, Stamp.Parameters()).engine == "reference, as asked"
-    assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == "fast (Python step)"
-    assert build_world("auto", setting, CoordinateDescent, descent()).engine == "fast (compiled step)"
+    assert build_world("event", setting, Stamp, Stamp.Parameters()).engine == "event, as asked"
+    assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == "batched (Python step)"
+    assert build_world("auto", setting, CoordinateDescent, descent()).engine == "batched (compiled step)"
     observed = build_world("auto", setting, Stamp, Stamp.Parameters(), observer=EventLog())
-    assert observed.engine == "reference, because an observer watches single messages"
+    assert observed.engine == "event, because an observer watches single messages"
 
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz")

@@ -1,4 +1,4 @@
-"""Pairwise exchange on the fast engine gives the run of the reference engine: steps, models, tallies and records."""
+"""Pairwise exchange on the batched engine gives the run of the event engine: steps, models, tallies and records."""
 
 from __future__ import annotations
 
@@ -550,7 +550,7 @@ def test_the_compiled_form_of_an_exchange_must_be_one():
 
 def test_the_engine_can_be_chosen():
     parameters = Quick.Parameters()
-    assert build_world("auto", plain_setting(), Quick, parameters).engine == "fast (compiled step)"
-    assert build_world("fast", plain_setting(), Gossip, parameters).engine == "fast (Python step)"
-    assert build_world("reference", plain_setting(), Quick, parameters).engine == "reference, as asked"
-    assert fast_world(plain_setting(), Quick, parameters, compiled=False).engine == "fast (Python step)"
+    assert build_world("auto", plain_setting(), Quick, parameters).engine == "batched (compiled step)"
+    assert build_world("batched", plain_setting(), Gossip, parameters).engine == "batched (Python step)"
+    assert build_world("event", plain_setting(), Quick, parameters).engine == "event, as asked"
+    assert fast_world(plain_setting(), Quick, parameters, compiled=False).engine == "batched (Python step)"

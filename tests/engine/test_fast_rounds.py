@@ -1,4 +1,4 @@
-"""Lossless rounds on the fast engine: the events, models, tallies and records of the reference engine."""
+"""Lossless rounds on the batched engine: the events, models, tallies and records of the event engine."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
 def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule):
     world = build_world("auto", plain_setting(**fields), Stamp, in_rounds(Stamp, schedule=schedule))
     assert type(world.schedule) is EventfulRounds
-    assert world.engine == "fast (Python step)"
+    assert world.engine == "batched (Python step)"
 
 
 def test_a_compiled_form_of_an_exchange_is_refused_in_rounds(monkeypatch):
@@ -363,8 +363,8 @@ def test_a_compiled_form_of_an_exchange_is_refused_in_rounds(monkeypatch):
 @pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "resend_after": "never"}])
 def test_lossless_rounds_run_on_the_fast_engine(schedule):
     world = build_world("auto", plain_setting(), Averaging, in_rounds(Averaging, schedule=schedule))
-    assert world.engine == "fast (Python step)"
-    assert build_world("fast", plain_setting(), CoordinateDescent, descent()).engine == "fast (compiled step)"
+    assert world.engine == "batched (Python step)"
+    assert build_world("batched", plain_setting(), CoordinateDescent, descent()).engine == "batched (compiled step)"
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_lossless_rounds_run_on_the_fast_engine(schedule):
 )
 def test_what_rounds_cannot_do_is_refused_alike_on_both_engines(fields, field):
     said = []
-    for engine in ("reference", "fast"):
+    for engine in ("event", "batched"):
         with pytest.raises(InputError) as error:
             build_world(engine, plain_setting(**fields), Stamp, in_rounds(Stamp))
         assert error.value.field == field

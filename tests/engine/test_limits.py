@@ -58,9 +58,9 @@ CASES = [
 @pytest.mark.parametrize(("name", "network", "fields"), CASES)
 def test_both_engines_end_at_the_same_event(name, network, fields, most):
     limits = Limits(events=most)
-    fast = world_of("fast", name, limits, network=network, fields=fields)
+    fast = world_of("batched", name, limits, network=network, fields=fields)
     found = stopped(fast)
-    assert found == stopped(world_of("reference", name, limits, network=network, fields=fields))
+    assert found == stopped(world_of("event", name, limits, network=network, fields=fields))
     sentence, limit, admitted, now, events, *_ = found
     assert (limit, admitted) == ("events", most)
     assert most <= events < most + 20
@@ -68,7 +68,7 @@ def test_both_engines_end_at_the_same_event(name, network, fields, most):
     assert "limits.events admits" in sentence
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["batched", "event"])
 def test_as_many_events_as_a_run_has_are_enough(engine):
     whole = world_of(engine, "coordinate_descent", Limits())
     whole.run()
@@ -79,7 +79,7 @@ def test_as_many_events_as_a_run_has_are_enough(engine):
     assert stopped(short)[1] == "events"
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("name", ["coordinate_descent", "collaborative_admm", "consensus_admm"])
 def test_processor_time_ends_a_run_that_would_go_on_for_ever(engine, name, monkeypatch):
     """Every look at the clock says that another second has gone by."""
@@ -90,7 +90,7 @@ def test_processor_time_ends_a_run_that_would_go_on_for_ever(engine, name, monke
     assert "limits.seconds admits 300" in found[0]
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("name", ["coordinate_descent", "collaborative_admm"])
 def test_a_process_that_holds_too_much_ends_its_run(engine, name, monkeypatch):
     held = iter([2**30] * 3 + [2**31] * 10**6)
@@ -101,7 +101,7 @@ def test_a_process_that_holds_too_much_ends_its_run(engine, name, monkeypatch):
     assert "its process held 2.0 GiB of memory, and limits.memory admits 1.0 GiB" in found[0]
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["batched", "event"])
 def test_absences_without_end_are_stopped_by_processor_time(engine, monkeypatch):
     seconds = iter(range(10**9))
     monkeypatch.setattr(time, "thread_time", lambda: float(next(seconds)))

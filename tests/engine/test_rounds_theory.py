@@ -17,7 +17,7 @@ from scipy import stats
 from .helpers import Stamp, world_of
 from .test_rounds import in_rounds
 
-ENGINES = {"reference": World, "fast": fast_world}
+ENGINES = {"event": World, "batched": fast_world}
 BOTH = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 
 

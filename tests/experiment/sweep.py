@@ -11,7 +11,7 @@ scenario: small
 task: {kind: linear_classification, agents: 8, dimension: 4, samples: [5, 20], test_samples: 10}
 topology: {kind: ring, reach: 2}
 network: {latency: {kind: exponential, mean: 0.5}, loss: 0.1}
-engine: reference
+engine: event
 protocols:
   local: {kind: local}
   own: {kind: './own.py:Own'}

@@ -17,7 +17,7 @@ SCENARIO = {
     "task": {"kind": "linear_classification", "agents": 8, "dimension": 2, "samples": [3, 6], "test_samples": 2},
     "topology": {"kind": "watts_strogatz"},
     "network": {"latency": {"kind": "exponential", "mean": 0.3}, "loss": 0.1},
-    "engine": "reference",
+    "engine": "event",
 }
 PROTOCOLS = [
     {"kind": "coordinate_descent"},

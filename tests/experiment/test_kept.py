@@ -33,7 +33,7 @@ SCENARIO = {
     "task": {"kind": "linear_classification", "agents": 5, "dimension": 3},
     "topology": {"kind": "ring"},
     "network": {"latency": 0.5, "loss": 0.2},
-    "engine": "reference",
+    "engine": "event",
     "protocols": {
         "sound": {"kind": "coordinate_descent"},
         "broken": {"kind": "keeps", "label": "keeps something back"},

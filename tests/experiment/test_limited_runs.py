@@ -20,7 +20,7 @@ schema: 1
 scenario: stopped
 task: {kind: linear_classification, agents: 6, dimension: 3, samples: [5, 20], test_samples: 10}
 topology: {kind: ring}
-engine: reference
+engine: event
 protocols:
   cd: {kind: coordinate_descent}
   alone: {kind: local}

@@ -152,7 +152,7 @@ def test_making_the_data_holds_them_once(precision):
 def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
     fields = {"agents": 150, "dimension": 100, "samples": [200, 300], "points": "ball", "precision": "float32"}
     protocol = {"kind": "coordinate_descent", "smoothness": "public"}
-    scenario = {**SCENARIO, "task": {**SCENARIO["task"], **fields}, "protocols": {"cd": protocol}, "engine": "fast"}
+    scenario = {**SCENARIO, "task": {**SCENARIO["task"], **fields}, "protocols": {"cd": protocol}, "engine": "batched"}
     experiment = Experiment(load({**scenario, "record": {"every": 0.5, "metrics": ["objective", "accuracy"]}}))
     experiment.world(next(experiment.runs())).run()  # compiles what is to be compiled, untraced
     tracemalloc.start()
@@ -160,7 +160,7 @@ def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
     world.run()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert world.engine == "fast (compiled step)"
+    assert world.engine == "batched (compiled step)"
     assert peak < 1.25 * sum(table.features.nbytes for table in (world.setting.task.train, world.setting.task.test))
 
 

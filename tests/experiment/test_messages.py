@@ -21,7 +21,7 @@ SCENARIO = {
         "rounds": {"kind": "coordinate_descent", "mu": 0.5, "label": "rounds", "schedule": "rounds"},
     },
     "stop": {"time": 6.0},
-    "engine": "reference",
+    "engine": "event",
 }
 WINDOW = {"agents": [0, 1, 2], "between": [1.0, 4.0]}
 
@@ -47,7 +47,7 @@ def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(tmp_path):
 
 
 def test_the_fast_engine_says_that_it_keeps_no_messages(tmp_path):
-    asked = {**SCENARIO, "engine": "fast", "record": {"every": 1.0, "messages": WINDOW}}
+    asked = {**SCENARIO, "engine": "batched", "record": {"every": 1.0, "messages": WINDOW}}
     with pytest.raises(InputError, match="an observer watches single messages"):
         run(asked, out=tmp_path)
 

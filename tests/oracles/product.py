@@ -23,7 +23,7 @@ from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.engine import build_world, declined
+from hushnet.simulator.engine import Engine, build_world, declined
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Limits, Setting, Stop
@@ -36,9 +36,9 @@ from .engine.protocols import Small, protocol_of
 
 EVENT = "event"
 """The engine with an event for everything, whose messages are observed one by one."""
-ENGINES: dict[str, Literal["reference", "auto", "fast"]] = {"event": "reference", "auto": "auto", "batched": "fast"}
+ENGINES: dict[str, Engine] = {"event": "event", "auto": "auto", "batched": "batched"}
 """What the project calls the engines."""
-OBSERVED = {"reference"}
+OBSERVED = {"event"}
 """Engines that can be observed message by message."""
 
 _CLOCK: TypeAdapter[Any] = TypeAdapter(ClockParameters)

@@ -12,7 +12,7 @@ EVENT = range(40)
 """Worlds on the event engine."""
 SEED = compare.SEED
 BATCHED = 20
-"""Worlds on the fast engine, counting those that it can run."""
+"""Worlds on the batched engine, counting those that it can run."""
 
 
 def frozen_parts_from_log(cases):

@@ -435,10 +435,10 @@ class AnotherKernel(CoordinateDescent):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "engine"), [(Counts, r"fast \(Python step\)"), (AnotherKernel, r"fast \(compiled step\)")]
+    ("protocol", "engine"), [(Counts, r"batched \(Python step\)"), (AnotherKernel, r"batched \(compiled step\)")]
 )
 def test_engines_that_disagree_are_caught(protocol, engine):
-    with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the reference engine"):
+    with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the event engine"):
         check_engines(protocol, protocol_parameters(protocol, {}))
 
 

@@ -236,14 +236,14 @@ def test_a_planted_mistake_breaks_what_the_protocol_keeps(mutant, case, broken):
     """Where messages are late and lost; the same network with the protocol as it is breaks nothing."""
     task = split_task() if case.split else small_task()
     setting = setting_of(task=task, graph=star(task) if case.split else None, stop=Stop(time=40.0), **BAD)
-    _, check = checked_run(case, setting, "reference", protocol=mutant)
+    _, check = checked_run(case, setting, "event", protocol=mutant)
     found = {entry["name"]: entry for entry in check.report() if entry["broken"]}
     assert broken <= found.keys()
     for entry in found.values():
         assert entry["worst"] > entry["tolerance"]
         assert 0 <= entry["first"]["time"] <= 40.0
     if mutant is not TrustsPatience:
-        _, check = checked_run(case, setting, "reference")
+        _, check = checked_run(case, setting, "event")
         assert not any(entry["broken"] for entry in check.report())
         assert all(entry["checked"] > 0 for entry in check.report())
 
@@ -263,7 +263,7 @@ def test_agents_that_went_on_with_other_rounds_are_told_by_the_sum_of_duals():
     """The defect that patience is refused for: the gap is frozen, and the invariant says so long before."""
     case = Case("consensus_admm", PATIENT)
     setting = setting_of(task=small_task(), stop=Stop(time=40.0), **LATE)
-    [told, duals] = checked_run(case, setting, "reference", protocol=TrustsPatience)[1].report()
+    [told, duals] = checked_run(case, setting, "event", protocol=TrustsPatience)[1].report()
     assert not told["broken"]
     assert duals["broken"]
     assert duals["first"]["time"] < 10.0

@@ -46,7 +46,7 @@ def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, ne
         "time": 40.0,
     }
     reference, compiled = (run_small(ModelPropagation, spec, make=make, **shared) for make in (World, fast_world))
-    assert compiled.engine == "fast (compiled step)"
+    assert compiled.engine == "batched (compiled step)"
     assert compiled.activations == reference.activations > 20
     assert compiled.traffic == reference.traffic
     for name in ("agent", "edge"):
@@ -69,4 +69,4 @@ def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, ne
 
 def test_steps_with_noise_are_not_compiled():
     world = fast_world(small_setting(), ModelPropagation, parameters(alpha=0.8, privacy=PRIVATE))
-    assert world.engine == "fast (Python step)"
+    assert world.engine == "batched (Python step)"

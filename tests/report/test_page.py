@@ -28,7 +28,7 @@ REAL = {
     "scenario": "real",
     "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [10, 20], "points": "ball"},
     "topology": {"kind": "complete"},
-    "engine": "reference",
+    "engine": "event",
     "protocols": {
         "local": {"kind": "local"},
         "cd": {"kind": "coordinate_descent", "mu": 0.1},

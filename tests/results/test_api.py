@@ -20,7 +20,7 @@ TINY = {
     "scenario": "tiny",
     "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [10, 20], "points": "ball"},
     "topology": {"kind": "complete"},
-    "engine": "reference",
+    "engine": "event",
     "protocols": {"local": {"kind": "local"}, "cd": {"kind": "coordinate_descent", "mu": 0.1}},
     "stop": {"time": 3},
     "seeds": 2,

@@ -28,7 +28,7 @@ schema: 1
 scenario: tiny
 task: {kind: linear_classification, agents: 6, dimension: 3, samples: [10, 20], points: ball}
 topology: {kind: complete}
-engine: reference
+engine: event
 protocols:
   local: {kind: local}
   mine: {kind: "./code/mine.py:Mine", step_size: 0.2}

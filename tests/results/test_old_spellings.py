@@ -52,6 +52,7 @@ def test_old_results_are_read_in_todays_words():
     assert {manifest["grid"][BY] for manifest in collection.manifests} == {"verified", "basic"}
     stated = [manifest["privacy"] for manifest in collection.manifests if manifest["privacy"]]
     assert {privacy["claimed_by"] for privacy in stated} == {"verified", "basic"}
+    assert {manifest["scenario"]["engine"] for manifest in collection.manifests} == {"event"}
     assert collection.index["figures"][0]["at"] == {BY: "verified"}
     assert collection.index["target"]["metric"] == "epsilon_verified"
     read = [collection.index, collection.manifests]
@@ -126,6 +127,7 @@ def test_an_old_scenario_is_read_with_a_hint_for_every_old_word():
     loaded = load(WRITTEN)
     found = [hint.removeprefix(f"{WRITTEN}:").partition(": is called ") for hint in loaded.hints]
     assert [place for place, _, _ in found] == [
+        "6: engine = 'reference'",
         "11: protocols.private.privacy.budget.by = 'tight'",
         "15: target.metric = 'epsilon_tight'",
         f"17: sweep.{BY}[0] = 'tight'",
@@ -135,7 +137,7 @@ def test_an_old_scenario_is_read_with_a_hint_for_every_old_word():
         "21: figures[2].y = 'epsilon_tight'",
         "22: figures[3].facet[0] = 'epsilon_tight'",
     ]
-    new = ("verified", "epsilon_verified")
+    new = ("verified", "epsilon_verified", "event")
     assert {ending for _, _, ending in found} == {f"{word!r} now and read as that; write {word}" for word in new}
     assert loaded.scenario.target is not None
     assert loaded.scenario.target.metric == "epsilon_verified"
@@ -149,12 +151,12 @@ def test_the_command_line_says_the_hints_and_its_own_old_words_are_read_too(caps
     shown = capsys.readouterr()
     assert "valid" in shown.out
     lines = shown.err.splitlines()
-    assert lines[0].startswith(f"warning: {WRITTEN}:11: {BY} = 'tight': is called 'verified' now")
+    assert lines[1].startswith(f"warning: {WRITTEN}:11: {BY} = 'tight': is called 'verified' now")
     assert lines[-2:] == [
         f"warning: --set {given[0]}: is called 'verified' now and read as that; write verified",
         f"warning: --set {given[1]}: is called 'epsilon_verified' now and read as that; write epsilon_verified",
     ]
-    assert len(lines) == 10
+    assert len(lines) == 11
 
 
 def test_quick_assignments_and_trials_are_read_anew():
@@ -184,10 +186,10 @@ def test_only_the_places_that_had_the_old_words_are_read_anew():
 
 def test_from_python_an_old_scenario_warns_and_its_results_have_todays_words(tmp_path):
     with pytest.warns(
-        FutureWarning, match=r"scenario\.yaml:\d+: .*tight': is called '(epsilon_)?verified' now"
+        FutureWarning, match=r"scenario\.yaml:\d+: .*' *: is called '((epsilon_)?verified|event)' now"
     ) as told:
         result = run(WRITTEN, out=tmp_path / "new")
-    assert len(told) == 8
+    assert len(told) == 9
     assert {warning.filename for warning in told} == {__file__}
     old = load_all(SAVED)
     assert set(result.trace["metric"]) == set(old.trace["metric"])
@@ -200,3 +202,27 @@ def test_from_python_an_old_scenario_warns_and_its_results_have_todays_words(tmp
 def test_the_ledger_refuses_the_old_word_and_says_the_new_one():
     with pytest.raises(ValueError, match="verified, not tight"):
         Ledger(1).epsilon("tight", 1e-5)  # pyright: ignore[reportArgumentType]
+
+
+def test_engines_are_read_by_their_old_names_wherever_they_stand(tmp_path, capsys):
+    fields = {"engine": "fast", "sweep": {"engine": ["reference", "auto"]}, "quick": {"engine": "fast"}}
+    told = []
+    found = respelled({**fields, "task": {"engine": "fast"}}, lambda keys, old, new: told.append((keys, old, new)))
+    assert found == {
+        "engine": "batched",
+        "sweep": {"engine": ["event", "auto"]},
+        "quick": {"engine": "batched"},
+        "task": {"engine": "fast"},  # not ours
+    }
+    assert told == [
+        (("engine",), "fast", "batched"),
+        (("sweep", "engine", 0), "reference", "event"),
+        (("quick", "engine"), "fast", "batched"),
+    ]
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(WRITTEN.read_text().replace("tight", "verified"))
+    assert main(["check", str(scenario)]) == 0
+    said = capsys.readouterr()
+    assert f"{scenario}:6: engine = 'reference': is called 'event' now" in said.out + said.err
+    assert main(["run", str(scenario), "--set", "engine=fast", "--dry-run"]) == 0
+    assert "--set engine=fast: is called 'batched' now" in "".join(capsys.readouterr())

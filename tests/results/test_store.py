@@ -422,7 +422,7 @@ stop: {time: 40}
 record: {every: 0.1, metrics: [objective, accuracy]}
 seeds: 2
 figures: [{y: accuracy, x: time}]
-engine: reference
+engine: event
 """
 
 

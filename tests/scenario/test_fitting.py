@@ -200,9 +200,9 @@ def test_the_fast_engine_is_refused_by_check_where_it_has_no_form(tmp_path):
     data = {
         **{key: YAML(typ="safe").load(entry) for key, entry in BASE.items()},
         "protocols": {"p": {"kind": "echo"}},
-        "engine": "fast",
+        "engine": "batched",
     }
-    with pytest.raises(InputError, match="cannot run on the fast engine: the protocol reacts to single messages"):
+    with pytest.raises(InputError, match="cannot run on the batched engine: the protocol reacts to single messages"):
         load(data, extra={"echo": Echo})
     assert load({**data, "engine": "auto"}, extra={"echo": Echo})
 

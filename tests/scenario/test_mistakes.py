@@ -113,7 +113,7 @@ record:
 seeds:
   data: 2
   run: 3
-engine: reference
+engine: event
 """
 
 REQUIRED = {

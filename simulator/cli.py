@@ -49,6 +49,8 @@ Scheduler = Annotated[
 ]
 DEBUG = "HUSHNET_DEBUG"
 """Environment variable that has errors which nobody foresaw raised, with their traceback."""
+POOL = "ARROW_DEFAULT_MEMORY_POOL", "system"
+"""Environment variable that has Arrow give back what a table took: its own pool keeps 60 MB after 10,000 runs."""
 UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
 """Exit codes; 128 and the number of the signal."""
 AGAIN = 2.0
@@ -311,6 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Those of the command line by default.
     """
+    os.environ.setdefault(*POOL)
     with _terminable() as asked:
         code = _main(arguments)
     return TERMINATED if asked and code == INTERRUPTED else code

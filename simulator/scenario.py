@@ -9,9 +9,10 @@ from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, mod
 from ..agents.availability import Always, AvailabilityParameters
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters
+from ..agents.suggestions import require, suggestion
 from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
-from ..protocols.catalog import is_file, require, suggestion
+from ..protocols.user_files import is_file
 from .clocks import ClockParameters, Poisson
 from .language.figure_parameters import Figure, check_figures
 from .language.limit_parameters import LimitParameters

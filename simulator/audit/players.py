@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...protocols import catalog
+from ...protocols.user_files import is_file
 from ..experiment.batches import pack
 from .game import Trial, trials
 from .pairs import Pair
@@ -40,7 +41,7 @@ def players(jobs: int, base: Path) -> Iterator[Play]:
 
         def play(subject: Subject, pair: Pair, ranks: Sequence[Rank]) -> Iterator[Trial]:
             size = max(1, -(-len(ranks) // (jobs * BATCHES)))
-            files = tuple(filter(catalog.is_file, [subject.parameters.kind]))
+            files = tuple(filter(is_file, [subject.parameters.kind]))
             packed = pack((subject, pair))
             waiting = [
                 pool.submit(_batch, files, base.resolve(), packed, ranks[start : start + size])

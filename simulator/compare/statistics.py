@@ -22,6 +22,9 @@ RESAMPLES = 4999
 REPETITIONS = 1999
 """Of a whole axis, for an interval of a break-even point."""
 
+DRAWN = 2**19
+"""Resampled differences in memory at a time, whatever the number of pairs; the draws are the same for any number."""
+
 LEVEL = 0.95
 ROUNDING = 1e-12
 """Differences that vary by less than this share of the values do not vary."""
@@ -178,14 +181,12 @@ def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random
     known = ~np.isnan(_means(table))
     places, table = places[known], table[known]
     axis = np.log(places) if log else places
-    n = table.shape[1]
-    draws = rng.integers(n, size=(REPETITIONS, n)) if n > 2 else np.empty((0, n), dtype=np.int64)
-    resampled = _means(table[:, draws].transpose(1, 0, 2))
+    resampled = _resampled(table, rng)
     result = []
     for at, after, before, rising in _sign_changes(axis, _means(table)):
         near = _nearest(axis, resampled, at, rising)
         low, high = np.quantile(near, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if len(near) else (np.nan, np.nan)
-        seen = len(near) / len(draws) if len(draws) else np.nan
+        seen = len(near) / len(resampled) if len(resampled) else np.nan
         ends = [float(np.exp(place) if log else place) for place in (at, low, high)]
         result.append(Crossing(ends[0], float(places[after]), float(places[before]), rising, ends[1], ends[2], seen))
     return result
@@ -196,7 +197,13 @@ def _interval(differences: NDArray[np.float64], rng: np.random.Generator) -> tup
     if n < FEW or np.ptp(differences) == 0:
         return float(mean - half), float(mean + half)
     found = stats.bootstrap(
-        (differences,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", rng=rng
+        (differences,),
+        np.mean,
+        confidence_level=LEVEL,
+        n_resamples=RESAMPLES,
+        batch=_at_a_time(n),
+        method="BCa",
+        rng=rng,
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
@@ -214,6 +221,23 @@ def _means(table: NDArray[np.float64]) -> NDArray[np.float64]:
     known = ~np.isnan(table)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(known, table, 0.0).sum(axis=-1) / known.sum(axis=-1)
+
+
+def _resampled(table: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """(`REPETITIONS`, k) means over seeds that are drawn anew, jointly at all k places; none below three seeds."""
+    places, n = table.shape
+    means = np.empty((REPETITIONS if n > 2 else 0, places))
+    step = _at_a_time(places * n)
+    for first in range(0, len(means), step):
+        part = means[first : first + step]
+        draws = rng.integers(n, size=(len(part), n))
+        part[:] = _means(table[:, draws]).T
+    return means
+
+
+def _at_a_time(numbers: int) -> int:
+    """Resamples of so many numbers each that are in memory together."""
+    return max(1, DRAWN // max(numbers, 1))
 
 
 def _sign_changes(axis: NDArray[np.float64], means: NDArray[np.float64]) -> Iterator[tuple[float, int, int, bool]]:

@@ -17,6 +17,7 @@ import cloudpickle
 
 from ...agents.errors import HushnetError, InputError
 from ...protocols import catalog
+from ...protocols.user_files import is_file
 from ..contract.verdict import Verdict
 from ..storage.provenance import code_version, libraries
 from .attempts import FAILED, Answer, attempt, keep_failure
@@ -65,7 +66,7 @@ def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -
     kinds = {p.kind for one in queue for p in one.run.point.scenario.protocols.values()}
     return Post(
         pack(elsewhere),
-        tuple(sorted(filter(catalog.is_file, kinds))),
+        tuple(sorted(filter(is_file, kinds))),
         elsewhere.loaded.base,
         under_way,
         code_version(),

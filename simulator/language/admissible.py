@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from ...protocols.catalog import nearest
+from ...agents.suggestions import nearest
 from .yaml_source import Keys, has
 
 MOST_WEIGHED = 50

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
-from ...protocols.catalog import MOST_COMPARED, listed, suggestion
+from ...agents.suggestions import MOST_COMPARED, listed, suggestion
 from .spellings import respelled
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show

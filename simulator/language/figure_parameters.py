@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from ...agents.errors import InputError
 from ...agents.parameters import Instant, Parameters
-from ...protocols.catalog import is_file, require
+from ...agents.suggestions import require
+from ...protocols.user_files import is_file
 from .names import Name
 from .target_parameters import more_is_better
 

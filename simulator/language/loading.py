@@ -14,8 +14,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...agents.errors import InputError
+from ...agents.suggestions import listed, suggestion
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
+from ...protocols.user_files import is_file, load_module, load_object
 from ..choice import check_schedule
 from ..fitting import check_fit, check_protocols
 from ..scenario import METRICS, Scenario
@@ -58,12 +60,12 @@ class Code:
 
     def files(self, names: Iterable[str]) -> list[ModuleType]:
         """The user's own files among the names of protocols and metrics, whatever they define or pass on."""
-        own = [name for name in names if name not in self.extra and catalog.is_file(name)]
-        return [catalog.load_module(name, trust_code=self.trust_code, base=self.base) for name in own]
+        own = [name for name in names if name not in self.extra and is_file(name)]
+        return [load_module(name, trust_code=self.trust_code, base=self.base) for name in own]
 
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``."""
-        function = catalog.load_object(name, trust_code=self.trust_code, base=self.base)
+        function = load_object(name, trust_code=self.trust_code, base=self.base)
         if not callable(function):
             raise InputError(f"{name} is not a function")
         return function
@@ -216,7 +218,7 @@ def find(source: Path | str) -> Path:
     if path.is_file():
         return path
     names = ", ".join(known) or "none yet"
-    raise InputError(f"unknown scenario {source!r}{catalog.suggestion(source, known)} shipped scenarios: {names}")
+    raise InputError(f"unknown scenario {source!r}{suggestion(source, known)} shipped scenarios: {names}")
 
 
 def shipped() -> dict[str, Path]:
@@ -280,13 +282,13 @@ def _protocol(key: str, entry: Any, code: Code, known: Sequence[str], found: lis
     kind = entry.get("kind")
     if not isinstance(kind, str):
         if kind is None:
-            missing = f"is missing; admissible: {catalog.listed(known)}"
+            missing = f"is missing; admissible: {listed(known)}"
             found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
         else:
-            wrong = f"must be the name of a protocol; admissible: {catalog.listed(known)}"
+            wrong = f"must be the name of a protocol; admissible: {listed(known)}"
             found.append(Mistake((*where, "kind"), wrong, kind))
         return placeholder
-    if len(found) > drafts.MOST_SAID and kind not in known and not catalog.is_file(kind):
+    if len(found) > drafts.MOST_SAID and kind not in known and not is_file(kind):
         found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...protocols.catalog import listed, nearest, suggestion
+from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
 from .drafts import MOST_SAID, Family, sentence
 from .yaml_source import Keys, Source, has, show

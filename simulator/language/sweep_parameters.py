@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from ...agents.parameters import Parameters
-from ...protocols.catalog import nearest
+from ...agents.suggestions import nearest
 
 MAX_VALUES = 10_000
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ...agents.errors import FieldError
 from ...agents.parameters import Parameters
-from ...protocols.catalog import require
+from ...agents.suggestions import require
 from .names import Key
 
 SHARED = ("objective", "accuracy")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
-from ...protocols.catalog import require
+from ...agents.suggestions import require
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
 from .sweeps import Axis, Taken

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
-from ...protocols.catalog import suggestion
 from ..language.loading import LoadedScenario, find, load
 from .claims import Figure, Paper
 

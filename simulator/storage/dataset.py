@@ -123,7 +123,7 @@ def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[st
             table = modern(pq.read_table(path, columns=[column], use_threads=False))
             yield table.column_names[0], table.column(0)
     else:
-        table = pa.concat_tables(tables(name, entries))
+        table = pa.concat_tables(_groups(tables(name, entries)))
         yield from zip(table.column_names, table.columns, strict=True)
 
 

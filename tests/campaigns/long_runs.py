@@ -73,9 +73,9 @@ MOST_GROWTH = 24 * 2**20
 """Bytes of memory, from a fifth of the way to its end: 3 kB for each of 8,000 runs."""
 MOST_FILES = 8
 """Descriptors that may come and go at any time: those of tables that are synced together."""
-MOST_MEMORY = 500 * 2**20
+MOST_MEMORY = 500 * 10**6
 """Bytes of memory of a process that runs, or reads, 10,000 runs."""
-READERS = (("plot",), ("compare",), ("report",))
+READERS = (("plot",), ("compare",), ("report",), ("bundle",))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def sweep(folder: Path, *, runs: int, jobs: int, seed: int, readers: Sequence[Se
     wrong += judged(f"{2 * PLACES * seeds:,} runs, {jobs} jobs", samples, 2 * PLACES * seeds)
     wrong += _peak("run, with dataset, summary and figure", samples)
     for reader in readers:
-        more = ["--out", str(folder / f"{reader[0]}.html")] if reader[0] == "report" else []
+        more = ["--out", str(folder / f"{reader[0]}.out")] if reader[0] in ("report", "bundle") else []
         samples, code, said = watched([*hushnet, *reader, str(out), *more], out)
         wrong += [f"{reader[0]} ends with {code}: {said[-300:]}"] if code else []
         wrong += _peak(reader[0], samples)

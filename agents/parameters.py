@@ -15,7 +15,9 @@ LEAST = 1e-9
 """Time units; shorter times are rounded to none, and time would stand still."""
 SMALLEST, LARGEST = 1e-12, 1e12
 MOST = 10**7
-"""Agents, rows, columns, steps within a step."""
+"""Agents, rows, columns."""
+MOST_REPEATS = 10**5
+"""Iterations within a step."""
 
 
 def _none_or_some(value: float) -> float:
@@ -53,7 +55,9 @@ Spread = Annotated[float, Field(gt=0, le=10)]
 Id = Annotated[int, Field(ge=0, lt=2**63)] | str
 """What an agent is called."""
 Size = Annotated[int, Field(ge=1, le=MOST)]
-"""How many of what is kept in memory, or done one after the other within a step."""
+"""How many of what is kept in memory."""
+Repeats = Annotated[int, Field(ge=1, le=MOST_REPEATS)]
+"""Iterations within one step of an agent, or while data are made: until they are over, no limit of a run is heeded."""
 Count = Annotated[int, Field(ge=1, le=10**15)]
 """How many of what happens in a run."""
 

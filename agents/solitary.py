@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .losses import local_gradient
 from .objectives import Models, local_models
-from .parameters import Parameters, Positive, Size
+from .parameters import Parameters, Positive, Repeats
 from .tables import Shard
 from .tasks.base import Task
 
@@ -22,7 +22,7 @@ from .tasks.base import Task
 class GradientSteps(Parameters):
     """Gradient steps from zero on the agent's summed loss over the largest number of rows of any agent."""
 
-    steps: Size = 10
+    steps: Repeats = 10
     """Number of steps."""
     step_size: Positive = 1.0
     """Length of a step along the gradient of (m_i / max m) L_i."""

@@ -148,6 +148,8 @@ class Protocol(ABC):
     """Who reads what a protected agent sends: whom its epsilon holds against."""
     model_released: ClassVar[bool] = True
     """Whether `models` follows from what was released, so that epsilon covers it; otherwise agents keep theirs."""
+    learns_from: ClassVar[Literal["rows", "columns"]] = "rows"
+    """What the task has to spread over agents: rows, or columns of the same rows (``task.split: {by: columns}``)."""
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..agents.losses import Hinge
 from ..agents.objectives import check_unique, local_models
-from ..agents.parameters import Positive, Size
+from ..agents.parameters import Positive, Repeats
 from ..agents.pooled_objective import PooledObjective
 from ..agents.solitary import GradientSteps, solitary_model
 from ..agents.tables import Table
@@ -63,7 +63,7 @@ class SolitaryParameters(ProtocolParameters):
     """Solitary models: a few gradient steps of every agent on its own loss (Vanhaesebrouck et al. 2017)."""
 
     kind: Literal["solitary"]
-    steps: Size = 10
+    steps: Repeats = 10
     """Number of gradient steps from zero."""
     step_size: Positive = 1.0
     """Length of a step along the gradient of (m_i / max m) L_i."""

@@ -47,7 +47,7 @@ from pydantic import Field, model_validator
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import Loss, local_gradient, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, check_unique
-from ..agents.parameters import Positive, Size
+from ..agents.parameters import Positive, Repeats
 from ..agents.solitary import Solitary, solitary_model
 from ..agents.solvers import minimise_local
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
@@ -78,7 +78,7 @@ class CollaborativeAdmmParameters(ProtocolParameters):
     """c_i: m_i (``count``, sums of losses), m_i / max m (``relative``), or one value per agent."""
     rho: Positive = 1.0
     """Penalty on disagreement about an edge's two models; changes the speed, not the optimum."""
-    local_steps: Literal["exact"] | Size = "exact"
+    local_steps: Literal["exact"] | Repeats = "exact"
     """How an agent solves its own problem at each step: exactly, or by so many gradient steps."""
     start: Literal["zero", "local"] = "local"
     """First models: zeros, or the solitary models."""

@@ -54,6 +54,7 @@ class FeatureSgd(Protocol):
     Parameters = FeatureSgdParameters
     parameters: FeatureSgdParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
+    learns_from = "columns"
 
     @classmethod
     def check_scenario(cls, parameters: FeatureSgdParameters, surroundings: Surroundings) -> None:

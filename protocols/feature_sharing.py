@@ -102,6 +102,7 @@ class FeatureSharing(Protocol):
     parameters: FeatureSharingParameters
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY
+    learns_from = "columns"
     observer = "the centre"
     model_released = False
 

@@ -85,6 +85,7 @@ class StaleFeatureSharing(Protocol):
     Parameters = StaleFeatureSharingParameters
     parameters: StaleFeatureSharingParameters
     protects = PARTY
+    learns_from = "columns"
     observer = "the centre"
     model_released = False
 

@@ -32,6 +32,12 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
     always_up = isinstance(availability, Always) and not (availability.joins or availability.leaves)
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
     surroundings = Surroundings(scenario.task.outline(), scenario.topology.kind, always_up, in_rounds)
+    if surroundings.task.columns and protocol.learns_from == "rows":
+        raise InputError(
+            f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "
+            "set task.split to {by: rows, agents: ...}",
+            field=("kind",),
+        )
     protocol.check_scenario(parameters, surroundings)
     if scenario.engine == "batched":
         from .engine import declined_before, refusal  # compiled code is loaded only where somebody asks for it

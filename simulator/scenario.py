@@ -40,6 +40,19 @@ METRICS: dict[str, tuple[str, ...]] = {
 }
 """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
 
+STATISTICS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("accuracy", "rmse", "mse"), ("mean", "worst_decile")),
+    "objective": ("value", "gap"),
+    "training_loss": ("mean",),
+    "test_loss": ("mean",),
+    **dict.fromkeys(("epsilon_claimed", "epsilon_verified"), ("worst", "median", "q90")),
+    "traffic": ("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
+    "age": ("mean", "q90", "worst"),
+    "updates": ("mean", "min", "max"),
+}
+"""Statistics of metrics in the trace, but for those that data name (bins of agents by the size of their data), and
+without metrics of which a protocol's or a user's code names them."""
+
 MAX_SAMPLES = 1_000_000
 """Of one run; every sample is kept in memory until the run ends."""
 
@@ -212,6 +225,7 @@ class Scenario(Parameters):
             swept=list(self.sweep),
             protocols=list(self.protocols),
             messages=self.record.messages is not None,
+            statistics=STATISTICS,
         )
 
     def _check_protocols(self) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..losses import LOSSES
-from ..parameters import Parameters, Positive, Size
+from ..parameters import Parameters, Positive, Repeats, Size
 from ..tables import Table
 from .base import Task
 from .extent import Extent
@@ -41,7 +41,7 @@ class RatingParameters(Parameters, ABC):
     """Dimension p of item features and models."""
     als_regularisation: Positive = 0.065
     """lambda of ALS-WR, which weighs it by each user's and item's number of ratings."""
-    als_iterations: Size = 20
+    als_iterations: Repeats = 20
     """Alternations of ALS-WR."""
     feature_scaling: Literal["none", "unit_row", "standard"] = "none"
     """None; every item's features to unit l2 norm; or one common factor that makes the mean square of a coordinate 1

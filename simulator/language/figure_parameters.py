@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -31,6 +31,12 @@ PER_AGENT = (
     "accuracy", "rmse", "mse", "epsilon_verified", "epsilon_claimed", "age", "updates", "degree", "samples", "model",
 )  # fmt: skip
 """What a portrait may colour agents by; a task gives one of the first three, and a model where it is one number."""
+
+PER_RUN = ("samples", "scatter", "portrait", "timeline")
+"""Kinds of figures that show what is known at a run's end, or of messages, and no statistic of a metric."""
+
+BIN = "samples "
+"""What begins the statistics of agents with about as many samples, whose numbers are known with the data."""
 
 Kind = Literal["curve", "sweep", "samples", "bars", "heat", "frontier", "scatter", "portrait", "timeline"]
 Scalar = bool | int | float | str
@@ -155,6 +161,7 @@ def check_figures(
     swept: Sequence[str],
     protocols: Sequence[str],
     messages: bool,
+    statistics: Mapping[str, Sequence[str]],
 ) -> None:
     """Raise an `InputError` with its place if a figure asks for what the experiment will not have.
 
@@ -167,11 +174,14 @@ def check_figures(
         Names of the sweep; keys of the protocols.
     messages : bool
         Whether runs keep messages one by one.
+    statistics : mapping of str to sequence of str
+        Statistics of those metrics of which they are known.
     """
     metrics = list(metrics)
     names = Counter(figure.name for figure in figures)
     for number, figure in enumerate(figures):
         _check(figure, ("figures", number), metrics, list(swept), list(protocols))
+        _check_statistic(figure, statistics, ("figures", number, "statistic"))
         if figure.drawn_as == "timeline" and not messages:
             wanted = "a timeline needs record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
             raise InputError(wanted, field=("figures", number, "kind"))
@@ -206,6 +216,13 @@ def _check(
         require(figure.baseline, protocols, "unknown protocol", (*where, "baseline"))
     for rank, key in enumerate(figure.protocols or []):
         require(key, protocols, "unknown protocol", (*where, "protocols", rank))
+
+
+def _check_statistic(figure: Figure, statistics: Mapping[str, Sequence[str]], where: tuple[str | int, ...]) -> None:
+    shown = figure.drawn_as not in PER_RUN and (not isinstance(figure.facet, list) or figure.y in figure.facet)
+    usual = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
+    if shown and not usual and figure.y in statistics:
+        require(figure.statistic, statistics[figure.y], "is not recorded", where)
 
 
 def _axes(kind: Kind, swept: list[str], *, explicit: bool) -> list[str]:

@@ -14,12 +14,13 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDe
 from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.language.figure_parameters import BIN
 from hushnet.simulator.latency import Exponential
 from hushnet.simulator.measures import quality, size_bins
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.scenario import METRICS
+from hushnet.simulator.scenario import METRICS, STATISTICS
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
@@ -149,6 +150,16 @@ def test_the_trace_has_the_tidy_columns():
     ]  # fmt: skip
     assert set(trace["protocol"]) == {"cd"}
     assert set(trace["seed"]) == {4}
+
+
+def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
+    recorder = Recorder(tuple(name for name in METRICS if name not in ("rmse", "mse")))
+    world_of(recorder, every=4.0).run()
+    found = {metric: set(rows) for metric, rows in recorder.trace().groupby("metric")["statistic"]}
+    assert found.keys() == STATISTICS.keys() - {"rmse", "mse"}
+    binned = {name for name in found["accuracy"] if name.startswith(BIN)}
+    assert binned
+    assert found | {"accuracy": found["accuracy"] - binned} == {name: set(STATISTICS[name]) for name in found}
 
 
 def test_objective_and_gap_are_those_of_the_protocols_objective():

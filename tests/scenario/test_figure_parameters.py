@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.language.figure_parameters import Figure, check_figures
+from hushnet.simulator.scenario import STATISTICS
 from pydantic import ValidationError
 
 SWEPT, PROTOCOLS, METRICS = (
@@ -16,7 +17,7 @@ SWEPT, PROTOCOLS, METRICS = (
 
 def checked(*figures, messages=False):
     found = [Figure.model_validate(figure) for figure in figures]
-    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages)
+    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages, statistics=STATISTICS)
     return found
 
 
@@ -49,6 +50,34 @@ def test_a_timeline_needs_no_metric_but_a_log():
     with pytest.raises(InputError, match="a timeline needs record") as caught:
         checked({"y": "accuracy"}, {"kind": "timeline"})
     assert caught.value.field == ("figures", 1, "kind")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"y": "objective", "statistic": "gab"}, "is not recorded; did you mean 'gap'?"),
+        ({"y": "accuracy", "x": "depth", "statistic": "q90"}, "is not recorded; admissible: mean, worst_decile"),
+        ({"facet": ["objective", "accuracy"], "statistic": "worst"}, "is not recorded"),
+    ],
+)
+def test_a_statistic_that_no_run_records_is_refused_before_there_are_any(fields, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        checked(fields)
+    assert caught.value.field == ("figures", 0, "statistic")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"y": "objective", "statistic": "mean"},
+        {"y": "accuracy", "statistic": "samples 5-9"},
+        {"y": "mine", "statistic": "anything"},
+        {"y": "age", "kind": "portrait", "statistic": "value"},
+        {"y": "accuracy", "facet": ["objective", "epsilon_verified"], "statistic": "anything"},
+    ],
+)
+def test_a_statistic_that_data_or_code_name_or_that_no_figure_shows_is_not_judged(fields):
+    assert checked(fields)
 
 
 @pytest.mark.parametrize(

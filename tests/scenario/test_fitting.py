@@ -62,6 +62,8 @@ UNFIT = [
     ),
     ({"task": "{kind: a9a, split: {by: columns, parts: [100, 24]}}"}, "sums to 124; there are 123 columns"),
     ({"task": COLUMNS, "protocols": "{p: {kind: feature_sgd}}"}, "use topology: {kind: star}"),
+    ({"task": COLUMNS, "protocols": "{p: {kind: solitary}}"}, "protocols.p.kind = 'solitary': learns from agents' own"),
+    ({"protocols": "{p: {kind: solitary, steps: 1000000}}"}, "protocols.p.steps = 1000000: must be at most 100000"),
     (
         {
             "protocols": f"{{p: {{kind: coordinate_descent, privacy: {{{PRIVATE}, oracle_schedule: true}}}}}}",

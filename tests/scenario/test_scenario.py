@@ -165,10 +165,10 @@ def test_statistics_follow_the_metric():
         {"y": "objective"},
         {"y": "accuracy"},
         {"y": "epsilon_verified"},
-        {"y": "accuracy", "statistic": "median"},
+        {"y": "accuracy", "statistic": "worst_decile"},
     ]
     data = written(record={"every": 1, "metrics": ["objective", "accuracy", "epsilon"]}, figures=figures)
-    assert [figure.statistic for figure in load(data).scenario.figures] == ["value", "mean", "worst", "median"]
+    assert [figure.statistic for figure in load(data).scenario.figures] == ["value", "mean", "worst", "worst_decile"]
 
 
 PLUGIN = """

@@ -35,10 +35,16 @@ HANDED = 0.85
 DRAWN_OUT = 0.05
 """Share of the runs whose figures are written."""
 
+SECONDS = 120
+"""Processor time that a command has for all runs of an accepted scenario."""
+LIMITS = ["--set", "limits.seconds=10", "--set", "limits.memory=1 GiB"]
+"""Of a run. A scenario may ask for much, and then takes what it asks for; what it is granted has to be kept to, memory
+to within a factor of two, as estimates are."""
+
 DRAWN = re.compile(
     r"falls into \d+ components|without a neighbour|no such file|cannot be read|needs (MovieLens|UCI|LIBSVM)|"
     r"has a row of|determinants of|for agent |2 c1 <|GiB of memory|is not finite|diverged|nothing was recorded|"
-    r"cannot be calibrated|is run only with|no weights|stalled"
+    r"of conserved was not recorded|cannot be calibrated|is run only with|no weights|stalled"
 )
 """Refusals that need drawn data, a graph, a file beside the scenario, or this machine."""
 
@@ -121,8 +127,10 @@ def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str
     wrong = [f"{what}: check {failure}" for failure in wrong]
     if code or not to_run or wrong:
         return "refused" if code else "valid", wrong
+    limits = [] if "limits" in data else LIMITS
     with nullcontext() if rng.random() < DRAWN_OUT else no_ink():
-        code, answer, failures = command(["run", str(path), "--out", str(folder / "out"), "--quiet"], seconds=120)
+        arguments = ["run", str(path), "--out", str(folder / "out"), "--quiet", *limits]
+        code, answer, failures = command(arguments, seconds=SECONDS)
     if loud:
         print(f"{what}: run: {code} {answer}")
     wrong += [f"{what}: run {failure}" for failure in failures]

@@ -35,8 +35,9 @@ struct control {
     int error;                  /* as errno; 0: half of what is written is written, and said to be */
     int plans, next, struck;    /* kills that are planned, whose time has come, that hit somebody */
     struct plan plan[PLANS];
+    int parent;                 /* the first that begins a session: what earlier commands left may still be there */
     int processes, hands;
-    int process[MOST];          /* every process, the parent first */
+    int process[MOST];          /* every process */
     int hand[MOST];             /* those that had to do with a file */
     long by_kind[KINDS];
     char failed[600];           /* what failed first */
@@ -75,13 +76,13 @@ __attribute__((constructor)) static void begin(void) {
 
 static void strike(struct plan *plan) {
     __atomic_fetch_add(&control->struck, 1, __ATOMIC_SEQ_CST);
-    int own = getpid(), parent = control->process[0], hands = control->hands < MOST ? control->hands : MOST;
+    int own = getpid(), parent = control->parent, hands = control->hands < MOST ? control->hands : MOST;
     if (plan->who == ALL) {
         for (int k = 0; k < control->processes && k < MOST; k++)
             if (control->process[k] && control->process[k] != own) kill(control->process[k], plan->signal);
         kill(own, plan->signal);
     } else if (plan->who == PARENT) {
-        kill(parent, plan->signal);
+        if (parent) kill(parent, plan->signal);
     } else if (plan->who == WORKER && own == parent) {
         for (int k = 0; k < hands; k++) {
             int chosen = control->hand[(k + plan->lot) % hands];
@@ -225,6 +226,14 @@ PLAIN(stat, STAT, (const char *path, struct stat *to), (path, to), below(AT_FDCW
 PLAIN(stat64, STAT, (const char *path, struct stat64 *to), (path, to), below(AT_FDCWD, path), path)
 PLAIN(lstat, STAT, (const char *path, struct stat *to), (path, to), below(AT_FDCWD, path), path)
 PLAIN(lstat64, STAT, (const char *path, struct stat64 *to), (path, to), below(AT_FDCWD, path), path)
+
+pid_t setsid(void) {
+    REAL("setsid", pid_t, void);
+    int none = 0;
+    if (control && control->armed)
+        __atomic_compare_exchange_n(&control->parent, &none, getpid(), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return really();
+}
 
 DIR *opendir(const char *path) {
     REAL("opendir", DIR *, const char *);

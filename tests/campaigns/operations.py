@@ -43,6 +43,7 @@ class _Control(ctypes.Structure):
         ("next", ctypes.c_int),
         ("struck", ctypes.c_int),
         ("plan", _Plan * PLANS),
+        ("parent", ctypes.c_int),
         ("processes", ctypes.c_int),
         ("hands", ctypes.c_int),
         ("process", ctypes.c_int * MOST),
@@ -125,7 +126,7 @@ class Operations:
 
     @property
     def processes(self) -> list[int]:
-        """All processes since `watch`, the parent first."""
+        """All processes since `watch`."""
         return [pid for pid in self._control.process[: min(self._control.processes, MOST)] if pid]
 
 

@@ -77,8 +77,6 @@ def build_world(
         If the batched engine is asked for and cannot run this.
     """
     why = declined(setting, protocol_class, parameters)
-    if why is None and kwargs.get("observer") is not None:
-        why = "an observer watches single messages"
     if engine == "batched" and why is not None:
         raise refusal(parameters, why)
     if engine == "event" or why is not None:
@@ -116,7 +114,8 @@ def fast_world(
     drive: Callable[[World], Schedule] = partial(Broadcasts, compiled=compiled)
     if (rounds := rounds_of(traits, parameters)) is not None:
         calm = setting.network.lossless and setting.always_up
-        if calm and rounds.patience is None and not repeats(rounds, unfailing=True):
+        unobserved = kwargs.get("observer") is None
+        if calm and unobserved and rounds.patience is None and not repeats(rounds, unfailing=True):
             drive = partial(LazyRounds, compiled=compiled)
         else:
             drive = partial(EventfulRounds, parameters=rounds, compiled=compiled)

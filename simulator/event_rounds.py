@@ -6,7 +6,6 @@ its time and priority, and what it notes is told to whoever observes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,13 +14,11 @@ import simpy
 from ..agents.agent import Agent, At
 from ..agents.availability import Timeline
 from ..agents.errors import Stall
-from ..agents.inbox import Message
 from ..protocols.base import Out
 from ..protocols.schedule import RoundsSchedule
 from .event_tables import EventTables
-from .post import NOTHING
 from .randomness import check_leg
-from .rounds import ACKNOWLEDGEMENT, EMPTY, RoundState
+from .rounds import EMPTY, RoundState
 from .rules.round_messages import say_all
 from .rules.rounds import (
     after_step,
@@ -35,7 +32,7 @@ from .rules.rounds import (
 )
 from .tables import effects as columns
 from .tables import tallies
-from .tables.effects import ARRIVE, EFFECTS, NOTES, OBSERVED, PATIENCE, REPEAT
+from .tables.effects import ARRIVE, EFFECTS, PATIENCE, REPEAT
 from .tables.rounds import DONE, ENOUGH, IS_UP, STALLED, WORN
 
 if TYPE_CHECKING:
@@ -57,13 +54,12 @@ class EventRounds(EventTables):
         If the clock is recorded, or agents join or leave.
     """
 
+    empty = EMPTY
+
     def __init__(self, world: World, parameters: RoundsSchedule) -> None:
         super().__init__(world, next_time=lambda _, *clock: world.clock.next_time(*clock))
         self.state = RoundState(world, self.post, parameters)
-        self.state.tables.counts[OBSERVED] = world.observer is not None
         self._round_ends = [world.env.event() for _ in world.agents]
-        self._under_way: dict[tuple[int, int], Message] = {}
-        self._drawn: list[float] = []
 
     @property
     def events(self) -> int:
@@ -81,6 +77,7 @@ class EventRounds(EventTables):
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Schedule.begin`."""
         env = self.world.env
+        self.post.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
             self.post.mail.silent[agent.index] = agent.silent
             agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
@@ -143,14 +140,14 @@ class EventRounds(EventTables):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
         self.state.make_room()
+        self.post.notes.make_room(self.state.room)
         mail, tables, finish = self.post.mail, self.state.tables, self.world.finish
         tables.now[0] = self.now
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         result = self.plain(rule)(mail, tables, *arguments)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.post.count()
-        if self.world.observer:
-            self._tell()
+        self.post.notes.tell()
         count = int(tables.counts[EFFECTS])
         for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
             event = At(self.world.env, due, effect[columns.PRIORITY])
@@ -172,34 +169,3 @@ class EventRounds(EventTables):
             self.world.finish.check()
         if counts[ENOUGH]:
             self.world.check_vectors()
-
-    def _tell(self) -> None:
-        """Tell the observer of every copy that was sent or has arrived."""
-        world, mail, tables = self.world, self.post.mail, self.state.tables
-        assert world.observer is not None
-        count, drawn = int(tables.counts[NOTES]), self._drawn
-        for (_, delay), note in zip(tables.note_times[:count].tolist(), tables.notes[:count].tolist(), strict=True):
-            key = order, slot = note[columns.ORDER], note[columns.SLOT]
-            if note[columns.NOTE] == columns.SENT:
-                rank, row, sender = note[columns.KIND], note[columns.ROW], note[columns.AGENT]
-                kind = [*self.state.kinds, EMPTY][min(rank if rank >= 0 else -1 - rank, len(self.state.kinds))]
-                kind = kind if rank >= 0 else ACKNOWLEDGEMENT + kind
-                vector = NOTHING
-                if row >= 0:
-                    vector = mail.pool[row, : (int(mail.size[row]) - world.network.size(0)) // 8].copy()
-                    vector.flags.writeable = False
-                receiver = int(mail.heads[mail.reverse[slot]])
-                tick, size = note[columns.TICK], note[columns.SIZE]
-                message = Message(sender, receiver, kind, vector, self.now, order, tick, slot, size)
-                lost = math.isinf(delay)
-                world.observer.sent(world, message, drawn.pop(0), lost)
-                if not lost:
-                    self._under_way[key] = message
-            elif note[columns.NOTE] == columns.ARRIVED:
-                up, newest = bool(note[columns.TAKEN]), bool(note[columns.NEWEST])
-                world.observer.arrived(world, self._under_way.pop(key), up, newest)
-        tables.counts[NOTES] = 0
-
-    def drawn(self, edge: int, tick: int, leg: int, size: int, delay: float, lost: bool) -> None:
-        """See `EventTables.drawn`; kept until the note of the copy is read."""
-        self._drawn.append(delay)

@@ -13,14 +13,11 @@ import simpy
 from numpy.typing import NDArray
 
 from ..agents.agent import ARRIVAL, TIMER, Agent, At
-from ..agents.inbox import Message
 from ..protocols.kernel import ACCEPT, FINISH, OFFER
 from ..protocols.schedule import ExchangeSchedule
 from .event_tables import EventTables
 from .halves import (
     REFUSAL,
-    REPLY,
-    REQUEST,
     callers_repeat,
     check_exchange,
     counted,
@@ -31,8 +28,6 @@ from .halves import (
     take_reply,
     with_more_copies,
 )
-from .network import KINDS
-from .post import NOTHING
 from .randomness import check_leg
 from .rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from .tables import sessions as columns
@@ -87,6 +82,8 @@ class EventSessions(EventTables):
         If the protocol's traits or message kinds do not fit an exchange.
     """
 
+    empty = REFUSAL
+
     def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
         check_exchange(world)
         super().__init__(
@@ -100,7 +97,6 @@ class EventSessions(EventTables):
         self.post.sessions = True
         self.tables = session_tables(world, parameters)
         self._done = [world.env.event() for _ in world.agents]
-        self._sent: dict[tuple[int, int], Message] = {}
         for agent in world.agents:
             agent.step = self.call
 
@@ -178,24 +174,16 @@ class EventSessions(EventTables):
         event.callbacks.append(lambda _: self._arrive(place, order))  # type: ignore[union-attr]
 
     def _arrive(self, place: int, order: int) -> None:
-        kind, edge, _, _ = self.tables.copies[place].tolist()
-        up = self._receiver_is_up(kind, edge)
-        newest = self._change(take_copy, place, order)
+        edge = int(self.tables.copies[place, 1])
+        self._change(take_copy, place, order)
         tables = self.tables
         tables.free_copies[tables.counts[columns.FREE_COPIES]] = place
         tables.counts[columns.FREE_COPIES] += 1
-        if self.world.observer:
-            self.world.observer.arrived(self.world, self._sent.pop((order, edge)), up, bool(newest))
         self._change(follow_up)
         if tables.counts[columns.PHASE] == ACCEPT:
             self._accept(edge)
         elif tables.counts[columns.PHASE] == FINISH:
             self._finish(edge)
-
-    def _receiver_is_up(self, kind: int, edge: int) -> bool:
-        graph = self.world.setting.graph
-        receiver = self.world.agents[int(graph.heads[edge] if kind == columns.REQUEST else graph.tails[edge])]
-        return receiver.present and receiver.up
 
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
@@ -237,6 +225,7 @@ class EventSessions(EventTables):
         tables.times[columns.NOW] = self.now
         result = self.plain(rule)(self.post.mail, tables, *arguments)
         self.post.count()
+        self.post.notes.tell()
         if tables.counts[columns.WORN]:
             check_leg(2**24)
         if tables.counts[columns.ENOUGH]:
@@ -250,28 +239,6 @@ class EventSessions(EventTables):
     def _make_room(self) -> None:
         """See to it that the next version and copies fit in."""
         self.post.make_room(2, 0)
+        self.post.notes.make_room(4)
         if self.tables.counts[columns.FREE_COPIES] < 2:
             self.tables = with_more_copies(self.tables)
-
-    def drawn(self, edge: int, tick: int, leg: int, size: int, delay: float, lost: bool) -> None:
-        """See `EventTables.drawn`: the observer is told of every copy."""
-        world = self.world
-        assert world.observer is not None
-        order, message = self._message(edge, tick, leg % KINDS, size)
-        world.observer.sent(world, message, delay, lost)
-        if not lost:
-            self._sent[order] = message
-
-    def _message(self, link: int, tick: int, rank: int, size: int) -> tuple[tuple[int, int], Message]:
-        """What is being sent over a link, by its order and the caller's edge."""
-        mail, graph, tables = self.post.mail, self.world.setting.graph, self.tables
-        kinds = list(self.world.layout.messages)
-        kind = kinds[rank] if rank < len(kinds) else REFUSAL
-        edge = link if kind == REQUEST else int(graph.reverse[link])
-        vector, row = NOTHING, int(tables.sessions[edge, columns.ASKED if kind == REQUEST else columns.ANSWER])
-        if kind in (REQUEST, REPLY):
-            vector = mail.pool[row, : tables.widths[0 if kind == REQUEST else 1, graph.tails[link]]].copy()
-            vector.flags.writeable = False
-        order, slot = int(mail.counts[tallies.ORDER]), int(graph.reverse[link])
-        ends = int(graph.tails[link]), int(graph.heads[link])
-        return (order, edge), Message(*ends, kind, vector, self.now, order, tick, slot, size)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..agents.availability import Timeline
 from .rules.forms import Plain
 from .schedules import Eventful
 from .table_post import TablePost
+from .tables.notes import LOST_DELAY
 
 if TYPE_CHECKING:
     from .world import World
@@ -27,9 +29,12 @@ class EventTables(Eventful):
     ----------
     plain : Plain
         Rules by their compiled forms.
+    empty : str
+        Kind of copies without numbers that are no acknowledgements.
     """
 
     post: TablePost
+    empty: str
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
@@ -40,18 +45,19 @@ class EventTables(Eventful):
 
     def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
-        edge, tick, leg, size = int(edge), int(tick), int(leg), int(size)
         receiver = self.world.setting.graph.heads[edge : edge + 1]
-        (delay,), (lost,) = self.world.network.fates(int(sender), receiver, tick, leg, float(now), size)
-        delay, lost = float(delay), bool(lost)
-        if self.world.observer:
-            self.drawn(edge, tick, leg, size, delay, lost)
+        copy = int(sender), receiver, int(tick), int(leg), float(now), int(size)
+        (delay,), (lost,) = (part.tolist() for part in self.world.network.fates(*copy))
+        mail.noting[LOST_DELAY] = delay
         return math.inf if lost else delay
 
-    def drawn(self, edge: int, tick: int, leg: int, size: int, delay: float, lost: bool) -> None:
-        """Note the delay of a copy that is being sent, which somebody observes; by default nothing."""
-        return
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Schedule.begin`."""
+        self.post.notes.begin(self.world, empty=self.empty)
+        super().begin(joins, leaves, timelines)
 
     def settle(self, *, final: bool) -> None:
         """See `Schedule.settle`."""
         self.post.count()
+        if final:
+            self.post.notes.keep()

@@ -60,7 +60,7 @@ def session_tables(world: World, parameters: ExchangeSchedule) -> SessionTables:
     agents, edges = len(world.agents), len(world.setting.graph.heads)
     kinds = world.layout.messages
     ranks = {kind: rank for rank, kind in enumerate(kinds)}
-    rules = [callers_repeat(world), world.observer is not None, world.network.size(0)]
+    rules = [callers_repeat(world), world.network.size(0)]
     for kind in (REQUEST, REPLY):
         rules += [ranks[kind], kinds[kind].vectors]
     copies, timers = agents + 64, 2 * agents + 64

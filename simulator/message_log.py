@@ -1,23 +1,27 @@
 """Who sent what when: a few agents' messages, steps and absences over a short window, for teaching and debugging.
 
-The log looks on while the event engine tells of single events, and changes nothing.
+The log looks on while engines note single events, and changes nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.inbox import Message
 from .attendance import attendance
 from .language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
+from .notes import Notebook
+from .tables import notes as columns
+from .tables.notes import ARRIVED, SENT, WOKE
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent
@@ -25,10 +29,15 @@ if TYPE_CHECKING:
     from .world import World
 
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")
+OF_STEP = [columns.PLACE]
+OF_SENT = [columns.PLACE, columns.ORDER, columns.KIND, columns.SIZE, columns.TAKEN]
+OF_ARRIVED = [columns.PLACE, columns.ORDER, columns.TAKEN, columns.NEWEST]
+"""Columns of notes that are kept."""
 
 
-class MessageLog:
-    """Observer of a world that keeps what a window asks for.
+@final
+class MessageLog(Notebook):
+    """Notebook of what a window asks for.
 
     Parameters
     ----------
@@ -45,29 +54,41 @@ class MessageLog:
 
     def __init__(self, window: MessageWindow, names: Sequence[int | str], graph: Graph) -> None:
         self.first, self.last = window.between
-        self._names = [str(name) for name in names]
-        self._agents = frozenset(_indices(window.agents, self._names, graph))
-        self._steps: list[tuple[int, float]] = []
-        self._messages: dict[tuple[int, int], tuple[Message, float, str]] = {}
+        self.between = self.first, self.last
+        self._names, self._graph = np.array([str(name) for name in names], dtype=object), graph
+        self.watched = np.zeros(len(names), dtype=bool)
+        self.watched[_indices(window.agents, self._names.tolist(), graph)] = True
+        self._kinds: dict[int, str] = {}
+        self._steps, self._sent, self._arrived = _Rows(OF_STEP), _Rows(OF_SENT), _Rows(OF_ARRIVED)
 
     def woke(self, world: World, agent: Agent) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
-        if self.first <= world.now <= self.last and agent.index in self._agents:
-            self._steps.append((agent.index, world.now))
+        """See `Notebook`."""
+        if self.first <= world.now <= self.last and self.watched[agent.index]:
+            self._steps.add([[world.now, 0.0]], [[agent.index]])
 
     def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
-        due = world.now if lost else world.now + delay
-        if world.now <= self.last and due >= self.first and {message.sender, message.receiver} <= self._agents:
-            end, fate = (math.nan, LOST) if lost else (due, UNDER_WAY)
-            self._messages[message.order, message.edge] = (message, end, fate)
+        """See `Notebook`."""
+        now, kind = world.now, list(world.layout.messages).index(message.kind)
+        if self._watches(message) and now <= self.last and (now if lost else now + delay) >= self.first:
+            self._kinds[kind] = message.kind
+            self._sent.add([[now, delay]], [[message.edge, message.order, kind, message.size, not lost]])
 
     def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
-        key = (message.order, message.edge)
-        if key in self._messages:
-            fate = DROPPED if not up else DELIVERED if newest else OVERTAKEN
-            self._messages[key] = (message, world.now, fate)
+        """See `Notebook`."""
+        if self._watches(message):
+            self._arrived.add([[world.now, 0.0]], [[message.edge, message.order, up, newest]])
+
+    def _watches(self, message: Message) -> bool:
+        return bool(self.watched[message.sender] and self.watched[message.receiver])
+
+    def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
+        """See `Notebook`."""
+        whats = notes[:, columns.NOTE]
+        for what, rows in ((WOKE, self._steps), (SENT, self._sent), (ARRIVED, self._arrived)):
+            here = np.flatnonzero(whats == what)
+            rows.add(times[here], notes[here][:, rows.columns])
+        kinds = np.unique(notes[whats == SENT, columns.KIND]).tolist()
+        self._kinds.update((kind, kind_of(kind)) for kind in kinds)
 
     def table(self, world: World) -> Frame:
         """The log as rows in order of time.
@@ -84,15 +105,41 @@ class MessageLog:
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
             and infinite where nobody knows), ``fate`` and ``bytes``.
         """
-        name = self._names
-        rows: list[tuple[Any, ...]] = [("step", name[a], "", "", time, time, "", 0) for a, time in self._steps]
-        for message, end, fate in self._messages.values():
-            people = (name[message.sender], name[message.receiver])
-            rows.append(("message", *people, message.kind, message.sent_at, end, fate, message.size))
-        for agent in sorted(self._agents):
-            rows += [("absence", name[agent], "", "", *absent, "", 0) for absent in self._absences(world, agent)]
-        rows.sort(key=lambda row: (row[4], row[0], name.index(row[1]), row[2]))
-        return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+        rows = pd.concat([self._absence_rows(world), self._message_rows(), self._step_rows()])
+        rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
+        rows["agent"] = self._names[rows["rank"]]
+        return rows[list(COLUMNS)]
+
+    def _step_rows(self) -> Frame:
+        times, steps = self._steps.all()
+        return _rows("step", steps[:, 0], times[:, 0], times[:, 0])
+
+    def _absence_rows(self, world: World) -> Frame:
+        agents = np.flatnonzero(self.watched).tolist()
+        found = np.array([(agent, *absent) for agent in agents for absent in self._absences(world, agent)], dtype=float)
+        whose, start, end = found.reshape(-1, 3).T
+        return _rows("absence", whose.astype(np.int64), start, end)
+
+    def _message_rows(self) -> Frame:
+        """Messages that were under way within the window, with what has become of them."""
+        times, sent = self._sent.all()
+        places, orders, kinds, sizes, reach = sent.T
+        start, end = times[:, 0], np.where(reach, times.sum(axis=1), math.nan)
+        fates = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
+        landed, arrived = self._arrived.all()
+        # One copy of a message goes over a link.
+        links = len(self._graph.heads)
+        copies = pd.Index(orders * links + places).get_indexer(arrived[:, 1] * links + arrived[:, 0])
+        known = copies >= 0
+        copies, up, newest = copies[known], arrived[known, 2], arrived[known, 3]
+        end[copies] = landed[known, 0]
+        fates[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
+        others = {
+            "other": self._names[self._graph.tails[places]],
+            "kind": [self._kinds[kind] for kind in kinds.tolist()],
+            "fate": fates,
+        }
+        return _rows("message", self._graph.heads[places], start, end, **others, bytes=sizes, order=orders)
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
         """Stretches of the window in which an agent was down, or had not joined, or had left."""
@@ -110,6 +157,28 @@ class MessageLog:
         found += [(0.0, joins[agent])] if joins[agent] > 0 else []
         found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
         return _merged([(max(a, self.first), min(b, self.last)) for a, b in found])
+
+
+@final
+class _Rows:
+    """Times and some columns of notes, as they come."""
+
+    def __init__(self, kept: list[int]) -> None:
+        self.columns = kept
+        self._times, self._rows = [np.empty((0, 2))], [np.empty((0, len(kept)), dtype=np.int64)]
+
+    def add(self, times: ArrayLike, rows: ArrayLike) -> None:
+        self._times.append(np.asarray(times, dtype=np.float64))
+        self._rows.append(np.asarray(rows, dtype=np.int64))
+
+    def all(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return np.concatenate(self._times), np.concatenate(self._rows)
+
+
+def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:
+    """Rows of one sort; ``rank`` is whose they are."""
+    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0}
+    return pd.DataFrame({"what": what, "rank": rank, "start": start, "end": end, **nothing, **others})
 
 
 def _merged(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:

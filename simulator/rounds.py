@@ -21,7 +21,7 @@ from .rules.forms import Plain
 from .rules.round_messages import holds
 from .table_post import TablePost, extended
 from .tables import rounds as columns
-from .tables.effects import EFFECT_COLUMNS, NOTE_COLUMNS
+from .tables.effects import EFFECT_COLUMNS
 from .tables.rounds import RoundTables
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 EMPTY = "empty round"
 """Kind of the message without numbers that ends a round for a neighbour to whom the step said nothing."""
-ACKNOWLEDGEMENT = "acknowledgement of "
-"""What the kind of an acknowledgement begins with, before the kind that it answers."""
 
 
 class RoundState:
@@ -81,8 +79,6 @@ class RoundState:
             queue=whole(agents + records),
             due=np.zeros(agents + records + self.room),
             effects=whole(agents + records + self.room, EFFECT_COLUMNS),
-            note_times=np.zeros((self.room, 2)),
-            notes=whole(self.room, NOTE_COLUMNS),
         )
         self.tables.agents[:, columns.QUEUE_FIRST] = -1
         self.tables.links[:, [columns.LAST, columns.FIRST_HELD, columns.SAYING]] = -1

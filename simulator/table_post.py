@@ -16,6 +16,7 @@ from ..protocols.privacy.ledger import Ledger
 from .clocks import RECORDED
 from .laws import Forms
 from .network import Network
+from .notes import Notes
 from .post import Post
 from .rules import delivery, lazy
 from .tables import tallies
@@ -40,6 +41,7 @@ from .tables.mail import (
     RECORD_EVERY,
     Mail,
 )
+from .tables.notes import NOTE_COLUMNS, NOTING
 
 if TYPE_CHECKING:
     from .world import World
@@ -70,6 +72,8 @@ class TablePost(Post):
     ----------
     mail : Mail
         All arrays; replaced when there is need for more room.
+    notes : Notes
+        Who is told of single events.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
@@ -93,6 +97,7 @@ class TablePost(Post):
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.mail = self._make_mail()
+        self.notes = Notes(self)
 
     @property
     def now(self) -> float:
@@ -166,6 +171,10 @@ class TablePost(Post):
             recorded=np.empty(0),
             silent=np.zeros(agents, dtype=bool),
             alone=np.zeros(agents, dtype=bool),
+            noting=np.zeros(NOTING),
+            watched=np.zeros(0, dtype=bool),
+            note_times=np.zeros((0, 2)),
+            notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
         )
         mail.counts[tallies.FREE_ROWS], mail.counts[tallies.FREE_NODES] = rows, nodes
         return mail
@@ -178,7 +187,7 @@ class TablePost(Post):
         mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
         mail.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
         record = world.record_activations if world.recorder and world.record_activations else 0
-        mail.clock[RECORD_EVERY] = 1 if world.observer and compiled else record
+        mail.clock[RECORD_EVERY] = record
         mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
         if self._forms is None:
             return
@@ -229,6 +238,7 @@ class TablePost(Post):
         leg: int,
     ) -> list[float]:
         self.make_room(1, len(edges))
+        self.notes.make_room(len(edges))
         # Signals have the rank after all kinds of the protocol.
         rank = self._ranks.get(kind, len(self._ranks))
         size, now = self.network.size(len(vector)), self.now
@@ -255,6 +265,7 @@ class TablePost(Post):
         last = self._last_sent[agent.index]
         if joining or [to for _, to in last] != [None]:
             self._exchange_each(agent, joining=joining)
+            self.notes.make_room(0)
             lazy.tell_each(self.mail, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
             self._telling.clear()
             return

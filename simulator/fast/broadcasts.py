@@ -31,6 +31,8 @@ class Broadcasts(WakeWindows):
         Whether to use the protocol's compiled step, if it has one.
     """
 
+    late = True
+
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`."""
         return windows.wind_up(self.post.mail)
@@ -47,6 +49,7 @@ class Broadcasts(WakeWindows):
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
         assert self.presence is not None
+        self.post.notes.make_room(0)
         mail = self.presence.draw(top, self.post.mail)
         settled = min(top, limit)
         unfinished = mail.counts[tallies.UNFINISHED]
@@ -59,4 +62,5 @@ class Broadcasts(WakeWindows):
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`."""
+        self.post.notes.make_room(0)
         lazy.take_in_all(self.post.mail, now, barrier)

@@ -20,7 +20,7 @@ from ...agents.errors import Stall
 from ...protocols.base import Out
 from ...protocols.schedule import RoundsSchedule
 from ..randomness import check_leg
-from ..rounds import RoundState
+from ..rounds import EMPTY, RoundState
 from ..table_post import extended
 from ..tables import rounds as tables
 from ..tables import tallies
@@ -61,6 +61,8 @@ class EventfulRounds(WakeWindows):
     ValueError
         If the protocol's compiled form is one of an exchange.
     """
+
+    empty = EMPTY
 
     def __init__(self, world: World, parameters: RoundsSchedule, *, compiled: bool = True) -> None:
         super().__init__(world, compiled=compiled)
@@ -148,6 +150,7 @@ class EventfulRounds(WakeWindows):
     def make_room(self) -> None:
         """See `WakeWindows.make_room`."""
         self.state.make_room()
+        self.post.notes.make_room(self.state.room)
         self._grow_agenda()
 
     def _grow_agenda(self) -> None:

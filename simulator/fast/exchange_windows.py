@@ -16,8 +16,10 @@ from ..randomness import Purpose, draw_one
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import let_go, take_row
 from ..rules.lazy import there
+from ..rules.notes import note_step
 from ..rules.session_agenda import drop_timer, next_timer, pop_copy
 from ..rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ..tables.notes import TOLD
 from ..tables.sessions import (
     COPIES,
     EDGE,
@@ -27,17 +29,18 @@ from ..tables.sessions import (
     HEADER,
     LATE,
     NOW,
-    OBSERVED,
     PHASE,
     ROW,
     SKIPPED,
     TIMERS,
     WORN,
 )
-from ..tables.tallies import FREE_ROWS, HEAP, UNFINISHED, WAKES
+from ..tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
 from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)
+ROOM = 8
+"""Most notes that one event brings about."""
 HALF, CHECK = 100, 101
 """Why a window ended, beside the reasons in `hushnet.simulator.fast.windows`: half of an exchange is to be made, or an
 observer told of it; the world has something to check."""
@@ -76,6 +79,7 @@ def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
         if busy(mail, tables, tables.counts[EDGE]):
             tables.counts[SKIPPED] += 1
             return
+        note_step(mail, agent, now)
     tables.counts[PHASE] = OFFER
 
 
@@ -169,6 +173,8 @@ def run_exchanges(
             return CHECK, -1
         if mail.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
             return FULL, -1
+        if mail.counts[OBSERVED] and len(mail.notes) - mail.counts[NOTES] < ROOM:
+            return FULL, -1
         now, what = upcoming(mail, tables)
         if now == math.inf:
             return IDLE, -1
@@ -190,5 +196,5 @@ def run_exchanges(
             look_after(mail, tables, drop_timer(tables))
         else:
             wake_up(mail, tables, compiled_half, law)
-        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and tables.rules[OBSERVED])):
+        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and mail.counts[OBSERVED] == TOLD)):
             return HALF, mail.heap_agent[0] if counts[PHASE] == OFFER else -1

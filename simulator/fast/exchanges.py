@@ -16,6 +16,7 @@ from ...agents.compiled import announce, as_callback
 from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel
 from ...protocols.schedule import ExchangeSchedule
 from ..halves import (
+    REFUSAL,
     callers_repeat,
     check_exchange,
     counted,
@@ -68,6 +69,8 @@ class Exchanges(Windowed):
     ValueError
         If the protocol's traits or message kinds do not fit an exchange.
     """
+
+    empty = REFUSAL
 
     def __init__(self, world: World, parameters: ExchangeSchedule, *, compiled: bool = True) -> None:
         check_exchange(world)
@@ -143,6 +146,7 @@ class Exchanges(Windowed):
         self.stopped_at(float(self.desk.times[desk.NOW]))
         if self.compiled:
             self.world.activations = int(mail.counts[tallies.ACTIVATIONS])
+        self.post.notes.tell()
         if why != exchange_windows.HALF:
             self._check()
         return self._handle(why, int(index))
@@ -184,14 +188,12 @@ class Exchanges(Windowed):
         return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
 
     def _half(self, index: int) -> None:
-        """Make the half of an exchange that a window stopped at; a compiled call is only shown to the observer."""
+        """Make the half of an exchange that a window stopped at; of a compiled call, the observer has been told."""
         counts = self.desk.counts
         phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
         if phase == OFFER and self.compiled:
-            assert self.world.observer is not None
-            self._catch_up(index)
-            self.world.observer.woke(self.world, self.world.agents[index])
-        elif phase == OFFER:
+            return  # the observer was told of it
+        if phase == OFFER:
             self._offer(index)
         elif phase == ACCEPT:
             self._accept(edge)
@@ -244,6 +246,7 @@ class Exchanges(Windowed):
     def _make_room(self) -> None:
         """See to it that the next event's version, copy and timer fit in."""
         self.post.make_room(1, 0)
+        self.post.notes.make_room(exchange_windows.ROOM)
         old, counts = self.desk, self.desk.counts
         if counts[desk.FREE_COPIES] == 0:
             self.desk = with_more_copies(old)

@@ -11,6 +11,7 @@ import math
 from ...agents.compiled import compiled
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import let_go, take_row
+from ..rules.notes import note_step
 from ..rules.round_messages import finish_saying, say, say_all
 from ..rules.rounds import (
     after_step,
@@ -22,9 +23,9 @@ from ..rules.rounds import (
     on_round_end,
     start_rounds,
 )
-from ..tables.effects import ARRIVE, GONE, NOTES, PATIENCE, REPEAT, ROUND_END, UP
+from ..tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
-from ..tables.tallies import FREE_ROWS, MESSAGES, ORDER, UNFINISHED, VECTORS, WAKES
+from ..tables.tallies import FREE_ROWS, MESSAGES, NOTES, OBSERVED, ORDER, UNFINISHED, VECTORS, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
 from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED
 
@@ -41,7 +42,7 @@ def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
         and len(agenda.ring) - agenda.size[TIMERS] >= room
-        and len(tables.notes) - tables.counts[NOTES] >= room
+        and (mail.counts[OBSERVED] == 0 or len(mail.notes) - mail.counts[NOTES] >= room)
     )
 
 
@@ -74,6 +75,7 @@ def make_step(
     first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
     row = take_row(mail, tables.now[0], 0, mail.ticks[agent], size)
     message = mail.pool[row]
+    note_step(mail, agent, tables.now[0])
     mail.silent[agent] = step(
         agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
     )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
 from ..rules.clocks import count_step, next_time, used_up
-from ..rules.delivery import arrive, know, let_go
+from ..rules.delivery import count_arrival, know, let_go
 from ..tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import AWAKE, COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, step_and_send, take_top
 
@@ -93,7 +93,7 @@ def expect_no_more(barriers, agent, number):  # pragma: no cover - compiled
 def land(mail, node):  # pragma: no cover - compiled
     """Count the arrival of a copy, once."""
     if mail.arrival[node] > -math.inf:
-        arrive(mail, mail.size[mail.version[node]], True)
+        count_arrival(mail, mail.size[mail.version[node]], True)
         mail.arrival[node] = -math.inf
 
 

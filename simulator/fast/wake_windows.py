@@ -10,6 +10,7 @@ import numpy as np
 from ...agents.agent import WAKE, Agent
 from ...agents.compiled import as_callback
 from ...protocols.kernel import STEP, Kernel
+from ..rules.lazy import EVER
 from ..tables import tallies
 from . import windows
 from .windowed import Pause, Windowed, checked
@@ -60,6 +61,8 @@ class WakeWindows(Windowed):
             self.stopped_at(float(now))
         if self.compiled:
             self.world.activations = int(counts[tallies.ACTIVATIONS])
+        after_step = why in (windows.COUNTED, windows.OVER, windows.FINISHED, windows.DIVERGED)
+        self.tell(min(limit, float(now)), int(counts[tallies.BARRIER]) if after_step else EVER)
         return self.handle(why, agent)
 
     @abstractmethod
@@ -83,7 +86,9 @@ class WakeWindows(Windowed):
 
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
-        self.post.make_room(1, int(self.world.setting.graph.degrees.max(initial=0)))
+        most = int(self.world.setting.graph.degrees.max(initial=0))
+        self.post.make_room(1, most)
+        self.post.notes.make_room(most + 1)
 
     def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
@@ -94,13 +99,12 @@ class WakeWindows(Windowed):
         elif why == windows.AWAKE:
             agent.tick = int(mail.ticks[index])
             self.stepping(lambda: self.take_step(agent))
+            self.post.notes.tell()
             mail = self.post.mail
             mail.silent[index], mail.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
             agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
             world.traffic.vectors = int(mail.counts[tallies.VECTORS])
-            if world.observer:
-                world.observer.woke(world, agent)
             self.stepping(lambda: world.check_limits(agent))
         elif why == windows.OVER:
             self.clock_ended(index)

@@ -7,6 +7,7 @@ tallies at record instants are those of the reference engine (`hushnet.simulator
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
@@ -30,7 +31,7 @@ from ..rules import lazy
 from ..schedules import Schedule
 from ..table_post import TablePost
 from ..tables import tallies
-from ..tables.mail import EVENTS_BEFORE_LOOK
+from ..tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from .changes import Changes, changes_of
 from .presence import Presence
 
@@ -52,7 +53,8 @@ class Pause(Enum):
 class Windowed(Schedule):
     """A schedule whose events are run by compiled windows.
 
-    An observer is told of steps only, and of compiled ones after they were made.
+    An observer is told of all that happens up to the end of a window, which ends after every step; of a compiled step
+    after it was made.
 
     Parameters
     ----------
@@ -68,9 +70,15 @@ class Windowed(Schedule):
         Whether it is.
     presence : Presence or None
         When agents are up; None until the run begins.
+    empty : str
+        Kind of copies without numbers that are no acknowledgements.
+    late : bool
+        Whether arrivals are taken in later than they come.
     """
 
     post: TablePost
+    empty = ""
+    late = False
 
     def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world)
@@ -94,7 +102,9 @@ class Windowed(Schedule):
 
     @property
     def now(self) -> float:
-        """See `Schedule.now`; SimPy's own clock lags behind within a window."""
+        """See `Schedule.now`; SimPy's own clock lags behind within a window, and observers are told at its end."""
+        if self.post.notes.telling is not None:
+            return self.post.notes.telling
         return max(self.world.env.now, self._time)
 
     def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
@@ -103,7 +113,10 @@ class Windowed(Schedule):
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Schedule.begin`."""
+        self.post.notes.begin(self.world, empty=self.empty, late=self.late)
         mail, env = self.post.mail, self.world.env
+        if self.compiled and self.post.notes.told:
+            mail.clock[RECORD_EVERY] = 1.0
         mail.joins[:], mail.leaves[:] = joins, leaves
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
         self.presence = self.follow(timelines)
@@ -127,6 +140,7 @@ class Windowed(Schedule):
 
     def starting(self, agent: Agent) -> None:
         """See `Schedule.starting`; ticks are counted in the mail."""
+        self.tell(self.now)
         agent.tick = int(self.post.mail.ticks[agent.index])
 
     def started(self, agent: Agent) -> None:
@@ -147,6 +161,9 @@ class Windowed(Schedule):
         self.post.mail = mail = self.presence.draw(self.now, self.post.mail)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
         self.take_in(self.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
+        self.post.notes.tell()
+        if final:
+            self.post.notes.keep()
         self.post.count()
         if self.compiled:
             self._charge(final=final)
@@ -206,6 +223,13 @@ class Windowed(Schedule):
     @abstractmethod
     def take_in(self, now: float, barrier: int) -> None:
         """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
+
+    def tell(self, until: float, barrier: int = lazy.EVER) -> None:
+        """Tell an observer, unless it is a notebook, of all that happens up to a time; see `take_in`."""
+        if self.post.notes.told and self.presence is not None and until < math.inf:
+            self.post.mail = self.presence.draw(until, self.post.mail)
+            self.take_in(until, barrier)
+            self.post.notes.tell()
 
     def _pump(self) -> Generator[simpy.Event, Any, None]:
         env = self.world.env

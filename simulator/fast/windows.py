@@ -15,6 +15,7 @@ from ...protocols.kernel import STEP
 from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ..rules.delivery import let_go, take_row
 from ..rules.lazy import EVER, send_copy, take_in, there
+from ..rules.notes import note_step
 from ..tables.mail import (
     Mail,
 )
@@ -24,6 +25,8 @@ from ..tables.tallies import (
     FREE_ROWS,
     HEAP,
     MESSAGES,
+    NOTES,
+    OBSERVED,
     ORDER,
     UNFINISHED,
     VECTORS,
@@ -128,6 +131,13 @@ def is_event(mail, agent, now):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def has_note_room(mail, degree):  # pragma: no cover - compiled
+    """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
+    under_way = len(mail.arrival) - mail.counts[FREE_NODES]
+    return len(mail.notes) - mail.counts[NOTES] > degree + under_way
+
+
+@compiled(forceinline=True, _nrt=False)
 def broadcast(mail, agent, row, charges, models):  # pragma: no cover - compiled
     """Broadcast the version that a step has written."""
     counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
@@ -152,6 +162,7 @@ def step_and_send(
     first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
     row = take_row(mail, now, 0, mail.ticks[agent], size)
     message = mail.pool[row]
+    note_step(mail, agent, now)
     mail.silent[agent] = step(
         agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
     )
@@ -191,6 +202,8 @@ def run_window(
             return LOOK, agent, now
         first, last = mail.offsets[agent], mail.offsets[agent + 1]
         if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < last - first):
+            return FULL, agent, now
+        if counts[OBSERVED] and not has_note_room(mail, last - first):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1

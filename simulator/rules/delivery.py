@@ -25,6 +25,7 @@ from ..tables.mail import (
     MEAN_BAD,
     MEAN_GOOD,
 )
+from ..tables.notes import LOST_DELAY
 from ..tables.tallies import (
     DELIVERED,
     DELIVERED_BYTES,
@@ -35,11 +36,13 @@ from ..tables.tallies import (
     IN_FLIGHT_BYTES,
     LOST,
     LOST_BYTES,
+    OBSERVED,
     OVERTAKEN,
     SENT,
     SENT_BYTES,
 )
 from .forms import rule
+from .notes import note_arrived, note_sent
 
 MESSAGE, LINK_STATE = int(Purpose.MESSAGE), int(Purpose.LINK_STATE)
 
@@ -122,7 +125,10 @@ def loss_chance(mail, sender, edge, now):
 
 @rule
 def fate(mail, sender, edge, tick, leg, size, now):
-    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
+    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form.
+
+    The delay of one that is lost is only drawn where somebody observes.
+    """
     constants = mail.constants
     u, v, w = draw_one(
         mail.key[0],
@@ -133,19 +139,27 @@ def fate(mail, sender, edge, tick, leg, size, now):
         MESSAGE,
         leg,
     )
-    if w < loss_chance(mail, sender, edge, now):
+    lost = w < loss_chance(mail, sender, edge, now)
+    if lost and mail.counts[OBSERVED] == 0:
         return math.inf
     code = int(constants[DELAY_CODE])
     if code == PER_LINK:
         delay = mail.link_delays[edge]
     else:
         delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
-    return lasting(delay + size / constants[BANDWIDTH])
+    delay = lasting(delay + size / constants[BANDWIDTH])
+    if lost:
+        mail.noting[LOST_DELAY] = delay
+        return math.inf
+    return delay
 
 
 @rule
-def depart(mail, sender, edge, tick, leg, size, now):
-    """Send a copy over a directed edge, and count it; how long it is under way, infinite if it is lost."""
+def depart(mail, sender, edge, tick, leg, kind, row, size, now):
+    """Send a copy of the last message over a directed edge; how long it is under way, infinite if it is lost.
+
+    Its kind and version are for the note, see `hushnet.simulator.tables.notes`.
+    """
     counts = mail.counts
     counts[SENT] += 1
     counts[SENT_BYTES] += size
@@ -156,11 +170,12 @@ def depart(mail, sender, edge, tick, leg, size, now):
     else:
         counts[IN_FLIGHT] += 1
         counts[IN_FLIGHT_BYTES] += size
+    note_sent(mail, sender, edge, tick, kind, row, size, now, delay)
     return delay
 
 
 @rule
-def arrive(mail, size, up):
+def count_arrival(mail, size, up):
     """Count an arrival: delivered if the receiver is up, dropped otherwise."""
     counts = mail.counts
     counts[IN_FLIGHT] -= 1
@@ -174,15 +189,23 @@ def arrive(mail, size, up):
 
 
 @rule
-def deliver(mail, slot, row, order, up):
+def arrive(mail, slot, order, size, now, up, newest):
+    """A copy arrives at a slot; one whose receiver is up is overtaken unless it is the newest."""
+    count_arrival(mail, size, up)
+    mail.counts[OVERTAKEN] += up and not newest
+    note_arrived(mail, slot, order, now, up, newest)
+
+
+@rule
+def deliver(mail, slot, row, order, now, up):
     """A copy arrives, with a reference to its version: known if the receiver is up and it is the newest by sending.
 
     Returns whether it was.
     """
-    arrive(mail, mail.size[row], up)
-    if up and order > mail.heard_order[slot]:
+    newest = up and order > mail.heard_order[slot]
+    arrive(mail, slot, order, mail.size[row], now, up, newest)
+    if newest:
         know(mail, slot, row, order)
-        return True
-    mail.counts[OVERTAKEN] += up
-    let_go(mail, row)
-    return False
+    else:
+        let_go(mail, row)
+    return newest

@@ -16,13 +16,15 @@ from ...agents.compiled import compiled
 _RULES: set[int] = set()
 
 
-def rule(function: Callable[..., Any]) -> Any:
-    """A transition of tables that compiled code inlines.
+def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) -> Any:
+    """A transition of tables that compiled code inlines, unless it says otherwise.
 
     It must not allocate: without ``_nrt=False`` numba would count references to every table at every access, which
     costs ten times the work itself.
     """
-    made = compiled(function, forceinline=True, _nrt=False)
+    if function is None:
+        return lambda transition: rule(transition, inlined=inlined)
+    made = compiled(function, forceinline=inlined, _nrt=False)
     _RULES.add(id(made))
     return made
 

@@ -81,7 +81,8 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
         arrival, row = mail.arrival[first], mail.version[first]
         mail.free_nodes[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        deliver(mail, slot, row, mail.order[row], there(mail, receiver, arrival, arrival == mail.sent_at[row]))
+        up = there(mail, receiver, arrival, arrival == mail.sent_at[row])
+        deliver(mail, slot, row, mail.order[row], arrival, up)
         first = following[first]
 
 
@@ -99,7 +100,7 @@ def take_in_all(mail, now, barrier):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
     """Send a version over one directed edge, and keep it under way unless it is lost."""
-    delay = depart(mail, sender, edge, mail.tick[row], leg, mail.size[row], mail.sent_at[row])
+    delay = depart(mail, sender, edge, mail.tick[row], leg, kind, row, mail.size[row], mail.sent_at[row])
     if delay == math.inf:
         return
     mail.references[row] += 1

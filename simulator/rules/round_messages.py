@@ -11,7 +11,6 @@ import math
 
 from ...agents.agent import ARRIVAL, TIMER
 from ..network import KINDS
-from ..tables import effects as e
 from ..tables.effects import ARRIVE, REPEAT
 from ..tables.rounds import (
     ACKNOWLEDGED,
@@ -48,7 +47,7 @@ from ..tables.rounds import (
 )
 from ..tables.tallies import MESSAGES, ORDER, VECTORS
 from .delivery import depart, know, let_go
-from .effects import note, schedule
+from .effects import schedule
 from .forms import rule
 
 EMPTY = KINDS - 1
@@ -81,20 +80,14 @@ def release(mail, tables, record):
 
 
 @rule
-def put_under_way(mail, tables, record, is_answer, slot, size, delay):
+def put_under_way(mail, tables, record, is_answer, size, delay):
     """Send a copy with its fate; unless it is lost, its arrival is to come."""
-    order, sent = mail.counts[ORDER], tables.records[record]
-    kind = -1 - sent[OF_KIND] if is_answer else sent[OF_KIND]
-    note(
-        tables, delay, e.SENT, mail.heads[slot], sent[OF_TICK], kind, order, slot,
-        -1 if is_answer else sent[VERSION], size, False, False,
-    )  # fmt: skip
     if delay == math.inf:
         return
     tables.counts[FREE_COPIES] -= 1
     place = tables.free_copies[tables.counts[FREE_COPIES]]
     copy = tables.copies[place]
-    copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, order, is_answer, size
+    copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, mail.counts[ORDER], is_answer, size
     refer_to(tables, record)
     schedule(tables, tables.now[0] + delay, ARRIVAL, ARRIVE, place, 0)
 
@@ -103,16 +96,17 @@ def put_under_way(mail, tables, record, is_answer, slot, size, delay):
 def transmit(mail, tables, record):
     """Send a message, the first time or again."""
     sent = tables.records[record]
-    slot, row = sent[ON_SLOT], sent[VERSION]
+    slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
     if row >= 0:
-        size, leg = mail.size[row], sent[ATTEMPT] * KINDS + sent[OF_KIND]
+        size, leg = mail.size[row], sent[ATTEMPT] * KINDS + kind
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
         size, leg = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
     if leg >= LEGS:
         tables.counts[WORN] = 1
-    delay = depart(mail, mail.heads[slot], mail.reverse[slot], sent[OF_TICK], leg, size, tables.now[0])
-    put_under_way(mail, tables, record, False, slot, size, delay)
+    sender, edge = mail.heads[slot], mail.reverse[slot]
+    delay = depart(mail, sender, edge, sent[OF_TICK], leg, kind, row, size, tables.now[0])
+    put_under_way(mail, tables, record, False, size, delay)
 
 
 @rule
@@ -127,9 +121,9 @@ def acknowledge(mail, tables, record):
     mail.counts[ORDER] += 1
     mail.counts[MESSAGES] += 1
     slot, size = sent[ON_SLOT], int(tables.constants[HEADER])
-    back = mail.reverse[slot]
-    delay = depart(mail, mail.heads[back], slot, sent[OF_TICK], leg, size, tables.now[0])
-    put_under_way(mail, tables, record, True, back, size, delay)
+    sender, kind = mail.heads[mail.reverse[slot]], -1 - sent[OF_KIND]
+    delay = depart(mail, sender, slot, sent[OF_TICK], leg, kind, -1, size, tables.now[0])
+    put_under_way(mail, tables, record, True, size, delay)
 
 
 @rule

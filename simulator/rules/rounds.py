@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 
 from ...agents.agent import TIMER, WAKE
-from ..tables import effects as e
 from ..tables.effects import PATIENCE, REPEAT, ROUND_END
 from ..tables.mail import MOST_VECTORS
 from ..tables.rounds import (
@@ -52,8 +51,6 @@ from ..tables.rounds import (
     IS_UP,
     LAST,
     LONGEST_WAIT,
-    OF_KIND,
-    OF_TICK,
     ON_SLOT,
     QUEUE_FIRST,
     QUEUE_LAST,
@@ -67,10 +64,10 @@ from ..tables.rounds import (
     WAITING_AGENTS,
     WAITS,
 )
-from ..tables.tallies import IN_FLIGHT, OVERTAKEN, VECTORS
+from ..tables.tallies import IN_FLIGHT, VECTORS
 from .clocks import end_clock, next_time
 from .delivery import arrive
-from .effects import note, schedule
+from .effects import schedule
 from .forms import rule
 from .round_messages import acknowledge, hold, holds, newest, release, repeat, show_round
 
@@ -197,11 +194,7 @@ def on_arrival(mail, tables, place):
             sent[ACKNOWLEDGED] = 1
         else:
             useful = hold(tables, record, order)
-        mail.counts[OVERTAKEN] += not useful
-    arrive(mail, size, up)
-    kind = -1 - sent[OF_KIND] if is_answer else sent[OF_KIND]
-    row = -1 if is_answer else sent[VERSION]
-    note(tables, 0.0, e.ARRIVED, mail.heads[slot], sent[OF_TICK], kind, order, slot, row, size, up, useful)
+    arrive(mail, slot, order, size, tables.now[0], up, useful)
     if up and not is_answer:
         if tables.constants[RESEND_AFTER] < math.inf:
             acknowledge(mail, tables, record)
@@ -273,7 +266,6 @@ def on_round_end(mail, tables, agent):
         number = mail.ticks[agent] if in_time else newest(tables, slot)
         last = tables.links[slot, LAST]
         show_round(mail, tables, slot, min(number, last) if last >= 0 else number)
-    note(tables, 0.0, e.WOKE, agent, mail.ticks[agent], 0, 0, 0, -1, 0, False, False)
     return True
 
 

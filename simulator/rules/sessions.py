@@ -70,7 +70,7 @@ from ..tables.sessions import (
     WATCHED,
     WORN,
 )
-from ..tables.tallies import MESSAGES, ORDER, OVERTAKEN, VECTORS
+from ..tables.tallies import MESSAGES, ORDER, VECTORS
 from .delivery import arrive, deliver, depart, let_go
 from .forms import rule
 from .lazy import there
@@ -105,17 +105,17 @@ def transmit(mail, tables, kind, edge, attempt):
     """Send one copy of a session's message; when it arrives, infinite if it is lost."""
     session, counts = tables.sessions[edge], mail.counts
     link = edge if kind == REQUEST else mail.reverse[edge]
-    size, leg = tables.rules[HEADER], attempt * KINDS + KINDS - 1
+    size, rank, row = tables.rules[HEADER], KINDS - 1, -1
     counts[ORDER] += 1
     counts[MESSAGES] += 1
     if kind != REFUSAL:
-        size = mail.size[session[ASKED] if kind == REQUEST else session[ANSWER]]
-        leg = attempt * KINDS + tables.rules[KIND + 2 * kind]
+        row = session[ASKED] if kind == REQUEST else session[ANSWER]
+        size, rank = mail.size[row], tables.rules[KIND + 2 * kind]
         counts[VECTORS] += tables.rules[KIND + 2 * kind + 1]
     if attempt >= MOST_ATTEMPTS:
         tables.counts[WORN] = 1
-    tick = session[TICK]
-    arrival = tables.times[NOW] + depart(mail, tail_of(mail, link), link, tick, leg, size, tables.times[NOW])
+    tick, leg, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]
+    arrival = now + depart(mail, tail_of(mail, link), link, tick, leg, rank, row, size, now)
     if arrival < math.inf:
         push_copy(mail, tables, kind, edge, tick, size, arrival)
     return arrival
@@ -252,7 +252,7 @@ def take_copy(mail, tables, place, order):
     up = there(mail, mail.heads[link], now, now == tables.times[LATE])
     tables.counts[CLOSING] = tables.counts[AGAIN] = -1
     if not up:
-        arrive(mail, size, False)
+        arrive(mail, back, order, size, now, False, False)
         return False
     known, asks = session[TICK] == tick, kind == REQUEST
     answered = known and asks and (session[ANSWER] >= 0 or session[REFUSED] != 0)
@@ -262,12 +262,11 @@ def take_copy(mail, tables, place, order):
     if taken:
         mail.references[row] += 1
         mail.sent_at[row], mail.tick[row] = tables.copy_sent_at[place], tick
-        newest = deliver(mail, tables.rules[KIND + 2 * kind] * len(mail.heads) + back, row, order, True)
+        newest = deliver(mail, tables.rules[KIND + 2 * kind] * len(mail.heads) + back, row, order, now, True)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (ACCEPT if asks else FINISH), edge, row
     else:
         newest = known and kind == REFUSAL
-        arrive(mail, size, True)
-        mail.counts[OVERTAKEN] += not newest
+        arrive(mail, back, order, size, now, True, newest)
     # An answer closes its session, and a request that is accepted a session of the callee's own on that edge.
     if known and not asks:
         tables.counts[CLOSING] = edge

@@ -76,6 +76,12 @@ class Mail(NamedTuple):
         Last tick, completed steps, charged messages, last version sent (-1: none).
     silent, alone : (n,) bool
         Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
+    noting : (NOTING,) float64
+        What is noted, see `hushnet.simulator.tables.notes`.
+    watched : (n,) bool
+        Agents whose steps, and the copies between them, are noted; empty if nobody observes.
+    note_times : (L, 2) float64
+    notes : (L, NOTE_COLUMNS) int64
     """
 
     counts: Any
@@ -123,3 +129,7 @@ class Mail(NamedTuple):
     latest: Any
     silent: Any
     alone: Any
+    noting: Any
+    watched: Any
+    note_times: Any
+    notes: Any

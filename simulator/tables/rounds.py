@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .effects import OBSERVED
+from .effects import EFFECTS
 
 (
     FREE_RECORDS,
@@ -20,7 +20,7 @@ from .effects import OBSERVED
     BEGUN_WITHOUT,
     REPEATED,
     COUNTS,
-) = range(OBSERVED + 1, OBSERVED + 14)
+) = range(EFFECTS + 1, EFFECTS + 14)
 """Places in `RoundTables.counts` after those of all tables with effects: free records and copies; agents that wait and
 agents that make no further round; whether nobody can ever go on, everybody is done, the vectors asked for were sent, or
 a message was repeated more often than there are draws for it; who steps, and how many messages its
@@ -90,8 +90,6 @@ class RoundTables(NamedTuple):
         What waits next for an agent to come up: entry i is the end of agent i's round, n + r a repeat of record r.
     due : (F,) float64
     effects : (F, EFFECT_COLUMNS) int64
-    note_times : (L, 2) float64
-    notes : (L, NOTE_COLUMNS) int64
     """
 
     now: Any
@@ -108,5 +106,3 @@ class RoundTables(NamedTuple):
     queue: Any
     due: Any
     effects: Any
-    note_times: Any
-    notes: Any

@@ -35,8 +35,8 @@ often than there are draws for it; how many sessions are open, and how many were
 given up; and ticks of clocks at which nobody was called because the edge was busy."""
 PATIENCE, NOW, LATE = range(3)
 """Places in `SessionTables.times`: how long callers wait, time of the last event, and of the last timer or wake-up."""
-REPEATS, OBSERVED, HEADER, KIND = range(4)
-"""Places in `SessionTables.rules`: whether callers repeat, whether each call is observed, bytes of a header; from
+REPEATS, HEADER, KIND = range(3)
+"""Places in `SessionTables.rules`: whether callers repeat, bytes of a header; from
 `KIND` on, for requests and replies, the rank of the kind and the vectors that it counts as."""
 TICK, ASKED, ANSWER, REQUESTS, ANSWERS, REFUSED, WATCHED, FIELDS = range(8)
 """Fields of a session: tick that opened it (-1: none is open), versions of request and reply (-1: not accepted), how

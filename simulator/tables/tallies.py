@@ -26,7 +26,11 @@ from __future__ import annotations
     HEAP,
     UNFINISHED,
     WAKES,
+    NOTES,
+    OBSERVED,
+    LAST_NOTED,
     COUNTERS,
-) = range(24)
+) = range(27)
 """Places in `Mail.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock, and
-`WAKES` counts wake-ups and timers (`hushnet.simulator.effort`)."""
+`WAKES` counts wake-ups and timers (`hushnet.simulator.effort`). `NOTES` are notes that nobody has read, `OBSERVED`
+is what becomes of them (`hushnet.simulator.tables.notes`), `LAST_NOTED` the order of the last copy noted as sent."""

@@ -15,7 +15,7 @@ from hushnet.simulator import event_sessions, post, world
 from hushnet.simulator.fast.windowed import Windowed
 from hushnet.simulator.finish import Finish
 from hushnet.simulator.network import Network
-from hushnet.simulator.rules.delivery import arrive
+from hushnet.simulator.rules.delivery import count_arrival
 from hushnet.simulator.rules.forms import Plain
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.rules.sessions import follow_up
@@ -172,13 +172,13 @@ def nobody_goes_down(patch):
 
 
 def a_delivery_in_rounds_is_not_counted(patch):
-    honest = Plain()(arrive)
+    honest = Plain()(count_arrival)
 
     def forgetful(mail, size, up):
         honest(mail, size, up)
         mail.counts[DELIVERED] -= mail.counts[DELIVERED] == 20
 
-    other_rule(patch, "arrive", forgetful)
+    other_rule(patch, "count_arrival", forgetful)
 
 
 def a_round_begins_early(patch):

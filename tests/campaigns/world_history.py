@@ -264,7 +264,7 @@ def history_of(
     record : dict
         ``every`` or ``activations``: the record instants.
     observe : bool
-        Whether single events are looked at, which only one engine tells of.
+        Whether single events are looked at.
     watch : bool
         Whether steps are looked at, so that all of them run in Python.
     protocol : type of Protocol, optional

@@ -63,10 +63,13 @@ def examine(case: Case, setting: Any, record: dict[str, Any], *, loud: bool = Fa
         watched = history_of(case, setting, "auto", record=record, observe=False, watch=True)
         wrong += differences(seen, watched, exact=True)
         wrong += checked_ends(watched)
+        observed = history_of(case, setting, "auto", record=record, observe=True, watch=True)
+        wrong += differences(seen, observed, exact=True)
+        wrong += checked(observed)
     if loud:
         print(seen.engine, "|", other.engine, "|", seen.error or seen.ended)
     how = "in rounds" if case.in_rounds else "in sessions" if _in_sessions(case) else "on its own"
-    return f"{how}, {'twice' if other.engine.startswith('reference') else 'both engines'}", wrong
+    return f"{how}, {'twice' if other.engine.startswith('event') else 'both engines'}", wrong
 
 
 def _in_sessions(case: Case) -> bool:

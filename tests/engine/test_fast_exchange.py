@@ -53,10 +53,14 @@ class Log:
         self.events.append(("woke", world.now, agent.index, agent.tick, agent.reactions, heard))
 
     def sent(self, world, message, delay, lost):
-        return
+        vector = tuple(message.vector.tolist())
+        self.events.append(("sent", world.now, *self._key(message), message.size, delay, lost, vector))
 
     def arrived(self, world, message, up, newest):
-        return
+        self.events.append(("arrived", world.now, *self._key(message), message.sent_at, up, newest))
+
+    def _key(self, message):
+        return message.sender, message.receiver, message.kind, message.order, message.tick, message.edge
 
     def sample(self, world, *, final):
         traffic = copy.deepcopy(world.traffic)

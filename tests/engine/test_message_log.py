@@ -6,50 +6,51 @@ import itertools
 import math
 
 import pytest
-from hushnet.agents.availability import OnOff, Window
+from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import InputError
-from hushnet.simulator.bench import small_graph
+from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.engine import fast_world
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
 
-from .helpers import EventLog, Oracle, run, world_of
+from .helpers import EventLog, Oracle, Stamp, run
 
 BAD = {"latency": {"kind": "exponential", "mean": 1.0}, "loss": 0.2}
 CHURN = OnOff(kind="on_off", online=0.7, mean_down=1.5, joins=Window(between=[0.0, 6.0], share=0.5))
 
 
-class Both:
-    """Two observers of one world."""
-
-    def __init__(self, *observers):
-        self.observers = observers
-
-    def woke(self, *args):
-        for observer in self.observers:
-            observer.woke(*args)
-
-    def sent(self, *args):
-        for observer in self.observers:
-            observer.sent(*args)
-
-    def arrived(self, *args):
-        for observer in self.observers:
-            observer.arrived(*args)
+ENGINES = {"event": World, "batched": fast_world}
 
 
-def logged(window, *, availability=CHURN, stop=12.0, **network):
-    events, names, graph = EventLog(), list(range(6)), small_graph(6)
-    log = MessageLog(MessageWindow(**window), names, graph)
-    world = world_of(log=Both(log, events), availability=availability, stop=Stop(time=stop), **{**BAD, **network})
+def logged(window, *, engine="batched", availability=CHURN, stop=12.0, **network):
+    """A world, the table of its log, and what an observer of the same run on the other engine was told."""
+    setting = Setting(
+        task=small_task(6, empty=False),
+        graph=small_graph(6),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate({**BAD, **network}),
+        availability=availability,
+        stop=Stop(time=stop),
+        draws=Draws(1),
+    )
+    log, events = MessageLog(MessageWindow(**window), list(range(6)), setting.graph), EventLog()
+    other = next(make for name, make in ENGINES.items() if name != engine)
+    other(setting, Stamp, Stamp.Parameters(), observer=events).run()
+    world = ENGINES[engine](setting, Stamp, Stamp.Parameters(), observer=log)
     world.run()
     return world, log.table(world), events
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("between", [[0.0, 12.0], [3.0, 7.5]])
-def test_the_log_has_every_message_that_was_under_way_between_its_agents(between):
+def test_the_log_has_every_message_that_was_under_way_between_its_agents(between, engine):
     agents = [0, 1, 2, 5]
-    world, table, events = logged({"agents": agents, "between": between})
+    world, table, events = logged({"agents": agents, "between": between}, engine=engine)
     sent, arrived = {}, {}
     for _, now, key, delay, lost, kind, _ in events.of("sent"):
         sent[key] = (now, math.inf if lost else now + delay, lost, kind)
@@ -68,9 +69,10 @@ def test_the_log_has_every_message_that_was_under_way_between_its_agents(between
     assert table["start"].is_monotonic_increasing
 
 
-def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window(engine):
     low, high = 2.0, 9.0
-    world, table, events = logged({"agents": 5, "between": [low, high]})
+    world, table, events = logged({"agents": 5, "between": [low, high]}, engine=engine)
     chosen = set(table["agent"])
     steps = {(str(agent), now) for now, agent, _ in events.wakes() if low <= now <= high and str(agent) in chosen}
     rows = table[table["what"] == "step"]
@@ -85,7 +87,7 @@ def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window():
 
 
 def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
-    world, table, _ = logged({"agents": 4, "between": [0.0, 12.0]}, availability=None, stop=40.0)
+    world, table, _ = logged({"agents": 4, "between": [0.0, 12.0]}, availability=Always(kind="always"), stop=40.0)
     near, far = {0}, set(world.setting.graph.neighbours(0).tolist())
     named = set(map(int, table["agent"]))
     assert len(named) == 4
@@ -93,8 +95,9 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
 
 
-def test_a_run_that_is_logged_is_the_same_run():
-    world, table, events = logged({"agents": 3, "between": [0.0, 12.0]})
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_that_is_logged_is_the_same_run(engine):
+    world, table, events = logged({"agents": 3, "between": [0.0, 12.0]}, engine=engine)
     plain, alone = run(availability=CHURN, stop=Stop(time=12.0), **BAD)
     assert len(table)
     assert [event for event in alone.events if event[0] in ("woke", "sent", "arrived")] == events.events

@@ -21,15 +21,15 @@ SCENARIO = {
         "rounds": {"kind": "coordinate_descent", "mu": 0.5, "label": "rounds", "schedule": "rounds"},
     },
     "stop": {"time": 6.0},
-    "engine": "event",
 }
 WINDOW = {"agents": [0, 1, 2], "between": [1.0, 4.0]}
 
 
-def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(tmp_path):
-    plain = run({**SCENARIO, "record": {"every": 1.0}}, out=tmp_path / "plain")
+@pytest.mark.parametrize("engine", ["event", "batched"])
+def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(engine, tmp_path):
+    plain = run({**SCENARIO, "engine": engine, "record": {"every": 1.0}}, out=tmp_path / "plain")
     figures = [{"kind": "timeline"}, {"kind": "portrait", "y": "accuracy"}]
-    asked = {**SCENARIO, "record": {"every": 1.0, "messages": WINDOW}, "figures": figures}
+    asked = {**SCENARIO, "engine": engine, "record": {"every": 1.0, "messages": WINDOW}, "figures": figures}
     logged = run(asked, out=tmp_path / "logged")
     pd.testing.assert_frame_equal(logged.trace.drop(columns="run"), plain.trace.drop(columns="run"))
     pd.testing.assert_frame_equal(logged.agents.drop(columns="run"), plain.agents.drop(columns="run"))
@@ -44,12 +44,6 @@ def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(tmp_path):
     assert "model" in kinds["rounds"]
     assert Store(tmp_path / "plain").load(plain.runs[0]).extras == {}
     assert len(redraw(tmp_path / "logged")) == 6
-
-
-def test_the_fast_engine_says_that_it_keeps_no_messages(tmp_path):
-    asked = {**SCENARIO, "engine": "batched", "record": {"every": 1.0, "messages": WINDOW}}
-    with pytest.raises(InputError, match="an observer watches single messages"):
-        run(asked, out=tmp_path)
 
 
 def test_an_unknown_agent_is_named_with_its_place(tmp_path):

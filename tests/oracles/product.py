@@ -24,6 +24,8 @@ from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import ClockParameters
 from hushnet.simulator.engine import Engine, build_world, declined
+from hushnet.simulator.language.message_window import MessageWindow
+from hushnet.simulator.message_log import MessageLog
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Limits, Setting, Stop
@@ -38,8 +40,6 @@ EVENT = "event"
 """The engine with an event for everything, whose messages are observed one by one."""
 ENGINES: dict[str, Engine] = {"event": "event", "auto": "auto", "batched": "batched"}
 """What the project calls the engines."""
-OBSERVED = {"event"}
-"""Engines that can be observed message by message."""
 
 _CLOCK: TypeAdapter[Any] = TypeAdapter(ClockParameters)
 _AVAILABILITY: TypeAdapter[Any] = TypeAdapter(AvailabilityParameters)
@@ -62,36 +62,55 @@ def refusal(description: dict[str, Any]) -> str | None:
         return declined(setting, *mirror_of(description, Diary()))
 
 
-def run(description: dict[str, Any], engine: str = EVENT) -> list[Row]:
-    """All rows of a run; without those of single messages on an engine that nobody can observe.
+def run(description: dict[str, Any], engine: str = EVENT, *, observed: bool = True) -> list[Row]:
+    """All rows of a run; without those of single messages if nobody observes it.
 
     Parameters
     ----------
     description : dict
     engine : {"event", "auto", "batched"}
+    observed : bool
     """
-    diary, name = Diary(), ENGINES[engine]
+    diary = Diary()
     with tempfile.TemporaryDirectory() as folder:
         setting = setting_of(description, Path(folder))
-        observer = diary if observed(engine) else None
-        protocol, parameters = mirror_of(description, diary)
-        world = build_world(
-            name, setting, protocol, parameters, recorder=diary, observer=observer, **description["record"]
-        )
-        try:
-            world.run()
-            why = world.ended
-        except Stall as error:
-            why = _stalled(str(error))
-        except HushnetError as error:
-            why = type(error).__name__
+        world, why = _ran(setting, description, engine, diary, diary if observed else None)
     diary.close(world, why, charges_of(world))
     return diary.rows
 
 
-def observed(engine: str) -> bool:
-    """Whether an engine is observed message by message."""
-    return ENGINES[engine] in OBSERVED
+def message_log(description: dict[str, Any], engine: str, agents: list[int], between: list[float]) -> Any:
+    """The table of a run's message log.
+
+    Parameters
+    ----------
+    description : dict
+    engine : {"event", "auto", "batched"}
+    agents : list of int
+        Indices of those whose messages are kept.
+    between : [float, float]
+    """
+    names = [description["ids"][agent] for agent in agents]
+    window = MessageWindow(agents=names, between=between)
+    with tempfile.TemporaryDirectory() as folder:
+        setting = setting_of(description, Path(folder))
+        log = MessageLog(window, setting.task.ids, setting.graph)
+        world, _ = _ran(setting, description, engine, Diary(), log)
+        return log.table(world)
+
+
+def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diary, observer: Any) -> tuple[World, str]:
+    """The world of a run that is over, and why it ended."""
+    protocol, parameters = mirror_of(description, diary)
+    onlookers = {"recorder": diary, "observer": observer}
+    world = build_world(ENGINES[engine], setting, protocol, parameters, **onlookers, **description["record"])
+    try:
+        world.run()
+    except Stall as error:
+        return world, _stalled(str(error))
+    except HushnetError as error:
+        return world, type(error).__name__
+    return world, world.ended
 
 
 def charges_of(world: World) -> list[list[tuple[Any, ...]]]:

@@ -105,7 +105,7 @@ class ConsensusAdmm(Protocol):
 
     def layout(self) -> Layout:
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
-        return self.iteration.layout()
+        return Iteration.layout(self.problem.task.dimension)
 
     def start(self, view: View, out: Out) -> None:
         """f_i(0) = 0 and lambda_i(0) = 0."""
@@ -213,9 +213,9 @@ class Iteration:
         self._first_dual = per_agent(parameters.dual_step, task.agents, "dual_step")
         self._dual_growth = per_agent(parameters.dual_step_growth, task.agents, "dual_step_growth")
 
-    def layout(self) -> Layout:
+    @staticmethod
+    def layout(p: int) -> Layout:
         """Model, dual variable and the model of the round before of each agent; one broadcast kind."""
-        p = self.dimension
         return Layout(agent={"model": p, "dual": p, "before": p}, messages={"model": MessageKind(p, mirrors="model")})
 
     def penalty(self, agent: int, number: int) -> float:

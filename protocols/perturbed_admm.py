@@ -145,7 +145,7 @@ class PerturbedAdmm(Protocol):
 
     def layout(self) -> Layout:
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
-        return self.iteration.layout()
+        return Iteration.layout(self.problem.task.dimension)
 
     def start(self, view: View, out: Out) -> None:
         """f_i(0) = 0 and lambda_i(0) = 0."""

@@ -158,7 +158,7 @@ class _Sizes:
     """Agents, edges and memory of a run, counted once for all that have the same data."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.files = experiment.files
+        self.files, self.resolve = experiment.files, experiment.loaded.code.protocol
         self._known: dict[str, tuple[int, float, int]] = {}
 
     def __call__(self, run: Run) -> tuple[int, float, int]:
@@ -166,7 +166,7 @@ class _Sizes:
         if name not in self._known:
             extent = scenario.task.extent(self.files)
             edges = scenario.topology.expected_edges(extent, self.files)
-            self._known[name] = (extent.agents, edges, expected_bytes(scenario, self.files))
+            self._known[name] = (extent.agents, edges, expected_bytes(scenario, self.files, self.resolve))
         return self._known[name]
 
 

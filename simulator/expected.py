@@ -124,7 +124,7 @@ def check_limits(loaded: LoadedScenario) -> None:
         With the numbers.
     """
     for point in (*loaded.trials, *loaded.points):
-        check_machine(point.scenario)
+        check_machine(point.scenario, loaded.code.protocol)
         named = point.scenario.protocols.items()
         classes = [(key, loaded.code.protocol(parameters.kind)) for key, parameters in named]
         check_events(point.scenario, classes, point.scenario.task.outline().agents)

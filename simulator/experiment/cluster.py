@@ -32,9 +32,7 @@ from distributed.client import FutureCancelledError
 from distributed.utils import silence_logging_cmgr
 
 from ...agents.errors import InputError, OutOfResources
-from ...agents.tasks.extent import Files
 from ..contract.verdict import Verdict
-from ..memory import check_memory
 from .attempts import Answer
 from .batches import MOST_DEATHS, SECONDS, judge_there, pack, post, quarantined, work
 from .interrupts import heeded, shielded
@@ -88,7 +86,7 @@ class Cluster(Workers):
     """Executes runs through a dask scheduler; short ones many at a time."""
 
     @abstractmethod
-    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
         """The cluster, with the workers that it may use for some runs."""
 
     def look(self) -> None:
@@ -104,13 +102,13 @@ class Cluster(Workers):
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, Answer], None, None]:
         """See `Workers.work`; what begins and what a run samples is known to the workers only."""
-        client = self.connect(queue, experiment.files)
+        client = self.connect(queue, experiment)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
             yield from _Dispatch(client, experiment, queue, under_way, self.look).answers()
 
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """See `Workers.judge`."""
-        client = self.connect([planned], experiment.files)
+        client = self.connect([planned], experiment)
         with UnderWay.begun(experiment.folder.resolve()) as under_way:
             packed = post(experiment, [planned], under_way.folder)
             try:
@@ -140,7 +138,7 @@ class Local(Cluster):
         self._client: Client | None = None
         self._wanted = 0
 
-    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
         """See `Cluster.connect`.
 
         Raises
@@ -151,7 +149,7 @@ class Local(Cluster):
         wanted = min(self.jobs, max(len(queue), 1))
         self._wanted = max(self._wanted, wanted)
         for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
-            check_memory(scenario, files, processes=wanted)
+            experiment.check_memory(scenario, processes=wanted)
         with dask.config.set(SETTINGS), shielded():
             if self._cluster is None:
                 SILENCE.enter_context(silence_logging_cmgr(logging.CRITICAL))
@@ -204,9 +202,9 @@ class Existing(Cluster):
         self._client: Client | None = None
         self._quiet = ExitStack()
 
-    def connect(self, queue: Sequence[PlannedRun], files: Files | None = None) -> Client:
+    def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
         """See `Cluster.connect`."""
-        del queue, files
+        del queue, experiment
         if self._client is None:
             self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
             try:

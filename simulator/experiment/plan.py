@@ -149,6 +149,10 @@ class Experiment:
         """Where files that the scenario names are."""
         return Files(self.data_dir, self.loaded.base)
 
+    def check_memory(self, scenario: Scenario, *, processes: int = 1) -> None:
+        """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.memory.check_memory`."""
+        check_memory(scenario, self.files, self.loaded.code.protocol, processes=processes)
+
     def data(self, run: Run) -> tuple[Task, Graph]:
         """Task and graph of a run."""
         built = self._data(run)
@@ -161,7 +165,7 @@ class Experiment:
             scenario, base = run.point.scenario, self.loaded.base
             if sum(built.size for built in self._built.values()) > KEPT:
                 self._built.popitem()
-            check_memory(scenario, self.files)
+            self.check_memory(scenario)
             draws = Draws(run.data_seed)
             task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
             if scenario.validation is not None:

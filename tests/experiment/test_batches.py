@@ -85,7 +85,7 @@ class Pretended(cluster.Cluster):
     def __init__(self, client: Any) -> None:
         self.client = client
 
-    def connect(self, queue: Any, files: Any = None) -> Any:
+    def connect(self, queue: Any, experiment: Any) -> Any:
         return self.client
 
 
@@ -174,7 +174,7 @@ def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, under_way,
 
 
 def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experiment, monkeypatch):
-    needed = memory.expected_bytes(experiment.loaded.scenario)
+    needed = memory.expected_bytes(experiment.loaded.scenario, resolve=experiment.loaded.code.protocol)
     monkeypatch.setattr(memory, "available_memory", lambda: 4 * needed)
     with pytest.raises(OutOfResources, match=r"of memory in 16 processes, and .* use fewer --jobs,"):
         perform(experiment, workers=hire(16))

@@ -56,13 +56,13 @@ def test_processes_are_reached_from_this_machine_and_with_our_keys_only(workers)
     for process in (ours, *ours.children(recursive=True)):
         for connection in process.net_connections("inet"):
             assert connection.laddr.ip in ("127.0.0.1", "::1")
-    assert workers.connect([]).scheduler.address.startswith("tls://127.0.0.1:")
+    assert workers.connect([], None).scheduler.address.startswith("tls://127.0.0.1:")
 
 
 def test_a_process_that_dask_gives_up_is_replaced():
     """It does so where the successor of one that was killed takes more than 15 s to start; nobody was left to work."""
     with hire(2) as two:
-        client, ours = two.connect([]), two._cluster
+        client, ours = two.connect([], None), two._cluster
         (nanny,) = ours.workers.values()
         ours.sync(nanny.close)
         end = time.monotonic() + 600

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources
+from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator import memory
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
@@ -100,6 +101,59 @@ def test_every_task_and_graph_is_estimated_within_a_factor_of_three(task, topolo
     assert (extent.agents, extent.dimension) == (built.agents, built.dimension)
     edges = experiment.loaded.scenario.topology.expected_edges(extent, experiment.files)
     assert edges == pytest.approx(len(graph.heads) / 2, rel=0.5)
+
+
+LEARNERS = [
+    {"kind": "local"},
+    {"kind": "coordinate_descent"},
+    {"kind": "model_propagation", "alpha": 0.5},
+    {"kind": "collaborative_admm", "mu": 1.0, "rho": 1.0},
+    {"kind": "consensus_admm", "penalty": 1.0},
+    {"kind": "edge_consensus_admm", "rho": 1.0},
+    {"kind": "dual_averaging"},
+    {"kind": "push_sum_dual_averaging"},
+]
+
+
+@pytest.mark.parametrize("protocol", LEARNERS, ids=lambda given: given["kind"])
+def test_what_every_protocol_lays_out_is_estimated_within_a_factor_of_three(protocol):
+    """Edge blocks of ADMM are most of what it takes: six vectors an edge, and nine in its inbox."""
+    task = {"kind": "linear_classification", "agents": 200, "dimension": 200, "samples": [2, 4], "test_samples": 1}
+    scenario = {**SCENARIO, "task": task, "topology": {"kind": "ring", "reach": 10}, "protocols": {"p": protocol}}
+    experiment = Experiment(load({**scenario, "engine": "event"}))
+    run = next(experiment.runs())
+    experiment.world(run)  # once untraced, for what is imported on the way
+    tracemalloc.start()
+    world = experiment.world(run)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(world.agents) == 200
+    needed = memory.expected_bytes(experiment.loaded.scenario) - experiment.loaded.scenario.task.extent(None).data
+    assert 1 / 3 < needed / peak < 3
+
+
+def test_edge_blocks_that_do_not_fit_are_refused_before_anything_is_built(tmp_path, capsys):
+    task = {"kind": "linear_classification", "agents": 1000, "dimension": 200, "samples": [2, 4], "test_samples": 1}
+    limited = {**SCENARIO, "task": task, "limits": {"memory": "100 MiB"}}
+    (tmp_path / "s.yaml").write_text(json.dumps(limited))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 0
+    admm = {**limited, "protocols": {"admm": {"kind": "collaborative_admm", "mu": 1.0, "rho": 1.0}}}
+    (tmp_path / "s.yaml").write_text(json.dumps(admm))
+    for command in (["check"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
+        assert main([*command, str(tmp_path / "s.yaml")]) == 5
+        assert "limits.memory admits 100.0 MiB" in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*/manifest.json"))
+
+
+def test_a_layout_that_needs_data_counts_as_a_model():
+    class Own(Protocol):
+        def layout(self):
+            return Layout({"model": len(self.problem.task.train.labels)})
+
+        def start(self, view, out):
+            out.fall_silent()
+
+    assert memory.expected_layout(Own, None, memory.Sizes(3, 7)).agent == {"model": 7}
 
 
 def test_a_file_that_does_not_fit_is_refused_by_its_size_before_it_is_read(files, tmp_path, capsys):

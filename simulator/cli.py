@@ -6,17 +6,15 @@ Only typer and the standard library are imported with this module, so that ``hus
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from .signals import terminable
 
 if TYPE_CHECKING:
     from .language.loading import LoadedScenario
@@ -53,8 +51,6 @@ POOL = "ARROW_DEFAULT_MEMORY_POOL", "system"
 """Environment variable that has Arrow give back what a table took: its own pool keeps 60 MB after 10,000 runs."""
 UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
 """Exit codes; 128 and the number of the signal."""
-AGAIN = 2.0
-"""Seconds within which a second SIGTERM is taken for the first one."""
 MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
@@ -314,35 +310,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Those of the command line by default.
     """
     os.environ.setdefault(*POOL)
-    with _terminable() as asked:
+    with terminable() as asked:
         code = _main(arguments)
     return TERMINATED if asked and code == INTERRUPTED else code
-
-
-@contextmanager
-def _terminable() -> Iterator[Sequence[float]]:
-    """SIGTERM, as from Slurm or ``timeout``, ends what is done inside as Ctrl-C does; gives when there were some.
-
-    Whoever sends it to a process and its group reaches the same process twice, which must not disturb it twice.
-    """
-    asked: list[float] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        again = len(asked) > 0 and time.monotonic() - asked[-1] < AGAIN
-        asked.append(time.monotonic())
-        if again:
-            return
-        handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else signal.default_int_handler)(number, frame)
-
-    before = signal.signal(signal.SIGTERM, ask)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _main(arguments: Sequence[str] | None) -> int:

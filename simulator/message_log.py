@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..agents.errors import InputError
 from ..agents.graph import Graph
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from .world import World
 
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")
-OF_STEP = [columns.PLACE]
-OF_SENT = [columns.PLACE, columns.ORDER, columns.KIND, columns.SIZE, columns.TAKEN]
-OF_ARRIVED = [columns.PLACE, columns.ORDER, columns.TAKEN, columns.NEWEST]
-"""Columns of notes that are kept."""
+Part = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Times and notes of one sort."""
 
 
 @final
@@ -58,37 +56,44 @@ class MessageLog(Notebook):
         self._names, self._graph = np.array([str(name) for name in names], dtype=object), graph
         self.watched = np.zeros(len(names), dtype=bool)
         self.watched[_indices(window.agents, self._names.tolist(), graph)] = True
-        self._kinds: dict[int, str] = {}
-        self._steps, self._sent, self._arrived = _Rows(OF_STEP), _Rows(OF_SENT), _Rows(OF_ARRIVED)
+        self._kind_of: Callable[[int], str] = str
+        self._times = [np.empty((0, 2))]
+        self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
 
     def woke(self, world: World, agent: Agent) -> None:
         """See `Notebook`."""
         if self.first <= world.now <= self.last and self.watched[agent.index]:
-            self._steps.add([[world.now, 0.0]], [[agent.index]])
+            self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index})
 
     def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
         """See `Notebook`."""
-        now, kind = world.now, list(world.layout.messages).index(message.kind)
+        now, kinds = world.now, list(world.layout.messages)
         if self._watches(message) and now <= self.last and (now if lost else now + delay) >= self.first:
-            self._kinds[kind] = message.kind
-            self._sent.add([[now, delay]], [[message.edge, message.order, kind, message.size, not lost]])
+            self._kind_of = kinds.__getitem__
+            copy = {columns.PLACE: message.edge, columns.ORDER: message.order, columns.SIZE: message.size}
+            what = {columns.NOTE: SENT, columns.KIND: kinds.index(message.kind), columns.TAKEN: not lost}
+            self._add(now, delay, copy | what)
 
     def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
         """See `Notebook`."""
         if self._watches(message):
-            self._arrived.add([[world.now, 0.0]], [[message.edge, message.order, up, newest]])
+            copy = {columns.PLACE: message.edge, columns.ORDER: message.order}
+            self._add(world.now, 0.0, {columns.NOTE: ARRIVED, **copy, columns.TAKEN: up, columns.NEWEST: newest})
 
     def _watches(self, message: Message) -> bool:
         return bool(self.watched[message.sender] and self.watched[message.receiver])
 
+    def _add(self, now: float, delay: float, fields: Mapping[int, int]) -> None:
+        note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
+        note[0, list(fields)] = list(fields.values())
+        self._times.append(np.array([[now, delay]]))
+        self._notes.append(note)
+
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
         """See `Notebook`."""
-        whats = notes[:, columns.NOTE]
-        for what, rows in ((WOKE, self._steps), (SENT, self._sent), (ARRIVED, self._arrived)):
-            here = np.flatnonzero(whats == what)
-            rows.add(times[here], notes[here][:, rows.columns])
-        kinds = np.unique(notes[whats == SENT, columns.KIND]).tolist()
-        self._kinds.update((kind, kind_of(kind)) for kind in kinds)
+        self._kind_of = kind_of
+        self._times.append(times.copy())
+        self._notes.append(notes.copy())
 
     def table(self, world: World) -> Frame:
         """The log as rows in order of time.
@@ -105,14 +110,14 @@ class MessageLog(Notebook):
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
             and infinite where nobody knows), ``fate`` and ``bytes``.
         """
-        rows = pd.concat([self._absence_rows(world), self._message_rows(), self._step_rows()])
+        times, notes = np.concatenate(self._times), np.concatenate(self._notes)
+        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, SENT, ARRIVED))
+        messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
+        steps = _rows("step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0])
+        rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
         rows["agent"] = self._names[rows["rank"]]
         return rows[list(COLUMNS)]
-
-    def _step_rows(self) -> Frame:
-        times, steps = self._steps.all()
-        return _rows("step", steps[:, 0], times[:, 0], times[:, 0])
 
     def _absence_rows(self, world: World) -> Frame:
         agents = np.flatnonzero(self.watched).tolist()
@@ -120,26 +125,26 @@ class MessageLog(Notebook):
         whose, start, end = found.reshape(-1, 3).T
         return _rows("absence", whose.astype(np.int64), start, end)
 
-    def _message_rows(self) -> Frame:
+    def _message_rows(self, sent: Part, arrived: Part) -> Frame:
         """Messages that were under way within the window, with what has become of them."""
-        times, sent = self._sent.all()
-        places, orders, kinds, sizes, reach = sent.T
+        (times, notes), (landed, fates) = sent, arrived
+        places, reach = notes[:, columns.PLACE], notes[:, columns.TAKEN] != 0
         start, end = times[:, 0], np.where(reach, times.sum(axis=1), math.nan)
-        fates = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
-        landed, arrived = self._arrived.all()
+        ranks, which = np.unique(notes[:, columns.KIND], return_inverse=True)
+        kinds = np.array([self._kind_of(rank) for rank in ranks.tolist()], dtype=object)
+        outcome = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
         # One copy of a message goes over a link.
-        links = len(self._graph.heads)
-        copies = pd.Index(orders * links + places).get_indexer(arrived[:, 1] * links + arrived[:, 0])
+        keys, wanted = (
+            part[:, columns.ORDER] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
+        )
+        copies = pd.Index(keys).get_indexer(wanted)
         known = copies >= 0
-        copies, up, newest = copies[known], arrived[known, 2], arrived[known, 3]
+        copies, up, newest = copies[known], fates[known, columns.TAKEN], fates[known, columns.NEWEST]
         end[copies] = landed[known, 0]
-        fates[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
-        others = {
-            "other": self._names[self._graph.tails[places]],
-            "kind": [self._kinds[kind] for kind in kinds.tolist()],
-            "fate": fates,
-        }
-        return _rows("message", self._graph.heads[places], start, end, **others, bytes=sizes, order=orders)
+        outcome[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
+        others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
+        numbers = {"bytes": notes[:, columns.SIZE], "order": notes[:, columns.ORDER]}
+        return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
         """Stretches of the window in which an agent was down, or had not joined, or had left."""
@@ -157,22 +162,6 @@ class MessageLog(Notebook):
         found += [(0.0, joins[agent])] if joins[agent] > 0 else []
         found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
         return _merged([(max(a, self.first), min(b, self.last)) for a, b in found])
-
-
-@final
-class _Rows:
-    """Times and some columns of notes, as they come."""
-
-    def __init__(self, kept: list[int]) -> None:
-        self.columns = kept
-        self._times, self._rows = [np.empty((0, 2))], [np.empty((0, len(kept)), dtype=np.int64)]
-
-    def add(self, times: ArrayLike, rows: ArrayLike) -> None:
-        self._times.append(np.asarray(times, dtype=np.float64))
-        self._rows.append(np.asarray(rows, dtype=np.int64))
-
-    def all(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return np.concatenate(self._times), np.concatenate(self._rows)
 
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:

@@ -17,6 +17,8 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.kernel import PairKernel
 from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.language.message_window import MessageWindow
+from hushnet.simulator.message_log import MessageLog
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
@@ -46,12 +48,15 @@ class Trouble:
         An on/off availability; without it, everybody is always there.
     patience : float, optional
         Of agents in rounds.
+    logged : int
+        Agents whose messages are kept one by one, from the beginning to the end.
     """
 
     words: str = ""
     network: Mapping[str, Any] = field(default_factory=dict)
     absences: Mapping[str, Any] | None = None
     patience: float | None = None
+    logged: int = 0
 
 
 QUIET = Trouble()
@@ -135,6 +140,8 @@ CASES = {
                 "bursts": Trouble("bursts of losses", {"loss": BURSTS}),
                 "absent": Trouble("absences", absences=SELDOM),
                 "churn": Trouble("frequent absences", absences=OFTEN),
+                "log-two": Trouble("messages of two agents kept", logged=2),
+                "log-all": Trouble("all messages kept", logged=1_000),
             },
         ),
         *_with_troubles(
@@ -220,6 +227,15 @@ def make_setting(case: Case, updates: float) -> Setting:
         stop=Stop(time=float(updates)),
         draws=Draws(SEED),
     )
+
+
+def observer_of(case: Case, setting: Setting) -> MessageLog | None:
+    """What keeps messages in a case that asks for it."""
+    if not case.trouble.logged:
+        return None
+    assert setting.stop.time is not None
+    window = MessageWindow(agents=min(case.trouble.logged, case.agents), between=[0.0, setting.stop.time])
+    return MessageLog(window, setting.task.ids, setting.graph)
 
 
 def make_task(case: Case, rng: np.random.Generator) -> Task:

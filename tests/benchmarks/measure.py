@@ -18,7 +18,7 @@ from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from threadpoolctl import threadpool_limits
 
-from .cases import CASES, Case, make_setting, protocol_of
+from .cases import CASES, Case, make_setting, observer_of, protocol_of
 from .floor import Floor
 from .naive import NaiveWorld
 
@@ -207,6 +207,7 @@ def _measure_recording(world: Maker, case: Case, setting: Setting) -> tuple[floa
 
 def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Recorder | None = None) -> Run:
     """Build a world (the naive one without a class) and run it, with `RECORDINGS` recordings if there is a recorder."""
+    observer = observer_of(case, setting)
     built = time.process_time()
     if world is None:
         naive = NaiveWorld(setting)
@@ -216,7 +217,8 @@ def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Rec
     watch = Stopwatch(recorder)
     assert setting.stop.time is not None
     every = setting.stop.time / RECORDINGS if recorder else None
-    made = world(setting, *protocol_of(case.family, case.trouble.patience), recorder=watch, every=every)
+    onlookers = {"recorder": watch, "observer": observer}
+    made = world(setting, *protocol_of(case.family, case.trouble.patience), **onlookers, every=every)
     made.run()
     return Run(watch.began - built, watch.ended - watch.began, made.activations, made.traffic.links.sent)
 

@@ -71,7 +71,7 @@ def small(data: dict[str, Any]) -> dict[str, Any]:
         key: value for key, value in data["task"].items() if key not in ("path", "size_ratio", "shuffle", "rows")
     }
     task["kind"] = kinds.get(task["kind"], task["kind"])
-    made = dict(SMALL.get(task["kind"], {}))
+    made = copy.deepcopy(SMALL.get(task["kind"], {}))
     if isinstance(task.get("split"), dict):
         split = task["split"]
         made["split"] = (

@@ -20,6 +20,13 @@ def test_the_first_mutants_are_answered(monkeypatch):
     assert {"refused", "valid"} <= {outcome for _, outcome, _ in made}
 
 
+def test_a_mutant_of_a_small_scenario_changes_no_other():
+    scenario = next(data for data in mutants.scenarios() if data["task"]["kind"] == "linear_classification")
+    before = mutants.small(scenario)
+    before["task"]["samples"][1] = 10**7
+    assert mutants.small(scenario)["task"]["samples"] == [4, 6]
+
+
 def test_the_first_hostile_data_files_are_one_sentence_with_their_line():
     made = list(campaign.one_batch(data_files.attempt, luck, range(60)))
     assert [case for case in made if case[2]] == []

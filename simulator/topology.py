@@ -31,6 +31,10 @@ class Complete(Topology):
         """See `Topology.expected_edges`."""
         return pairs_of(extent.agents)
 
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return agents - 1
+
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
         return nx.complete_graph(task.agents)
@@ -46,6 +50,10 @@ class Ring(Topology):
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         """See `Topology.expected_edges`."""
         return min(self.reach * extent.agents, pairs_of(extent.agents))
+
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return min(2 * self.reach, agents - 1)
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
@@ -158,6 +166,10 @@ class RandomRegular(Topology):
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         """See `Topology.expected_edges`."""
         return self.degree * extent.agents / 2
+
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return self.degree
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""

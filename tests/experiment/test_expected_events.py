@@ -121,21 +121,48 @@ record: {every: 100000}
 def test_a_run_that_cannot_end_below_its_limit_is_refused_before_it_starts(tmp_path, capsys):
     """400 million wake-ups, and 99 copies at each of them."""
     (tmp_path / "s.yaml").write_text(TEXT)
-    assert main(["check", str(tmp_path / "s.yaml")]) == 0
-    capsys.readouterr()
-    assert main(["run", str(tmp_path / "s.yaml"), "--quiet", "--out", str(tmp_path / "out")]) == 5
-    said = capsys.readouterr().err
-    assert "endless: protocol cd: has at least 39,98" in said
-    assert "limits.events admits 1,000,000,000; raise it, or stop earlier" in said
-    assert len(said.strip().splitlines()) == 1
+    for command in (["check"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
+        assert main([*command, str(tmp_path / "s.yaml")]) == 5
+        said = capsys.readouterr().err
+        assert "endless: protocol cd: has at least 39,98" in said
+        assert "limits.events admits 1,000,000,000; raise it, or stop earlier" in said
+        assert len(said.strip().splitlines()) == 1
     assert not list((tmp_path / "out").glob("*/manifest.json"))
 
 
-def test_check_counts_wake_ups_alone(tmp_path, capsys):
-    (tmp_path / "s.yaml").write_text(TEXT)
-    assert main(["check", str(tmp_path / "s.yaml"), "--set", "limits.events=300000000"]) == 5
-    assert "endless: protocol cd: has at least 399,880,0" in capsys.readouterr().err
-    assert main(["check", str(tmp_path / "s.yaml"), "--set", "limits.events=400000000"]) == 0
+def test_check_counts_a_copy_for_each_wake_up_where_degrees_are_drawn(tmp_path, capsys):
+    """400 million wake-ups of agents that have a neighbour each, or the graph is refused."""
+    (tmp_path / "s.yaml").write_text(TEXT.replace("kind: complete", "kind: erdos_renyi, probability: 0.1"))
+    assert main(["check", str(tmp_path / "s.yaml"), "--set", "limits.events=700000000"]) == 5
+    assert "endless: protocol cd: has at least 798," in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "s.yaml"), "--set", "limits.events=800000000"]) == 0
+
+
+BOUNDED = [{}, {"latency": 0.4}, {"latency": {"kind": "uniform", "low": 0.1, "high": 1.5}}]
+ENDLESS = {"time": 20000.0}
+
+
+@pytest.mark.parametrize("network", BOUNDED, ids=str)
+@pytest.mark.parametrize("clock", [CLOCKS[0], CLOCKS[2], {"kind": "poisson", "rate": [0.5] * 7 + [4.0]}], ids=str)
+def test_rounds_and_calls_are_counted_where_delays_are_bounded_and_nothing_is_lost(network, clock):
+    for protocol in PROTOCOLS:
+        scenario, kind, world = world_of(clock, protocol, {"time": 15.0}, network=network)
+        degrees = Degrees.of(world.setting.graph)
+        parameters = world.protocol.parameters
+        least = least_events(scenario, kind, parameters, 8, degrees)
+        world.run()
+        assert least <= world.schedule.events
+        longer = scenario.model_copy(update={"stop": scenario.stop.model_copy(update=ENDLESS)})
+        much = least_events(longer, kind, parameters, 8, degrees)
+        assert much > 0.05 * world.schedule.events * ENDLESS["time"] / 15.0
+        expected = least_events(longer, kind, parameters, 8, Degrees.expected(scenario.topology, 8))
+        assert 0 < expected <= much
+
+
+def test_rounds_are_not_counted_where_nobody_knows_how_long_they_take():
+    for network in ({"loss": 0.1}, {"latency": {"kind": "gamma", "mean": 0.1}}, {"bandwidth": 1e6}):
+        scenario, kind, world = world_of(CLOCKS[0], PROTOCOLS[1], ENDLESS, network=network)
+        assert least_events(scenario, kind, world.protocol.parameters, 8, Degrees.of(world.setting.graph)) == 0
 
 
 def test_a_run_that_is_there_is_not_refused(tmp_path, capsys):

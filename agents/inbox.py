@@ -84,13 +84,3 @@ class Inbox:
             self.order[kind] = np.full(edges, -1, dtype=np.int64)
             self.tick[kind] = np.full(edges, -2, dtype=np.int64)
         self.pending: list[list[Message]] = [[] for _ in range(graph.agents)]
-
-    def put(self, message: Message) -> bool:
-        """Keep a message if it is the newest of its edge and kind; say whether it was."""
-        newest = message.order > self.order[message.kind][message.edge]
-        if newest:
-            self.values[message.kind][message.edge][:] = message.vector
-            self.sent_at[message.kind][message.edge] = message.sent_at
-            self.order[message.kind][message.edge] = message.order
-            self.tick[message.kind][message.edge] = message.tick
-        return bool(newest)

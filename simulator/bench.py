@@ -157,8 +157,15 @@ class Bench:
             for kind, block in self.inbox.values.items():
                 vector = rng.normal(size=len(block[slot]))
                 message = Message(sender, receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
-                self.inbox.put(message)
+                self._show(message)
                 self.views[receiver].messages.append(message)
+
+    def _show(self, message: Message) -> None:
+        """Let an inbox know a message."""
+        kind, edge, inbox = message.kind, message.edge, self.inbox
+        inbox.values[kind][edge][:] = message.vector
+        inbox.sent_at[kind][edge], inbox.order[kind][edge] = message.sent_at, message.order
+        inbox.tick[kind][edge] = message.tick
 
     def disturb_all_but(self, agent: int, rng: np.random.Generator) -> None:
         """Change everything that an agent's step may not look at."""
@@ -218,7 +225,7 @@ class Bench:
             receiver, slot = int(self.graph.heads[edge]), int(self.graph.reverse[edge])
             if sent.to is None or receiver in sent.to:
                 size = 8 * len(sent.vector)
-                self.inbox.put(Message(agent, receiver, sent.kind, sent.vector, float(order), order, order, slot, size))
+                self._show(Message(agent, receiver, sent.kind, sent.vector, float(order), order, order, slot, size))
 
     def owned(self, agent: int) -> dict[str, NDArray[np.float64]]:
         """Copies of the blocks that an agent may write."""

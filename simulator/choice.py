@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from ..agents.errors import InputError
 from ..protocols.base import ProtocolParameters, Traits
 from ..protocols.schedule import ExchangeSchedule, RoundsSchedule, expanded
+from .event_broadcasts import EventBroadcasts
 from .event_rounds import EventRounds
 from .event_sessions import EventSessions
-from .schedules import Asynchronous, Schedule
+from .schedules import Schedule
 
 if TYPE_CHECKING:
     from .world import World
@@ -28,7 +29,7 @@ def choose(world: World) -> Schedule:
     if rounds is not None:
         return EventRounds(world, rounds)
     exchange = exchange_of(traits, parameters)
-    return Asynchronous(world) if exchange is None else EventSessions(world, exchange)
+    return EventBroadcasts(world) if exchange is None else EventSessions(world, exchange)
 
 
 def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSchedule | None:

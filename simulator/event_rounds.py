@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import simpy
 
-from ..agents.agent import Agent, At
+from ..agents.agent import Agent
 from ..agents.availability import Timeline
 from ..agents.errors import Stall
 from ..protocols.base import Out
@@ -30,9 +30,8 @@ from .rules.rounds import (
     on_round_end,
     start_rounds,
 )
-from .tables import effects as columns
 from .tables import tallies
-from .tables.effects import ARRIVE, EFFECTS, PATIENCE, REPEAT
+from .tables.effects import ARRIVE, PATIENCE, REPEAT
 from .tables.rounds import DONE, ENOUGH, IS_UP, STALLED, WORN
 
 if TYPE_CHECKING:
@@ -99,8 +98,8 @@ class EventRounds(EventTables):
         """See `Schedule.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
-    def _happen(self, what: int, subject: int, serial: int) -> None:
-        """What a rule has asked for happens now."""
+    def happen(self, what: int, subject: int, serial: int) -> None:
+        """See `EventTables.happen`."""
         mail = self.post.mail
         if self.plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
             self.world.effort.check(self.now)
@@ -148,12 +147,7 @@ class EventRounds(EventTables):
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.post.count()
         self.post.notes.tell()
-        count = int(tables.counts[EFFECTS])
-        for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
-            event = At(self.world.env, due, effect[columns.PRIORITY])
-            what = effect[columns.WHAT], effect[columns.SUBJECT], effect[columns.SERIAL]
-            event.callbacks.append(lambda _, what=what: self._happen(*what))  # type: ignore[union-attr]
-        tables.counts[EFFECTS] = 0
+        self.schedule(tables)
         self._heed()
         return result
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..agents.agent import At
 from ..agents.availability import Timeline
 from .rules.forms import Plain
 from .schedules import Eventful
 from .table_post import TablePost
+from .tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from .tables.notes import LOST_DELAY
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class EventTables(Eventful):
     """
 
     post: TablePost
-    empty: str
+    empty: str = ""
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
@@ -50,6 +52,19 @@ class EventTables(Eventful):
         (delay,), (lost,) = (part.tolist() for part in self.world.network.fates(*copy))
         mail.noting[LOST_DELAY] = delay
         return math.inf if lost else delay
+
+    def schedule(self, tables: Any) -> None:
+        """Turn everything that a rule has asked for into an event at its time and priority."""
+        count = int(tables.counts[EFFECTS])
+        for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
+            event = At(self.world.env, due, effect[PRIORITY])
+            what = effect[WHAT], effect[SUBJECT], effect[SERIAL]
+            event.callbacks.append(lambda _, what=what: self.happen(*what))  # type: ignore[union-attr]
+        tables.counts[EFFECTS] = 0
+
+    def happen(self, what: int, subject: int, serial: int) -> None:
+        """Let something happen that a rule has asked for; see `hushnet.simulator.tables.effects`."""
+        raise NotImplementedError
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Schedule.begin`."""

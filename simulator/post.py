@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import final
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import simpy
 from numpy.typing import NDArray
 
-from ..agents.agent import ARRIVAL, Agent, At
+from ..agents.agent import Agent
 from ..agents.graph import Graph
-from ..agents.inbox import Inbox, Message
+from ..agents.inbox import Inbox
 from ..protocols.base import Layout, Out, Sent
 from ..protocols.privacy.ledger import Ledger
 from .network import KINDS, Network
@@ -144,30 +142,6 @@ class Post(ABC):
         """By kind, the last that a sender has sent to a receiver or to all, with the time and tick of sending."""
         return {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
 
-    def transmit(self, agent: Agent, edge: int, sent: Sent, *, tick: int, attempt: int) -> float:
-        """Send one copy over one directed edge with its own place in the random draws: requests, replies, repeats.
-
-        Parameters
-        ----------
-        agent : Agent
-            The tail of the edge.
-        edge : int
-        sent : Sent
-            Its release is charged once, however often it is transmitted.
-        tick : int
-            Tick (or round) that the copy belongs to.
-        attempt : int
-            0 for the first transmission of this kind on this edge within the tick, then 1, 2, ...
-
-        Returns
-        -------
-        float
-            When it arrives; infinite if it is lost.
-        """
-        self.ledger.commit(sent.release, sent.vector)
-        vectors, rank = self.layout.messages[sent.kind].vectors, self._ranks[sent.kind]
-        return self._copies(agent, sent.kind, sent.vector, np.array([edge]), vectors, tick, attempt * KINDS + rank)[0]
-
     def signal(self, agent: Agent, edge: int, kind: str, *, tick: int, attempt: int) -> None:
         """Send a message without numbers over one directed edge, such as an acknowledgement: 0 vectors, a header."""
         self._copies(agent, kind, NOTHING, np.array([edge]), 0, tick, attempt * KINDS + KINDS - 1)
@@ -179,94 +153,3 @@ class Post(ABC):
         for attempt in dict.fromkeys(attempts):
             part = edges[[a == attempt for a in attempts]]
             self._copies(agent, sent.kind, sent.vector, part, vectors, agent.tick, attempt * KINDS + rank)
-
-
-@final
-class EventPost(Post):
-    """The post with a SimPy event for every copy under way.
-
-    Parameters
-    ----------
-    env : simpy.Environment
-    graph, layout, network, ledger, agents
-        As of `Post`.
-    deliver : callable
-        ``deliver(message)`` takes in an arrival whose receiver is up, and says whether it was the newest.
-    on_sent : callable
-        ``on_sent(message, delay, lost)`` for every copy on a link.
-    on_arrived : callable
-        ``on_arrived(message, up, newest)`` for every arrival, after it was delivered and counted.
-    """
-
-    def __init__(
-        self,
-        env: simpy.Environment,
-        graph: Graph,
-        layout: Layout,
-        network: Network,
-        ledger: Ledger,
-        agents: Sequence[Agent],
-        *,
-        deliver: Callable[[Message], bool],
-        on_sent: Callable[[Message, float, bool], None],
-        on_arrived: Callable[[Message, bool, bool], None],
-    ) -> None:
-        inbox = Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()})
-        super().__init__(graph, layout, network, ledger, agents, inbox)
-        self.env, self.deliver, self.on_sent, self.on_arrived = env, deliver, on_sent, on_arrived
-        self._order = 0
-
-    @property
-    def now(self) -> float:
-        """See `Post.now`."""
-        return self.env.now
-
-    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
-        """See `Post.exchange_start`."""
-        self._exchange_each(agent, joining=joining)
-
-    def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
-            self.ledger.commit(sent.release, sent.vector)
-            size = self.network.size(len(sent.vector))
-            self.inbox.put(Message(sender, receiver, kind, sent.vector, sent_at, self._next_order(), tick, slot, size))
-            self.traffic.start_vectors += self.layout.messages[kind].vectors
-
-    def _copies(
-        self,
-        agent: Agent,
-        kind: str,
-        vector: NDArray[np.float64],
-        edges: NDArray[np.int64],
-        vectors: int,
-        tick: int,
-        leg: int,
-    ) -> list[float]:
-        receivers, now = self.graph.heads[edges], self.now
-        size = self.network.size(len(vector))
-        self.traffic.send(len(edges), vectors, size)
-        delays, lost = self.network.fates(agent.index, receivers, tick, leg, now, size)
-        order = self._next_order()
-        links = zip(edges.tolist(), receivers.tolist(), delays.tolist(), lost.tolist(), strict=True)
-        for edge, receiver, delay, gone in links:
-            slot = int(self.graph.reverse[edge])
-            message = Message(agent.index, receiver, kind, vector, now, order, tick, slot, size)
-            self.on_sent(message, delay, gone)
-            if gone:
-                self.traffic.lose(size)
-                continue
-            self.traffic.depart(size)
-            arrival = At(self.env, now + delay, ARRIVAL)
-            arrival.callbacks.append(lambda _, message=message: self._arrive(message))  # type: ignore[union-attr]
-        return np.where(lost, np.inf, now + delays).tolist()
-
-    def _arrive(self, message: Message) -> None:
-        agent = self.agents[message.receiver]
-        up = agent.present and agent.up
-        newest = up and self.deliver(message)
-        self.traffic.arrive(message.size, up=up, newest=newest)
-        self.on_arrived(message, up, newest)
-
-    def _next_order(self) -> int:
-        self._order += 1
-        return self._order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import simpy
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ..agents.agent import AVAILABILITY, Agent, At
 from ..agents.availability import Timeline
-from ..agents.inbox import Message
 from ..protocols.base import Out
-from .post import EventPost, Post
+from .post import Post
 
 if TYPE_CHECKING:
     from .world import World
@@ -139,66 +138,3 @@ class Eventful(Schedule):
         if not agent.up:
             agent.gone = agent.silent = True
             self.turn(agent)
-
-
-class EventDriven(Eventful):
-    """A SimPy event for every wake-up and every message under way, in plain Python, for reading and tracing."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.post = EventPost(
-            world.env,
-            world.setting.graph,
-            world.layout,
-            world.network,
-            world.ledger,
-            world.agents,
-            deliver=self.deliver,
-            on_sent=self._sent,
-            on_arrived=self._arrived,
-        )
-
-    @abstractmethod
-    def deliver(self, message: Message) -> bool:
-        """Take in an arrival whose receiver is up, before it is counted; whether it was the newest of its kind."""
-
-    @abstractmethod
-    def react(self, message: Message) -> None:
-        """Act on an arrival that was delivered and counted."""
-
-    def miss(self, message: Message) -> None:
-        """Act on an arrival that found its receiver down; by default nothing."""
-        return
-
-    def _sent(self, message: Message, delay: float, lost: bool) -> None:
-        if self.world.observer:
-            self.world.observer.sent(self.world, message, delay, lost)
-
-    def _arrived(self, message: Message, up: bool, newest: bool) -> None:
-        if self.world.observer:
-            self.world.observer.arrived(self.world, message, up, newest)
-        if up:
-            self.react(message)
-        else:
-            self.miss(message)
-
-
-@final
-class Asynchronous(EventDriven):
-    """Every agent steps when its own clock wakes it, with the newest of what it has heard."""
-
-    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Schedule.run`."""
-        return agent.run(self.world.env)
-
-    def deliver(self, message: Message) -> bool:
-        """See `EventDriven.deliver`."""
-        return self.post.inbox.put(message)
-
-    def react(self, message: Message) -> None:
-        """See `EventDriven.react`: keep every message, or let the protocol react, where its traits ask for it."""
-        world, agent = self.world, self.world.agents[message.receiver]
-        if world.traits.inbox == "every":
-            world.inbox.pending[message.receiver].append(message)
-        if world.traits.trigger == "message" and not agent.silent:
-            world.receive(agent, message)

@@ -46,6 +46,7 @@ from .tables.notes import NOTE_COLUMNS, NOTING
 if TYPE_CHECKING:
     from .world import World
 
+Carry = Callable[[Agent, NDArray[np.int64], int, NDArray[np.float64], int, int], None]
 MIRRORED = {
     "sent": (tallies.SENT, tallies.SENT_BYTES),
     "delivered": (tallies.DELIVERED, tallies.DELIVERED_BYTES),
@@ -74,6 +75,9 @@ class TablePost(Post):
         All arrays; replaced when there is need for more room.
     notes : Notes
         Who is told of single events.
+    carry : callable
+        ``carry(agent, edges, rank, vector, leg, vectors)`` sends a message of a kind of this rank, which counts as so
+        many vectors on each link, over some of an agent's edges; by default for receivers that look when they wake.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
@@ -96,6 +100,7 @@ class TablePost(Post):
         self._current, self._forms = now, forms
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
+        self.carry: Carry = self._carry_lazily
         self.mail = self._make_mail()
         self.notes = Notes(self)
 
@@ -237,14 +242,25 @@ class TablePost(Post):
         tick: int,
         leg: int,
     ) -> list[float]:
-        self.make_room(1, len(edges))
-        self.notes.make_room(len(edges))
         # Signals have the rank after all kinds of the protocol.
-        rank = self._ranks.get(kind, len(self._ranks))
-        size, now = self.network.size(len(vector)), self.now
-        lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, now, vectors, size)
+        self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, leg, vectors)
         self.traffic.vectors = int(self.mail.counts[tallies.VECTORS])
         return []
+
+    def _carry_lazily(
+        self,
+        agent: Agent,
+        edges: NDArray[np.int64],
+        rank: int,
+        vector: NDArray[np.float64],
+        leg: int,
+        vectors: int,
+    ) -> None:
+        """Send a message that is delivered when its receivers look."""
+        self.make_room(1, len(edges))
+        self.notes.make_room(len(edges))
+        size = self.network.size(len(vector))
+        lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, self.now, vectors, size)
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """See `Post.told`; what compiled steps send, which is of the first kind, is only in the mail."""

@@ -40,35 +40,6 @@ class Traffic:
     links: Tally = field(default_factory=Tally)
     bytes: Tally = field(default_factory=Tally)
 
-    def send(self, copies: int, vectors: int, size: int) -> None:
-        """Count one message with a copy on each of some links, each of a number of vectors and bytes."""
-        self.messages += 1
-        self.vectors += copies * vectors
-        self.links.sent += copies
-        self.bytes.sent += copies * size
-
-    def lose(self, size: int) -> None:
-        """Count a copy that is lost on its link."""
-        self.links.lost += 1
-        self.bytes.lost += size
-
-    def depart(self, size: int) -> None:
-        """Count a copy that is under way."""
-        self.links.in_flight += 1
-        self.bytes.in_flight += size
-
-    def arrive(self, size: int, *, up: bool, newest: bool) -> None:
-        """Count an arrival: dropped if the receiver is down, delivered otherwise, perhaps overtaken."""
-        self.links.in_flight -= 1
-        self.bytes.in_flight -= size
-        if not up:
-            self.links.dropped += 1
-            self.bytes.dropped += size
-            return
-        self.links.delivered += 1
-        self.bytes.delivered += size
-        self.overtaken += not newest
-
     @property
     def conserved(self) -> bool:
         """Whether links and bytes are both conserved."""

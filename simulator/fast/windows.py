@@ -13,7 +13,7 @@ import numpy as np
 from ...agents.compiled import compiled, compiled_callback
 from ...protocols.kernel import STEP
 from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
-from ..rules.delivery import let_go, take_row
+from ..rules.delivery import count_message, let_go, take_row
 from ..rules.lazy import EVER, send_copy, take_in, there
 from ..rules.notes import note_step
 from ..tables.mail import (
@@ -24,12 +24,10 @@ from ..tables.tallies import (
     FREE_NODES,
     FREE_ROWS,
     HEAP,
-    MESSAGES,
     NOTES,
     OBSERVED,
     ORDER,
     UNFINISHED,
-    VECTORS,
     WAKES,
 )
 
@@ -140,13 +138,10 @@ def has_note_room(mail, degree):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def broadcast(mail, agent, row, charges, models):  # pragma: no cover - compiled
     """Broadcast the version that a step has written."""
-    counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
+    first, last = mail.offsets[agent], mail.offsets[agent + 1]
     if charges[agent]:
         mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
-    counts[ORDER] += 1
-    counts[MESSAGES] += 1
-    counts[VECTORS] += (last - first) * models
-    mail.order[row] = counts[ORDER]
+    mail.order[row] = count_message(mail, (last - first) * models)
     for edge in range(first, last):
         send_copy(mail, agent, edge, 0, row, 0)
     if mail.latest[agent] >= 0:

@@ -36,10 +36,13 @@ from ..tables.tallies import (
     IN_FLIGHT_BYTES,
     LOST,
     LOST_BYTES,
+    MESSAGES,
     OBSERVED,
+    ORDER,
     OVERTAKEN,
     SENT,
     SENT_BYTES,
+    VECTORS,
 )
 from .forms import rule
 from .notes import note_arrived, note_sent
@@ -152,6 +155,15 @@ def fate(mail, sender, edge, tick, leg, size, now):
         mail.noting[LOST_DELAY] = delay
         return math.inf
     return delay
+
+
+@rule
+def count_message(mail, vectors):
+    """Count a message that carries so many model-sized vectors over all its links; its order of sending."""
+    mail.counts[ORDER] += 1
+    mail.counts[MESSAGES] += 1
+    mail.counts[VECTORS] += vectors
+    return mail.counts[ORDER]
 
 
 @rule

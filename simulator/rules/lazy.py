@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 from ...agents.compiled import compiled
-from ..tables.tallies import FREE_NODES, MESSAGES, ORDER, VECTORS
-from .delivery import copy_out, deliver, depart, know, let_go, take_row
+from ..tables.tallies import FREE_NODES, ORDER
+from .delivery import copy_out, count_message, deliver, depart, know, let_go, take_row
 from .forms import rule
 
 EVER = 2**62
@@ -116,11 +116,7 @@ def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compile
 @compiled(_nrt=False)
 def send_version(mail, sender, edges, kind, vector, leg, now, vectors, size):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
-    counts = mail.counts
-    counts[ORDER] += 1
-    counts[MESSAGES] += 1
-    counts[VECTORS] += vectors * len(edges)
-    row = take_row(mail, now, counts[ORDER], mail.ticks[sender], size)
+    row = take_row(mail, now, count_message(mail, vectors * len(edges)), mail.ticks[sender], size)
     for k in range(len(vector)):
         mail.pool[row, k] = vector[k]
     for edge in edges:

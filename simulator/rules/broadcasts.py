@@ -1,0 +1,93 @@
+"""Broadcasts whose arrivals are events, for agents that react to single messages or keep every one until they step.
+
+Where agents only read the newest of what they have heard, no arrival needs an event (`hushnet.simulator.rules.lazy`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...agents.agent import ARRIVAL
+from ..tables.broadcasts import (
+    FIRST_KEPT,
+    FREE_COPIES,
+    IS_SILENT,
+    KEEPS,
+    LAST_KEPT,
+    LATE,
+    NEXT,
+    NOW,
+    REACTS,
+    TO_SLOT,
+    USES,
+    VERSION,
+)
+from ..tables.effects import ARRIVE
+from .delivery import count_message, deliver, depart, let_go
+from .effects import schedule
+from .forms import rule
+from .lazy import there
+
+
+@rule
+def send(mail, tables, sender, edges, kind, row, leg, vectors):
+    """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
+    now, size = tables.now[NOW], mail.size[row]
+    mail.order[row] = count_message(mail, vectors * len(edges))
+    for edge in edges:
+        delay = depart(mail, sender, edge, mail.tick[row], leg, kind, row, size, now)
+        if delay < math.inf:
+            tables.counts[FREE_COPIES] -= 1
+            place = tables.free_copies[tables.counts[FREE_COPIES]]
+            copy = tables.copies[place]
+            copy[VERSION], copy[TO_SLOT] = row, kind * len(mail.heads) + mail.reverse[edge]
+            mail.references[row] += 1
+            schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
+    let_go(mail, row)
+
+
+@rule
+def receiver_of(mail, tables, place):
+    """Whom a copy goes to."""
+    return mail.heads[mail.reverse[tables.copies[place, TO_SLOT] % len(mail.heads)]]
+
+
+@rule
+def keep(tables, agent, place):
+    """Keep a copy until its receiver steps."""
+    copy, keeper = tables.copies[place], tables.agents[agent]
+    copy[USES] += 1
+    copy[NEXT] = -1
+    if keeper[FIRST_KEPT] < 0:
+        keeper[FIRST_KEPT] = place
+    else:
+        tables.copies[keeper[LAST_KEPT], NEXT] = place
+    keeper[LAST_KEPT] = place
+
+
+@rule
+def done_with(mail, tables, place):
+    """One has looked at a copy that has arrived; it is forgotten after the last one."""
+    copy = tables.copies[place]
+    copy[USES] -= 1
+    if copy[USES] == 0:
+        let_go(mail, copy[VERSION])
+        tables.free_copies[tables.counts[FREE_COPIES]] = place
+        tables.counts[FREE_COPIES] += 1
+
+
+@rule
+def on_arrival(mail, tables, place):
+    """A copy arrives; whether its receiver reacts to it."""
+    copy, now = tables.copies[place], tables.now[NOW]
+    row, agent = copy[VERSION], receiver_of(mail, tables, place)
+    up = there(mail, agent, now, now == tables.now[LATE])
+    mail.references[row] += 1
+    deliver(mail, copy[TO_SLOT], row, mail.order[row], now, up)
+    copy[USES] = 1
+    if up and tables.counts[KEEPS]:
+        keep(tables, agent, place)
+    reacts = up and tables.counts[REACTS] != 0 and tables.agents[agent, IS_SILENT] == 0
+    if not reacts:
+        done_with(mail, tables, place)
+    return reacts

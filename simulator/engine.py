@@ -9,8 +9,7 @@ from typing import Any, Literal
 from ..agents.errors import InputError
 from ..protocols.base import Protocol, ProtocolParameters
 from .choice import exchange_of, rounds_of
-from .laws import delays_and_losses, forms_of
-from .network import NetworkParameters
+from .laws import forms_of
 from .randomness import stable_ids
 from .rounds import repeats
 from .schedules import Schedule
@@ -20,32 +19,12 @@ from .world import World
 Engine = Literal["auto", "event", "batched"]
 
 
-def declined(setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters) -> str | None:
-    """Why the batched engine cannot run this; None if it can."""
-    why = declined_before(setting.network, protocol_class, parameters)
-    if why is not None:
-        return why
+def declined(setting: Setting) -> str | None:
+    """Why the batched engine cannot run a setting; None if it can, whatever the protocol."""
     task = setting.task
     clock = setting.clock.build(task.ids, stable_ids(task.ids), setting.draws, setting.base)
     try:
         forms_of(setting.network, clock)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def declined_before(
-    network: NetworkParameters, protocol_class: type[Protocol], parameters: ProtocolParameters
-) -> str | None:
-    """Why the batched engine cannot run this, as far as that is known before there are agents and their clocks."""
-    traits = protocol_class.traits_for(parameters)
-    rounds = rounds_of(traits, parameters)
-    if traits.trigger == "message":
-        return "the protocol reacts to single messages"
-    if traits.inbox != "latest" and rounds is None:
-        return "the protocol reads every message that it is sent"
-    try:
-        delays_and_losses(network)
     except InputError as error:
         return str(error)
     return None
@@ -76,7 +55,7 @@ def build_world(
     InputError
         If the batched engine is asked for and cannot run this.
     """
-    why = declined(setting, protocol_class, parameters)
+    why = declined(setting)
     if engine == "batched" and why is not None:
         raise refusal(parameters, why)
     if engine == "event" or why is not None:
@@ -106,6 +85,7 @@ def fast_world(
         Further arguments of `World`.
     """
     from .fast.broadcasts import Broadcasts
+    from .fast.eventful_broadcasts import EventfulBroadcasts
     from .fast.eventful_rounds import EventfulRounds
     from .fast.exchanges import Exchanges
     from .fast.lazy_rounds import LazyRounds
@@ -121,4 +101,6 @@ def fast_world(
             drive = partial(EventfulRounds, parameters=rounds, compiled=compiled)
     elif (exchange := exchange_of(traits, parameters)) is not None:
         drive = partial(Exchanges, parameters=exchange, compiled=compiled)
+    elif traits.trigger == "message" or traits.inbox != "latest":
+        drive = EventfulBroadcasts
     return World(setting, protocol_class, parameters, drive=drive, **kwargs)

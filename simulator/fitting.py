@@ -39,12 +39,6 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
             field=("kind",),
         )
     protocol.check_scenario(parameters, surroundings)
-    if scenario.engine == "batched":
-        from .engine import declined_before, refusal  # compiled code is loaded only where somebody asks for it
-
-        why = declined_before(scenario.network, protocol, parameters)
-        if why is not None:
-            raise refusal(parameters, why)
 
 
 def check_protocols(scenario: Scenario, classes: Sequence[tuple[str, type[Protocol]]]) -> None:

@@ -1,7 +1,7 @@
 """One run: builds agents, protocol, ledger, network and post, and drives them with SimPy.
 
 How steps are started and messages delivered is up to the world's schedule: with a SimPy event for every wake-up and
-message (`hushnet.simulator.schedules.EventDriven`), or without (`hushnet.simulator.fast.windowed.Windowed`). Equal
+message (`hushnet.simulator.schedules.Eventful`), or without (`hushnet.simulator.fast.windowed.Windowed`). Equal
 times are ordered: arrivals, availability, wake-ups by agent, recorder.
 """
 

@@ -2,7 +2,7 @@
 
 SimPy still drives. A pump process waits for the next compiled event of anybody, runs the compiled window up to the next
 event of anybody else (record instants, joining and leaving, the end), and waits again. Sequence of events, models and
-tallies at record instants are those of the reference engine (`hushnet.simulator.schedules.EventDriven`).
+tallies at record instants are those of the reference engine (`hushnet.simulator.schedules.Eventful`).
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.compiled import announce, compiled
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.parameters import LONGEST
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
@@ -344,21 +344,52 @@ def test_a_run_that_diverges_says_the_same_on_both_engines(step):
     assert said[0] == said[1]
 
 
-REFUSED = [
-    (Echo, {}, "the protocol reacts to single messages"),
-    (Collect, {}, "the protocol reads every message that it is sent"),
-]
+class Heed(Echo):
+    """Agents answer what they hear, keep it until they step, and fall silent after some answers of one tick."""
+
+    traits = Traits(trigger="message", inbox="every")
+
+    def wake(self, view, out):
+        view.state["model"][0] += sum(message.vector[0] * message.order for message in view.messages)
+        out.send("model", view.state["model"], out.public("a stamp"))
+
+    def receive(self, view, message, out):
+        super().receive(view, message, out)
+        view.state["model"][1] += message.vector[0]
+        if view.state["model"][1] > 40.0:
+            out.fall_silent()
 
 
-@pytest.mark.parametrize(("protocol", "network", "why"), REFUSED)
-def test_what_the_fast_engine_does_not_run_falls_back_and_says_why(protocol, network, why):
-    setting = plain_setting(network=NetworkParameters.model_validate(network))
-    world = build_world("auto", setting, protocol, Stamp.Parameters())
-    assert type(world) is World
-    assert world.engine.startswith(f"event, because {why}")
-    with pytest.raises(InputError, match=why) as error:
-        build_world("batched", setting, protocol, Stamp.Parameters())
-    assert error.value.field == ("engine",)
+@pytest.mark.parametrize("protocol", [Echo, Collect, Heed])
+@given(data=st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_message_of_a_random_world_is_an_event_on_both_engines(protocol, data, folder):
+    setting = data.draw(settings_of_runs(folder))
+    every = data.draw(st.sampled_from([None, 0.25, 1.0]))
+    worlds = [outcome(engine, setting, protocol, Stamp.Parameters(), every=every) for engine in (World, fast_world)]
+    assert worlds[0] == worlds[1]
+
+
+def test_what_waits_for_a_step_at_the_end_of_a_run_is_there_on_both_engines():
+    waiting = []
+    for engine in (World, fast_world):
+        world = engine(plain_setting(), Collect, Stamp.Parameters())
+        world.run()
+        waiting.append([[(message.sender, message.order) for message in kept] for kept in world.inbox.pending])
+    assert waiting[0] == waiting[1]
+    assert any(waiting[0])
+
+
+def test_a_compiled_step_that_is_not_used_because_of_single_messages_is_remarked():
+    class Nosy(Collect):
+        """It has a compiled step, which nobody asks for."""
+
+        def kernel(self, state):
+            raise AssertionError
+
+    (remark,) = fast_world(plain_setting(), Nosy, Stamp.Parameters()).schedule.remarks
+    assert remark == "Nosy reads every message that it is sent, so its steps run in Python"
+    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).schedule.remarks
 
 
 def test_the_engine_can_be_chosen():

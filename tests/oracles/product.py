@@ -59,7 +59,7 @@ def refusal(description: dict[str, Any]) -> str | None:
     """Why the project's fast engine cannot run a description; None if it can."""
     with tempfile.TemporaryDirectory() as folder:
         setting = setting_of(description, Path(folder))
-        return declined(setting, *mirror_of(description, Diary()))
+        return declined(setting)
 
 
 def run(description: dict[str, Any], engine: str = EVENT, *, observed: bool = True) -> list[Row]:

@@ -391,26 +391,14 @@ def test_what_nobody_can_hear_is_neither_sent_nor_charged():
     assert world.ledger.epsilon("verified", 1e-5).tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("family", "declined"),
-    [
-        ("passive broadcast", ()),
-        ("pairwise exchange with edge variables", ()),
-        ("neighbour-barrier rounds", ()),
-        ("a star with a centre", ("the protocol reacts to single messages",)),
-        ("parties of different widths", ()),
-    ],
-)
-def test_every_family_runs_alike_on_both_engines_or_the_fast_one_says_why_not(family, declined):
-    assert check_engines(FAMILIES[family], protocol_parameters(FAMILIES[family], {})) == declined
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_runs_alike_on_both_engines(family):
+    check_engines(FAMILIES[family], protocol_parameters(FAMILIES[family], {}))
 
 
-@pytest.mark.parametrize(
-    ("schedule", "declined"), [("async", ()), ("rounds", ()), (None, ())], ids=["async", "rounds", "default"]
-)
-def test_a_compiled_step_is_compared_with_the_reference_engine_under_every_schedule(schedule, declined):
-    parameters = protocol_parameters(CoordinateDescent, {"mu": 0.5, "schedule": schedule})
-    assert check_engines(CoordinateDescent, parameters) == declined
+@pytest.mark.parametrize("schedule", ["async", "rounds", None], ids=["async", "rounds", "default"])
+def test_a_compiled_step_is_compared_with_the_event_engine_under_every_schedule(schedule):
+    check_engines(CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5, "schedule": schedule}))
 
 
 class Counts(PassiveBroadcast):

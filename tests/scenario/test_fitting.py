@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.language.loading import load
-from ruamel.yaml import YAML
-
-from ..engine.helpers import Echo
 
 BASE = {
     "schema": "1",
@@ -196,17 +191,6 @@ def test_what_follows_from_the_text_is_refused_by_check(tmp_path, capsys, fields
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1
-
-
-def test_the_fast_engine_is_refused_by_check_where_it_has_no_form(tmp_path):
-    data = {
-        **{key: YAML(typ="safe").load(entry) for key, entry in BASE.items()},
-        "protocols": {"p": {"kind": "echo"}},
-        "engine": "batched",
-    }
-    with pytest.raises(InputError, match="cannot run on the batched engine: the protocol reacts to single messages"):
-        load(data, extra={"echo": Echo})
-    assert load({**data, "engine": "auto"}, extra={"echo": Echo})
 
 
 FIT = [

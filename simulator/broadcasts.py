@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
+from .mail import extended
+from .post import Post
 from .rules import lazy
 from .rules.broadcasts import done_with
 from .rules.forms import Plain
-from .table_post import TablePost, extended
 from .tables import broadcasts as columns
 from .tables.broadcasts import BroadcastTables
 from .tables.effects import EFFECT_COLUMNS
@@ -27,7 +28,7 @@ class BroadcastState:
     Parameters
     ----------
     world : World
-    post : TablePost
+    post : Post
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class BroadcastState:
         Most copies that one message brings about.
     """
 
-    def __init__(self, world: World, post: TablePost) -> None:
+    def __init__(self, world: World, post: Post) -> None:
         self.world, self.post = world, post
         self.kinds = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1

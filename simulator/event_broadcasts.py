@@ -51,7 +51,7 @@ class EventBroadcasts(EventTables):
         self.world.step(agent)
 
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
-        """See `TablePost.carry`."""
+        """See `Post.carry`."""
         self.state.make_room()
         row = self.state.version_of(agent, vector)
         self._change(send, agent.index, edges, rank, row, leg, vectors)

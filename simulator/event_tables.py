@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.agent import At
 from ..agents.availability import Timeline
+from .post import Post
 from .rules.forms import Plain
 from .schedules import Eventful
-from .table_post import TablePost
 from .tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from .tables.notes import LOST_DELAY
 
@@ -35,13 +35,13 @@ class EventTables(Eventful):
         Kind of copies without numbers that are no acknowledgements.
     """
 
-    post: TablePost
+    post: Post
     empty: str = ""
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
         parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
-        self.post = TablePost(*parts, forms=None, now=lambda: world.env.now)
+        self.post = Post(*parts, forms=None, now=lambda: world.env.now)
         self.post.set_limits(world, compiled=False)
         self.plain = Plain(fate=self.fate, **laws)
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..agents.agent import Agent
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import ExchangeSchedule
+from .mail import extended
 from .randomness import QUANTUM, lasting
-from .table_post import extended
 from .tables import sessions as columns
 from .tables.sessions import SessionTables
 

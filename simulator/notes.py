@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
-from .post import NOTHING
 from .rules import delivery
 from .tables import notes as columns
 from .tables import tallies
@@ -19,11 +18,13 @@ from .tables.mail import Mail
 from .tables.notes import ARRIVED, FIRST, KEPT, LAST, NOTE_COLUMNS, SENT, TOLD, WOKE
 
 if TYPE_CHECKING:
-    from .table_post import TablePost
+    from .post import Post
     from .world import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
+NOTHING = np.empty(0)
+NOTHING.flags.writeable = False
 ROOM = 4096
 """Notes that a buffer has room for at the beginning."""
 
@@ -78,7 +79,7 @@ class Notes:
 
     Parameters
     ----------
-    post : TablePost
+    post : Post
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Notes:
         Time of the event that the observer is just being told of.
     """
 
-    def __init__(self, post: TablePost) -> None:
+    def __init__(self, post: Post) -> None:
         self.post = post
         self.telling: float | None = None
         self._world: World | None = None

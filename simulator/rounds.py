@@ -15,11 +15,11 @@ from ..agents.graph import Graph
 from ..agents.inbox import Message
 from ..protocols.base import Out, Sent
 from ..protocols.schedule import RoundsSchedule
+from .mail import extended
 from .post import Post
 from .randomness import QUANTUM, lasting
 from .rules.forms import Plain
 from .rules.round_messages import holds
-from .table_post import TablePost, extended
 from .tables import rounds as columns
 from .tables.effects import EFFECT_COLUMNS
 from .tables.rounds import RoundTables
@@ -37,7 +37,7 @@ class RoundState:
     Parameters
     ----------
     world : World
-    post : TablePost
+    post : Post
     parameters : RoundsSchedule
 
     Attributes
@@ -53,7 +53,7 @@ class RoundState:
         If the clock is recorded, or agents join or leave.
     """
 
-    def __init__(self, world: World, post: TablePost, parameters: RoundsSchedule) -> None:
+    def __init__(self, world: World, post: Post, parameters: RoundsSchedule) -> None:
         check_setting(world)
         graph, kinds = world.setting.graph, world.layout.messages
         self.world, self.post = world, post

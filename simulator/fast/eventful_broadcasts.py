@@ -16,7 +16,7 @@ from ...agents.agent import Agent
 from ...agents.compiled import announce
 from ...protocols.base import Protocol
 from ..broadcasts import BroadcastState
-from ..table_post import extended
+from ..mail import extended
 from ..tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from . import agenda as agendas
 from . import broadcast_events, windows
@@ -110,7 +110,7 @@ class EventfulBroadcasts(WakeWindows):
         self.post.mail.silent[agent.index] |= agent.silent
 
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
-        """See `TablePost.carry`."""
+        """See `Post.carry`."""
         self.make_room()
         row = self.state.version_of(agent, vector)
         self.state.tables.now[NOW] = self.now

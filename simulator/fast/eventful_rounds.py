@@ -19,9 +19,9 @@ from ...agents.compiled import announce
 from ...agents.errors import Stall
 from ...protocols.base import Out
 from ...protocols.schedule import RoundsSchedule
+from ..mail import extended
 from ..randomness import check_leg
 from ..rounds import EMPTY, RoundState
-from ..table_post import extended
 from ..tables import rounds as tables
 from ..tables import tallies
 from ..tables.rounds import RoundTables

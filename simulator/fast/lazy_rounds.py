@@ -125,7 +125,7 @@ class LazyRounds(WakeWindows):
         """End a round for the neighbours to whom its step said nothing."""
         for edge, sents in per_edge.items():
             if not sents:
-                self.post.signal(agent, edge, EMPTY, tick=agent.tick, attempt=0)
+                self.post.signal(agent, edge, EMPTY, attempt=0)
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`."""

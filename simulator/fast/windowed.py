@@ -27,9 +27,9 @@ from ...protocols.kernel import Compiled, Kernel, PairKernel
 from ...protocols.privacy.mechanisms import Release
 from ..finish import TIME_UP
 from ..laws import forms_of
+from ..post import Post
 from ..rules import lazy
 from ..schedules import Schedule
-from ..table_post import TablePost
 from ..tables import tallies
 from ..tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from .changes import Changes, changes_of
@@ -76,7 +76,7 @@ class Windowed(Schedule):
         Whether arrivals are taken in later than they come.
     """
 
-    post: TablePost
+    post: Post
     empty = ""
     late = False
 
@@ -97,7 +97,7 @@ class Windowed(Schedule):
         self._all_charged = False
         parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
         forms = forms_of(world.setting.network, world.clock)
-        self.post = TablePost(*parts, forms=forms, now=lambda: self.now)
+        self.post = Post(*parts, forms=forms, now=lambda: self.now)
         self.post.set_limits(world, compiled=compiled)
 
     @property

@@ -15,12 +15,12 @@ from hushnet.simulator import event_sessions, event_tables, world
 from hushnet.simulator.fast.windowed import Windowed
 from hushnet.simulator.finish import Finish
 from hushnet.simulator.network import Network
+from hushnet.simulator.post import Post
 from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import Plain
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.rules.sessions import follow_up
 from hushnet.simulator.setting import Stop
-from hushnet.simulator.table_post import TablePost
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST
 
@@ -108,7 +108,7 @@ def an_agent_oversleeps(patch):
 
 
 def nobody_is_told_at_the_start(patch):
-    patch.setattr(TablePost, "exchange_start", lambda self, agent, *, joining: None)
+    patch.setattr(Post, "exchange_start", lambda self, agent, *, joining: None)
 
 
 def everybody_is_there_from_the_start(patch):

@@ -1,9 +1,6 @@
-"""The Poisson-clocked agent: a SimPy process that its clock wakes, and the total order of equal times."""
+"""One peer's state, and the total order of equal times."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Callable, Generator
 
 import simpy
 
@@ -34,18 +31,12 @@ class At(simpy.Event):
 
 
 class Agent:
-    """One peer: whether it is there, up and still active, and the process that wakes it.
+    """One peer: whether it is there, up and still active, and how far it has come.
 
     Parameters
     ----------
     index : int
         Index of the agent.
-    next_time : callable
-        ``next_time(agent, tick, now)``: time of the wake-up number ``tick``, infinite if there is none.
-    wake : callable
-        Told of every wake-up that is about to happen, unless the agent has left or fallen silent in the meantime.
-    step : callable
-        What an awake agent does.
 
     Attributes
     ----------
@@ -68,26 +59,16 @@ class Agent:
     __slots__ = (
         "gone",
         "index",
-        "next_time",
         "present",
         "reactions",
         "silent",
-        "step",
         "tick",
         "up",
         "updates",
-        "wake",
     )
 
-    def __init__(
-        self,
-        index: int,
-        *,
-        next_time: Callable[[int, int, float], float],
-        wake: Callable[[Agent], None],
-        step: Callable[[Agent], None],
-    ) -> None:
-        self.index, self.next_time, self.wake, self.step = index, next_time, wake, step
+    def __init__(self, index: int) -> None:
+        self.index = index
         self.present = False
         self.up = False
         self.silent = False
@@ -100,20 +81,3 @@ class Agent:
     def awake(self) -> bool:
         """Whether a tick of the clock makes the agent step."""
         return self.present and self.up and not self.silent
-
-    def run(self, env: simpy.Environment) -> Generator[simpy.Event, None, None]:
-        """Follow the clock until it has no further tick or the agent has fallen silent.
-
-        A tick that finds the agent down is counted and does nothing else.
-        """
-        while not self.silent:
-            time = self.next_time(self.index, self.tick + 1, env.now)
-            if math.isinf(time):
-                return
-            yield At(env, time, WAKE + self.index)
-            if not self.silent:
-                self.wake(self)
-            self.tick += 1
-            self.reactions = 0
-            if self.awake:
-                self.step(self)

@@ -18,6 +18,7 @@ from ..agents.tables import Shard, Table
 from ..agents.tasks.base import Task
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from .clocks import Poisson
+from .engine import Engine, EventEngine
 from .network import NetworkParameters
 from .randomness import Draws, Purpose
 from .setting import Limits, Setting, Stop
@@ -293,13 +294,13 @@ def run_small(
     protocol: type[Protocol],
     parameters: ProtocolParameters,
     *,
-    make: Callable[..., World] = World,
+    engine: Engine | None = None,
     small: Callable[..., Setting] = small_setting,
     **fields: Any,
 ) -> World:
-    """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, in a world of an engine's making."""
-    world = make(small(**fields), protocol, parameters)
-    world.run()
+    """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, by default on the event engine."""
+    world = World(small(**fields), protocol, parameters)
+    (engine or EventEngine()).run(world)
     return world
 
 
@@ -329,7 +330,7 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
     if not split:
         return run_small(protocol, protocol_parameters(protocol, fields), empty=False, time=time)
     world = World(split_setting(time=time), protocol, protocol_parameters(protocol, fields))
-    world.run()
+    EventEngine().run(world)
     return world
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
-from .mail import extended
-from .post import Post
 from .rules import lazy
 from .rules.broadcasts import done_with
 from .rules.forms import Plain
 from .tables import broadcasts as columns
 from .tables.broadcasts import BroadcastTables
 from .tables.effects import EFFECT_COLUMNS
-
-if TYPE_CHECKING:
-    from .world import World
+from .tables.room import extended
+from .world import World
 
 
 class BroadcastState:
@@ -28,7 +23,6 @@ class BroadcastState:
     Parameters
     ----------
     world : World
-    post : Post
 
     Attributes
     ----------
@@ -38,8 +32,8 @@ class BroadcastState:
         Most copies that one message brings about.
     """
 
-    def __init__(self, world: World, post: Post) -> None:
-        self.world, self.post = world, post
+    def __init__(self, world: World) -> None:
+        self.world, self.post = world, world.post
         self.kinds = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1
         self._done_with = Plain()(done_with)

@@ -1,35 +1,10 @@
-"""Which schedule drives a run: the protocol's traits say what it is made for, the scenario may ask for another."""
+"""How a protocol's agents step: the protocol's traits say what it is made for, the scenario may ask for another way."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from ..agents.errors import InputError
 from ..protocols.base import ProtocolParameters, Traits
 from ..protocols.schedule import ExchangeSchedule, RoundsSchedule, expanded
-from .event_broadcasts import EventBroadcasts
-from .event_rounds import EventRounds
-from .event_sessions import EventSessions
-from .schedules import Schedule
-
-if TYPE_CHECKING:
-    from .world import World
-
-
-def choose(world: World) -> Schedule:
-    """The schedule of a run.
-
-    Raises
-    ------
-    InputError
-        If the protocol cannot run as the scenario asks, or is of a kind that this engine does not run.
-    """
-    traits, parameters = world.traits, world.protocol.parameters
-    rounds = rounds_of(traits, parameters)
-    if rounds is not None:
-        return EventRounds(world, rounds)
-    exchange = exchange_of(traits, parameters)
-    return EventBroadcasts(world) if exchange is None else EventSessions(world, exchange)
 
 
 def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSchedule | None:

@@ -1,22 +1,139 @@
-"""Which engine runs a world: the batched one where protocol and scenario allow it, the event engine elsewhere."""
+"""The engines that run a world: one SimPy event for whatever happens, or compiled windows between SimPy's events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from abc import ABC, abstractmethod
+from typing import Literal, final
 
 from ..agents.errors import InputError
-from ..protocols.base import Protocol, ProtocolParameters
-from .choice import exchange_of, rounds_of
+from ..protocols.base import ProtocolParameters
+from .driver import Driver
 from .laws import forms_of
 from .randomness import stable_ids
 from .rounds import repeats
-from .schedules import Schedule
 from .setting import Setting
 from .world import World
 
-Engine = Literal["auto", "event", "batched"]
+Name = Literal["auto", "event", "batched"]
+"""What a scenario may ask for."""
+
+
+class Engine(ABC):
+    """Runs worlds; what happens in one does not depend on the engine, only when it is worked out.
+
+    Parameters
+    ----------
+    why : str
+        Why it is this engine, for the summary.
+    """
+
+    def __init__(self, why: str = "") -> None:
+        self.why = why
+
+    @abstractmethod
+    def driver(self, world: World) -> Driver:
+        """What makes the agents of a world step."""
+
+    def prepare(self, world: World) -> Driver:
+        """What will run a world that was not run yet; the world says from now on which engine that is."""
+        driver = self.driver(world)
+        world.engine = f"{driver.engine}, {self.why}" if self.why else driver.engine
+        return driver
+
+    def run(self, world: World) -> None:
+        """Run a world from its start to its end; raises like `Driver.run`.
+
+        Parameters
+        ----------
+        world : World
+            Not run yet.
+        """
+        self.prepare(world).run()
+
+
+@final
+class EventEngine(Engine):
+    """A SimPy process for every agent, and an event for every wake-up, message and timer: for reading and tracing.
+
+    The rules of the world run as plain Python.
+    """
+
+    def driver(self, world: World) -> Driver:
+        """See `Engine.driver`."""
+        from .event_broadcasts import EventBroadcasts
+        from .event_rounds import EventRounds
+        from .event_sessions import EventSessions
+
+        if world.in_rounds:
+            return EventRounds(world)
+        return EventBroadcasts(world) if world.sessions is None else EventSessions(world)
+
+
+@final
+class BatchedEngine(Engine):
+    """SimPy drives a pump; between its events, compiled windows run the same rules.
+
+    It runs what has compiled forms (see `declined`).
+
+    Parameters
+    ----------
+    why : str
+        Why it is this engine, for the summary.
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+    """
+
+    def __init__(self, why: str = "", *, compiled: bool = True) -> None:
+        super().__init__(why)
+        self.compiled = compiled
+
+    def driver(self, world: World) -> Driver:
+        """See `Engine.driver`."""
+        from .fast.broadcasts import Broadcasts
+        from .fast.eventful_broadcasts import EventfulBroadcasts
+        from .fast.eventful_rounds import EventfulRounds
+        from .fast.exchanges import Exchanges
+        from .fast.lazy_rounds import LazyRounds
+
+        if world.sessions is not None:
+            return Exchanges(world, compiled=self.compiled)
+        if world.in_rounds is None and (world.traits.trigger == "message" or world.traits.inbox != "latest"):
+            return EventfulBroadcasts(world)
+        if world.in_rounds is None:
+            return Broadcasts(world, compiled=self.compiled)
+        calm = world.setting.network.lossless and world.setting.always_up and world.observer is None
+        if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
+            return LazyRounds(world, compiled=self.compiled)
+        return EventfulRounds(world, compiled=self.compiled)
+
+
+def engine_for(
+    name: Name,
+    setting: Setting,
+    parameters: ProtocolParameters,
+) -> Engine:
+    """The engine for a world.
+
+    Parameters
+    ----------
+    name : {"auto", "event", "batched"}
+        What the scenario asks for.
+    setting, parameters
+        As of `World`.
+
+    Raises
+    ------
+    InputError
+        If the batched engine is asked for and cannot run this.
+    """
+    if name == "event":
+        return EventEngine("as asked")
+    why = declined(setting)
+    if why is None:
+        return BatchedEngine()
+    if name == "batched":
+        raise refusal(parameters, why)
+    return EventEngine(f"because {why}")
 
 
 def declined(setting: Setting) -> str | None:
@@ -35,72 +152,3 @@ def refusal(parameters: ProtocolParameters, why: str) -> InputError:
     return InputError(
         f"{parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto", field=("engine",)
     )
-
-
-def build_world(
-    engine: Engine, setting: Setting, protocol_class: type[Protocol], parameters: ProtocolParameters, **kwargs: Any
-) -> World:
-    """The world of a run on the engine asked for; ``World.engine`` says which one it is and why.
-
-    Parameters
-    ----------
-    engine : {"auto", "event", "batched"}
-    setting, protocol_class, parameters
-        As of `World`.
-    **kwargs
-        Further arguments of `World`.
-
-    Raises
-    ------
-    InputError
-        If the batched engine is asked for and cannot run this.
-    """
-    why = declined(setting)
-    if engine == "batched" and why is not None:
-        raise refusal(parameters, why)
-    if engine == "event" or why is not None:
-        world = World(setting, protocol_class, parameters, **kwargs)
-        world.engine = "event, as asked" if engine == "event" else f"event, because {why}"
-        return world
-    return fast_world(setting, protocol_class, parameters, **kwargs)
-
-
-def fast_world(
-    setting: Setting,
-    protocol_class: type[Protocol],
-    parameters: ProtocolParameters,
-    *,
-    compiled: bool = True,
-    **kwargs: Any,
-) -> World:
-    """A world on the batched engine, which must be able to run it (see `declined`).
-
-    Parameters
-    ----------
-    setting, protocol_class, parameters
-        As of `World`.
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
-    **kwargs
-        Further arguments of `World`.
-    """
-    from .fast.broadcasts import Broadcasts
-    from .fast.eventful_broadcasts import EventfulBroadcasts
-    from .fast.eventful_rounds import EventfulRounds
-    from .fast.exchanges import Exchanges
-    from .fast.lazy_rounds import LazyRounds
-
-    traits = protocol_class.traits_for(parameters)
-    drive: Callable[[World], Schedule] = partial(Broadcasts, compiled=compiled)
-    if (rounds := rounds_of(traits, parameters)) is not None:
-        calm = setting.network.lossless and setting.always_up
-        unobserved = kwargs.get("observer") is None
-        if calm and unobserved and rounds.patience is None and not repeats(rounds, unfailing=True):
-            drive = partial(LazyRounds, compiled=compiled)
-        else:
-            drive = partial(EventfulRounds, parameters=rounds, compiled=compiled)
-    elif (exchange := exchange_of(traits, parameters)) is not None:
-        drive = partial(Exchanges, parameters=exchange, compiled=compiled)
-    elif traits.trigger == "message" or traits.inbox != "latest":
-        drive = EventfulBroadcasts
-    return World(setting, protocol_class, parameters, drive=drive, **kwargs)

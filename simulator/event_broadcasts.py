@@ -5,24 +5,20 @@ The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-import simpy
 from numpy.typing import NDArray
 
 from ..agents.agent import Agent
 from .broadcasts import BroadcastState
-from .event_tables import EventTables
+from .event_driver import EventDriver
 from .rules.broadcasts import on_arrival, receiver_of, send
 from .tables.broadcasts import IS_SILENT, NOW
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 
 @final
-class EventBroadcasts(EventTables):
+class EventBroadcasts(EventDriver):
     """Every agent steps when its own clock wakes it, and may react to whatever arrives.
 
     Parameters
@@ -36,19 +32,13 @@ class EventBroadcasts(EventTables):
 
     def __init__(self, world: World) -> None:
         super().__init__(world, there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up)
-        self.state = BroadcastState(world, self.post)
+        self.state = BroadcastState(world)
         self.post.carry = self._carry
-        for agent in world.agents:
-            agent.step = self.step
 
-    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Schedule.run`."""
-        return agent.run(self.world.env)
-
-    def step(self, agent: Agent) -> None:
-        """Let an awake agent step, with all that it has kept."""
+    def wake(self, agent: Agent) -> None:
+        """See `EventDriver.wake`: it takes a step, with all that it has kept."""
         self.state.hand_over(agent.index)
-        self.world.step(agent)
+        self.step(agent)
 
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
         """See `Post.carry`."""
@@ -57,18 +47,18 @@ class EventBroadcasts(EventTables):
         self._change(send, agent.index, edges, rank, row, leg, vectors)
 
     def happen(self, what: int, subject: int, serial: int) -> None:
-        """See `EventTables.happen`: a copy arrives."""
+        """See `EventDriver.happen`: a copy arrives."""
         world, tables = self.world, self.state.tables
         agent = world.agents[self.plain(receiver_of)(self.post.mail, tables, subject)]
         tables.agents[agent.index, IS_SILENT] = agent.silent
         if self._change(on_arrival, subject):
-            world.receive(agent, self.state.arrived(subject))
+            self.react(agent, self.state.arrived(subject))
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
         self.post.notes.make_room(self.state.room)
         tables = self.state.tables
-        tables.now[NOW] = self.now
+        tables.now[NOW] = self.world.now
         result = self.plain(rule)(self.post.mail, tables, *arguments)
         self.post.count()
         self.post.notes.tell()
@@ -76,7 +66,7 @@ class EventBroadcasts(EventTables):
         return result
 
     def settle(self, *, final: bool) -> None:
-        """See `Schedule.settle`."""
+        """See `Driver.settle`."""
         super().settle(final=final)
         if final:
             for agent in self.world.agents:

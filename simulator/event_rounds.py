@@ -7,7 +7,7 @@ its time and priority, and what it notes is told to whoever observes.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import simpy
 
@@ -15,10 +15,10 @@ from ..agents.agent import Agent
 from ..agents.availability import Timeline
 from ..agents.errors import Stall
 from ..protocols.base import Out
-from ..protocols.schedule import RoundsSchedule
-from .event_tables import EventTables
+from .event_driver import EventDriver
 from .randomness import check_leg
-from .rounds import EMPTY, RoundState
+from .round_state import RoundState
+from .rounds import EMPTY
 from .rules.round_messages import say_all
 from .rules.rounds import (
     after_step,
@@ -33,48 +33,29 @@ from .rules.rounds import (
 from .tables import tallies
 from .tables.effects import ARRIVE, PATIENCE, REPEAT
 from .tables.rounds import DONE, ENOUGH, IS_UP, STALLED, WORN
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import World
 
 
 @final
-class EventRounds(EventTables):
+class EventRounds(EventDriver):
     """Every agent steps once it has heard a whole round from its neighbours.
 
     Parameters
     ----------
     world : World
-    parameters : RoundsSchedule
-
-    Raises
-    ------
-    InputError
-        If the clock is recorded, or agents join or leave.
     """
 
     empty = EMPTY
 
-    def __init__(self, world: World, parameters: RoundsSchedule) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world, next_time=lambda _, *clock: world.clock.next_time(*clock))
-        self.state = RoundState(world, self.post, parameters)
+        self.state = RoundState(world)
         self._round_ends = [world.env.event() for _ in world.agents]
-
-    @property
-    def events(self) -> int:
-        """See `Schedule.events`; counted in the mail."""
-        counts = self.post.mail.counts
-        return int(counts[tallies.WAKES] + counts[tallies.SENT])
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """See `Schedule.counted`."""
-        return self.state.counted
 
     # The processes.
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Schedule.begin`."""
+        """See `Driver.begin`."""
         env = self.world.env
         self.post.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
@@ -82,10 +63,10 @@ class EventRounds(EventTables):
             agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
             env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
-            env.process(self.run(agent))
+            env.process(self.steps(agent))
 
-    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Schedule.run`: a round ends, the agent steps, and waits for its neighbours."""
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: a round ends, the agent steps, and waits for its neighbours."""
         self._change(start_rounds, agent.index)
         while True:
             yield self._round_ends[agent.index]
@@ -95,14 +76,14 @@ class EventRounds(EventTables):
                 self._change(after_step, agent.index)
 
     def turn(self, agent: Agent) -> None:
-        """See `Schedule.turn`."""
+        """See `Driver.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
     def happen(self, what: int, subject: int, serial: int) -> None:
-        """See `EventTables.happen`."""
+        """See `EventDriver.happen`."""
         mail = self.post.mail
         if self.plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
-            self.world.effort.check(self.now)
+            self.world.effort.check(self.world.now)
             mail.counts[tallies.WAKES] += 1
         if what == ARRIVE:
             self._change(on_arrival, subject)
@@ -120,14 +101,14 @@ class EventRounds(EventTables):
         agent.tick = int(mail.ticks[agent.index])
         agent.reactions = 0
         self.state.prepare(agent)
-        agent.step(agent)
+        self.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
         self.post.mail.updates[agent.index] = agent.updates
 
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Schedule.send`; raises like `RoundState.charge`."""
+        """See `Driver.send`; raises like `RoundState.charge`."""
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
@@ -141,7 +122,7 @@ class EventRounds(EventTables):
         self.state.make_room()
         self.post.notes.make_room(self.state.room)
         mail, tables, finish = self.post.mail, self.state.tables, self.world.finish
-        tables.now[0] = self.now
+        tables.now[0] = self.world.now
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         result = self.plain(rule)(mail, tables, *arguments)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
@@ -162,4 +143,4 @@ class EventRounds(EventTables):
             counts[DONE] = 0
             self.world.finish.check()
         if counts[ENOUGH]:
-            self.world.check_vectors()
+            self.check_vectors()

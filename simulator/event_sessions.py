@@ -6,7 +6,7 @@ The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import simpy
@@ -14,78 +14,29 @@ from numpy.typing import NDArray
 
 from ..agents.agent import ARRIVAL, TIMER, Agent, At
 from ..protocols.kernel import ACCEPT, FINISH, OFFER
-from ..protocols.schedule import ExchangeSchedule
-from .event_tables import EventTables
-from .halves import (
-    REFUSAL,
-    callers_repeat,
-    check_exchange,
-    counted,
-    make_reply,
-    make_request,
-    patience,
-    session_tables,
-    take_reply,
-    with_more_copies,
-)
+from .event_driver import EventDriver
+from .halves import make_reply, make_request, take_reply
 from .randomness import check_leg
 from .rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
+from .sessions import REFUSAL, with_more_copies
 from .tables import sessions as columns
 from .tables import tallies
-
-if TYPE_CHECKING:
-    from .world import World
-
-
-class OpenSession(NamedTuple):
-    """One exchange that is open.
-
-    Parameters
-    ----------
-    caller, callee : int
-    edge, back : int
-        The caller's directed edge to the callee, and the callee's to the caller.
-    tick : int
-        Tick of the caller's clock that opened it.
-    accepted : bool
-        Whether the callee has made its half.
-    """
-
-    caller: int
-    callee: int
-    edge: int
-    back: int
-    tick: int
-    accepted: bool
+from .tables.sessions import SessionTables
+from .world import World
 
 
 @final
-class EventSessions(EventTables):
+class EventSessions(EventDriver):
     """Every agent calls a neighbour when its own clock wakes it.
 
     Parameters
     ----------
     world : World
-    parameters : ExchangeSchedule
-
-    Attributes
-    ----------
-    repeats : bool
-        Whether callers repeat a request until it is answered, or give up.
-    patience : float
-        How long they wait before either.
-    tables : SessionTables
-
-    Raises
-    ------
-    ValueError
-        If the protocol's traits or message kinds do not fit an exchange.
     """
 
     empty = REFUSAL
 
-    def __init__(self, world: World, parameters: ExchangeSchedule) -> None:
-        check_exchange(world)
+    def __init__(self, world: World) -> None:
         super().__init__(
             world,
             there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up,
@@ -93,39 +44,13 @@ class EventSessions(EventTables):
             push_copy=self._put_under_way,
             set_timer=self._set_timer,
         )
-        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
-        self.post.sessions = True
-        self.tables = session_tables(world, parameters)
         self._done = [world.env.event() for _ in world.agents]
-        for agent in world.agents:
-            agent.step = self.call
 
     @property
-    def open(self) -> dict[int, OpenSession]:
-        """Open sessions by their callers' directed edges."""
-        graph, sessions = self.world.setting.graph, self.tables.sessions
-        found = {}
-        for edge in np.flatnonzero(sessions[:, columns.TICK] >= 0).tolist():
-            ends = int(graph.tails[edge]), int(graph.heads[edge])
-            tick, answer = int(sessions[edge, columns.TICK]), sessions[edge, columns.ANSWER]
-            found[edge] = OpenSession(*ends, edge, int(graph.reverse[edge]), tick, bool(answer >= 0))
-        return found
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """See `Schedule.counted`."""
-        return counted(self.tables)
-
-    @property
-    def quiet(self) -> bool:
-        """Whether no session is open."""
-        return bool(self.tables.counts[columns.OPEN] == 0)
-
-    @property
-    def quiet_edges(self) -> NDArray[np.bool_]:
-        """See `Schedule.quiet_edges`."""
-        called = self.tables.sessions[:, columns.TICK] >= 0
-        return ~(called | called[self.world.setting.graph.reverse])
+    def tables(self) -> SessionTables:
+        """Replaced when there is need for more room."""
+        assert self.world.sessions is not None
+        return self.world.sessions
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
@@ -133,16 +58,16 @@ class EventSessions(EventTables):
 
     # The processes.
 
-    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Schedule.run`: an agent whose clock has ended still completes what it has opened."""
-        yield from agent.run(self.world.env)
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: an agent whose clock has ended still completes what it has opened."""
+        yield from super().steps(agent)
         self.tables.over[agent.index] = True
         if self.tables.watches[agent.index]:
             yield self._done[agent.index]
 
     # Calls, arrivals and timers.
 
-    def call(self, agent: Agent) -> None:
+    def wake(self, agent: Agent) -> None:
         """Open a session with the partner that the protocol picks, if their edge is free.
 
         An agent all of whose neighbours have left for good, or that never had any, falls silent.
@@ -168,7 +93,7 @@ class EventSessions(EventTables):
         tables.counts[columns.FREE_COPIES] -= 1
         place = int(tables.free_copies[tables.counts[columns.FREE_COPIES]])
         tables.copies[place] = kind, edge, tick, size
-        tables.copy_sent_at[place] = self.now
+        tables.copy_sent_at[place] = self.world.now
         order = int(mail.counts[tallies.ORDER])
         event = At(self.world.env, float(arrival), ARRIVAL)
         event.callbacks.append(lambda _: self._arrive(place, order))  # type: ignore[union-attr]
@@ -197,6 +122,7 @@ class EventSessions(EventTables):
         caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
         self._change(carry_on)
         take_reply(self.world, caller, edge, vector)
+        self.count(caller)
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""
@@ -208,12 +134,12 @@ class EventSessions(EventTables):
     def _set_timer(self, tables: Any, edge: int) -> None:
         """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
         edge, tick = int(edge), int(tables.sessions[edge, columns.TICK])
-        event = At(self.world.env, self.now + self.patience, TIMER)
+        event = At(self.world.env, self.world.now + float(self.tables.times[columns.PATIENCE]), TIMER)
         event.callbacks.append(lambda _: self._look_after(edge, tick))  # type: ignore[union-attr]
 
     def _look_after(self, edge: int, tick: int) -> None:
         if self.tables.sessions[edge, columns.TICK] == tick:
-            self.world.effort.count(self.now)
+            self.world.effort.count(self.world.now)
             self._change(look_after, edge)
 
     # A rule, and what comes of it.
@@ -222,7 +148,7 @@ class EventSessions(EventTables):
         """Let a rule change the tables, and see what comes of it."""
         self._make_room()
         tables = self.tables
-        tables.times[columns.NOW] = self.now
+        tables.times[columns.NOW] = self.world.now
         result = self.plain(rule)(self.post.mail, tables, *arguments)
         self.post.count()
         self.post.notes.tell()
@@ -230,7 +156,7 @@ class EventSessions(EventTables):
             check_leg(2**24)
         if tables.counts[columns.ENOUGH]:
             tables.counts[columns.ENOUGH] = 0
-            self.world.check_vectors()
+            self.check_vectors()
         if tables.counts[columns.ENDED] >= 0:
             self._done[tables.counts[columns.ENDED]].succeed()
             tables.counts[columns.ENDED] = -1
@@ -241,4 +167,4 @@ class EventSessions(EventTables):
         self.post.make_room(2, 0)
         self.post.notes.make_room(4)
         if self.tables.counts[columns.FREE_COPIES] < 2:
-            self.tables = with_more_copies(self.tables)
+            self.world.sessions = with_more_copies(self.tables)

@@ -100,7 +100,7 @@ class InvariantCheck:
             graph=world.setting.graph,
             rounds=world.updates,
             started=world.started,
-            quiet=world.schedule.quiet_edges,
+            quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
             told=world.post.told,
         )

@@ -49,6 +49,14 @@ def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
     return Forms(*delays_and_losses(network), ticking)
 
 
+def forms_or_none(network: NetworkParameters, clock: Clock) -> Forms | None:
+    """The compiled forms of a network and its clocks; None if one of them has none."""
+    try:
+        return forms_of(network, clock)
+    except InputError:
+        return None
+
+
 def delays_and_losses(network: NetworkParameters) -> tuple[Law, float, Bursts]:
     """Those of a network; raises like `forms_of`."""
     law = form_of(network.latency, "law")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..agents.graph import Graph
 from ..protocols.base import Layout
 from .clocks import RECORDED
 from .laws import Forms
 from .network import Network
+from .setting import Stop
 from .tables import tallies
 from .tables.inbox import TableInbox
 from .tables.mail import (
@@ -36,9 +36,7 @@ from .tables.mail import (
     Mail,
 )
 from .tables.notes import NOTE_COLUMNS, NOTING
-
-if TYPE_CHECKING:
-    from .world import World
+from .tables.room import extended
 
 
 def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: Forms | None) -> Mail:
@@ -124,14 +122,12 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
     return mail
 
 
-def with_limits(mail: Mail, world: World, forms: Forms | None, *, compiled: bool) -> Mail:
+def with_limits(mail: Mail, stop: Stop, forms: Forms | None, *, record: int, compiled: bool) -> Mail:
     """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
-    stop = world.setting.stop
     mail.constants[COPIES_OUT] = float(not compiled)
     mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
     mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
     mail.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
-    record = world.record_activations if world.recorder and world.record_activations else 0
     mail.clock[RECORD_EVERY] = record
     mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
     if forms is None:
@@ -164,8 +160,3 @@ def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
         mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
         counts[tallies.FREE_NODES] += more
     return mail
-
-
-def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
-    """An array with room for so many more entries."""
-    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,11 @@ from .mail import make_mail, with_limits, with_room
 from .network import KINDS, Network
 from .notes import NOTHING, Notes
 from .rules import delivery, lazy
+from .setting import Stop
 from .tables import tallies
 from .tables.inbox import TableInbox
 from .tables.mail import COPIES_OUT
 from .traffic import Traffic
-
-if TYPE_CHECKING:
-    from .world import World
 
 Carry = Callable[[Agent, NDArray[np.int64], int, NDArray[np.float64], int, int], None]
 MIRRORED = {
@@ -100,9 +98,9 @@ class Post:
         """The time of the wake-up that is being run."""
         return self._current()
 
-    def set_limits(self, world: World, *, compiled: bool) -> None:
+    def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """See `with_limits`."""
-        self.mail = with_limits(self.mail, world, self._forms, compiled=compiled)
+        self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
 
     def make_room(self, rows: int, nodes: int) -> None:
         """See `with_room`."""

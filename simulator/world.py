@@ -1,36 +1,38 @@
-"""One run: builds agents, protocol, ledger, network and post, and drives them with SimPy.
+"""One run as a record: protocol, state, inboxes, links, ledger, traffic, random draws; who drives it is not known here.
 
-How steps are started and messages delivered is up to the world's schedule: with a SimPy event for every wake-up and
-message (`hushnet.simulator.schedules.Eventful`), or without (`hushnet.simulator.fast.windowed.Windowed`). Equal
-times are ordered: arrivals, availability, wake-ups by agent, recorder.
+A `hushnet.simulator.engine.Engine` runs a world. What a step of a protocol sees and may do is here, for it is the same
+whoever makes agents step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ..agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
+from ..agents.agent import Agent
 from ..agents.blocks import State
-from ..agents.errors import Divergence, HushnetError
+from ..agents.errors import Divergence
 from ..agents.inbox import Message
 from ..protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ..protocols.privacy.ledger import Ledger
-from .attendance import attendance
-from .choice import choose, rounds_of
+from . import rounds, sessions
+from .choice import exchange_of, rounds_of
 from .clocks import wake_up_ranks
 from .effort import Effort
-from .finish import TIME_UP, Finish, Reactions
+from .finish import Finish, Reactions
+from .laws import forms_or_none
 from .network import Network
-from .randomness import Purpose, quantise, stable_ids
-from .schedules import Schedule
+from .post import Post
+from .randomness import Purpose, stable_ids
 from .setting import Setting
+from .tables import tallies
+from .tables.rounds import RoundTables
+from .tables.sessions import SessionTables
 from .watchers import Observer, Phase, Recorder, Watch
 
 
@@ -50,14 +52,25 @@ class World:
         Sees every step before anything of it leaves; compiled steps are then not used.
     unproved : str
         Why no epsilon of the protocol is verified, see `Ledger`.
-    drive : callable
-        Makes the schedule of the world, and with it its post; an event for everything by default.
 
     Attributes
     ----------
-    schedule : Schedule
     engine : str
-        Which engine runs, and why.
+        Which engine runs it, and why; empty until one does.
+    remarks : tuple of str
+        What the run's summary should say of that.
+    env : simpy.Environment
+        The event loop.
+    ahead : float
+        Time that a compiled window between two of its events has come to.
+    in_rounds : RoundsSchedule, optional
+        How agents run in rounds, if they do.
+    rounds : RoundTables, optional
+        The state of rounds, where an engine keeps it; replaced when there is need for more room.
+    sessions : SessionTables, optional
+        The state of pairwise exchanges, if agents exchange in pairs; likewise.
+    noted : (n,) float, optional
+        Losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`.
     started : (n,) bool
         Which agents have ever joined.
     activations : int
@@ -79,7 +92,6 @@ class World:
         observer: Observer | None = None,
         watch: Watch | None = None,
         unproved: str = "",
-        drive: Callable[[World], Schedule] = choose,
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
@@ -90,8 +102,9 @@ class World:
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
         self.traits = protocol_class.traits_for(parameters)
-        in_rounds = rounds_of(self.traits, parameters) is not None
-        problem = Problem(task, graph, self._oracle(in_rounds=in_rounds), self._stream_before)
+        self.in_rounds = rounds_of(self.traits, parameters)
+        exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
+        problem = Problem(task, graph, self._oracle(), self._stream_before)
         if watch is not None:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
@@ -111,29 +124,67 @@ class World:
         self.activations = 0
         self.finish = Finish(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
-        self.effort = Effort(setting.limits, task.ids, lambda: self.schedule.events)
-        on: dict[str, Any] = {"next_time": self.clock.next_time, "wake": self._wake, "step": self.step}
-        self.agents = [Agent(index, **on) for index in range(graph.agents)]
-        self.schedule = drive(self)
-        self.engine = self.schedule.engine
-        self.post = self.schedule.post
+        self.effort = Effort(setting.limits, task.ids, lambda: self.events)
+        self.agents = [Agent(index) for index in range(graph.agents)]
+        self.ahead = 0.0
+        parts = graph, self.layout, self.network, self.ledger, self.agents
+        self.post = Post(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
         self.inbox, self.traffic = self.post.inbox, self.post.traffic
+        self.rounds: RoundTables | None = None
+        self.sessions: SessionTables | None = None
+        if self.in_rounds:
+            rounds.check_setting(setting, parameters.kind)
+        elif exchange is not None:
+            sessions.check_exchange(self.protocol, self.traits, self.layout)
+            self.post.sessions = True
+            self.sessions = sessions.session_tables(
+                graph,
+                self.layout,
+                self.network,
+                exchange,
+                repeat=sessions.callers_repeat(self.traits, self.layout),
+            )
+        self.noted: NDArray[np.float64] | None = None
+        self.engine = ""
+        self.remarks: tuple[str, ...] = ()
         self.views = [self._view(i) for i in range(graph.agents)]
 
     @property
     def now(self) -> float:
-        """Time in expected wake-ups of a rate-1 agent."""
-        return self.schedule.now
+        """Time in expected wake-ups of a rate-1 agent; while observers are told of something, when that was."""
+        return max(self.env.now, self.ahead) if self.post.notes.telling is None else self.post.notes.telling
 
     @property
     def updates(self) -> NDArray[np.int64]:
         """(n,) completed steps of every agent, at a record instant or after the run."""
-        return self.schedule.updates
+        return self.post.mail.updates.copy()
 
     @property
-    def noted(self) -> NDArray[np.float64] | None:
-        """(n,) losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`."""
-        return self.schedule.noted
+    def events(self) -> int:
+        """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.effort`."""
+        counts = self.post.mail.counts
+        return self.effort.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """What became of sessions or rounds, for a run's totals."""
+        if self.in_rounds:
+            return rounds.counted(self.rounds)
+        return {} if self.sessions is None else sessions.counted(self.sessions)
+
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """(E,) whether no session is open over a directed edge, in either direction; always so without sessions."""
+        graph = self.setting.graph
+        if self.sessions is None:
+            return np.ones(len(graph.heads), dtype=bool)
+        called = sessions.called_edges(self.sessions)
+        return ~(called | called[graph.reverse])
+
+    @property
+    def recorded_steps(self) -> int:
+        """Activations between two records; 0 if they do not count."""
+        return self.record_activations or 0 if self.recorder else 0
 
     @property
     def ended(self) -> str:
@@ -158,57 +209,6 @@ class World:
         if self.protocol.protects is None or self.layout.roles is None:
             return np.ones(len(self.agents), dtype=bool)
         return np.array(self.layout.roles) == self.protocol.protects
-
-    def run(self) -> None:
-        """Run to the end; the last record is taken there.
-
-        Raises
-        ------
-        Divergence
-            When a state becomes non-finite, or in a private run what an agent sends; what was recorded until then is
-            kept.
-        Stall
-            When agents in rounds wait for messages that can never come; likewise.
-        StepFailure
-            When a compiled step raises an error; likewise.
-        LimitReached
-            When the run goes beyond one of the setting's limits; likewise.
-        """
-        self.effort.begin()
-        joins, leaves, timelines = attendance(self.setting, self.numbers.tolist())
-        with np.errstate(over="ignore", invalid="ignore"):
-            for agent, join, leave in zip(self.agents, joins, leaves, strict=True):
-                agent.present = join == 0 < leave
-            for agent in self.agents:
-                if agent.present:
-                    self._start(agent)
-                    self.effort.look(self.now)
-            for agent in self.agents:
-                if agent.present:
-                    self._exchange_start(agent, joining=False)
-            self.schedule.begin(joins, leaves, timelines)
-            self.env.process(self._record())
-            if self.setting.stop.time is not None:
-                end = At(self.env, quantise(self.setting.stop.time), LAST)
-                end.callbacks.append(lambda _: self.finish.end(TIME_UP))  # type: ignore[union-attr]
-            self.finish.check()
-            try:
-                self.env.run(until=self.finish.stopped)
-                self._sample(final=True)
-            except HushnetError as error:
-                raise _original(error) from None
-            finally:
-                self.schedule.settle(final=True)
-
-    def _sample(self, *, final: bool) -> None:
-        if self.recorder:
-            self.schedule.settle(final=final)
-            self.recorder.sample(self, final=final)
-        if not final:
-            self.effort.look(self.now)
-
-    def _wake(self, agent: Agent) -> None:
-        self.effort.wake(agent.index, self.now)
 
     def _view(self, index: int) -> View:
         unheard = "zero" if self.setting.network.start == "zero" else "own"
@@ -238,50 +238,12 @@ class World:
     def _partner_luck(self, agent: int, tick: int) -> float:
         return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
 
-    def _oracle(self, *, in_rounds: bool) -> Callable[[int], NDArray[np.int64]] | None:
+    def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
         """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
         availability = self.setting.availability
-        if in_rounds or not self.setting.always_up or availability.joins or availability.leaves:
+        if self.in_rounds or not self.setting.always_up or availability.joins or availability.leaves:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
-
-    def life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
-        """The process of an agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
-        clock = self.env.process(self.schedule.run(agent))
-        if join > 0:
-            yield At(self.env, join, AVAILABILITY)
-            if leave > join:
-                agent.present = True
-                self._start(agent)
-                self._exchange_start(agent, joining=True)
-        if leave < math.inf:
-            gone = At(self.env, max(leave, self.env.now), AVAILABILITY)
-            gone.callbacks.append(lambda _: self._leave(agent))  # type: ignore[union-attr]
-            yield clock | gone
-        else:
-            yield clock
-        self.finish.retire(agent.updates)
-
-    def _leave(self, agent: Agent) -> None:
-        agent.present = False
-        agent.gone = agent.silent = True
-        self.schedule.turn(agent)
-
-    def _start(self, agent: Agent) -> None:
-        self.started[agent.index] = True
-        self.schedule.starting(agent)
-        view, out = self.open(agent)
-        self.protocol.start(view, out)
-        self.stepped("start", view, out)
-        agent.silent = agent.silent or out.silent
-        self.check_finite(agent, out)
-        for sent in out.sent:
-            self.post.remember(agent, sent, -1)
-        self.schedule.started(agent)
-
-    def _exchange_start(self, agent: Agent, *, joining: bool) -> None:
-        if self.setting.network.start == "known":
-            self.post.exchange_start(agent, joining=joining)
 
     def open(self, agent: Agent) -> tuple[View, Out]:
         """An agent's view of this instant, and its way out."""
@@ -294,35 +256,45 @@ class World:
         if self.watch is not None:
             self.watch.stepped(phase, view, out)
 
-    def step(self, agent: Agent) -> None:
-        """Take one step of an awake agent, and send what it gives out."""
+    def step(self, agent: Agent) -> Out:
+        """Let an awake agent take a step; what it gives out is still to be sent."""
         if self.observer:
             self.observer.woke(self, agent)
         view, out = self.open(agent)
         if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
         self.protocol.wake(view, out)
-        self.stepped("wake", view, out)
-        agent.silent = out.silent
-        self.check_finite(agent, out)
-        if out.silent and not out.sent:
-            return
-        self.schedule.send(agent, out)
-        self.count(agent)
+        self._made("wake", agent, view, out)
+        return out
 
-    def receive(self, agent: Agent, message: Message) -> None:
-        """Let an agent react to an arrival, and send what it gives out."""
-        self.effort.check(self.now)
+    def receive(self, agent: Agent, message: Message) -> Out:
+        """Let an agent react to an arrival; what it gives out is still to be sent."""
         agent.reactions += 1
         view, out = self.open(agent)
         self.protocol.receive(view, message, out)
-        self.stepped("receive", view, out)
+        self._made("receive", agent, view, out)
+        return out
+
+    def start(self, agent: Agent) -> None:
+        """Let an agent begin with its start, which its neighbours may be told."""
+        self.started[agent.index] = True
+        view, out = self.open(agent)
+        self.protocol.start(view, out)
+        before = agent.silent
+        self._made("start", agent, view, out)
+        agent.silent = agent.silent or before
+        for sent in out.sent:
+            self.post.remember(agent, sent, -1)
+
+    def tell_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""
+        if self.setting.network.start == "known":
+            self.post.exchange_start(agent, joining=joining)
+
+    def _made(self, phase: Phase, agent: Agent, view: View, out: Out) -> None:
+        self.stepped(phase, view, out)
         agent.silent = out.silent
         self.check_finite(agent, out)
-        self.post.send(agent, out)
-        if out.sent:
-            self.reactions.count(agent.index, (sent.kind for sent in out.sent), self.now)
-        self.check_vectors()
 
     def check_finite(self, agent: Agent, out: Out | None = None) -> None:
         """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
@@ -354,43 +326,6 @@ class World:
             vectors = block.of(slots)
             for vector in vectors if isinstance(vectors, list) else [vectors]:
                 yield name, vector
-
-    def count(self, agent: Agent) -> None:
-        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
-        agent.updates += 1
-        self.activations += 1
-        self.check_limits(agent)
-
-    def check_limits(self, agent: Agent) -> None:
-        """Record, and end the run, where the steps made so far ask for it."""
-        if self.record_activations and self.activations % self.record_activations == 0:
-            self._sample(final=False)
-        self.finish.check_activations(self.activations)
-        self.check_vectors()
-        self.finish.check_updates(agent.updates)
-
-    def check_vectors(self) -> None:
-        """End once the vectors asked for were sent."""
-        self.finish.check_vectors(self.traffic.vectors)
-
-    def _record(self) -> Generator[simpy.Event, None, None]:
-        if self.recorder is None:
-            return
-        self._sample(final=False)
-        if self.record_time is None:
-            return
-        count = 1
-        while True:
-            yield At(self.env, quantise(count * self.record_time), RECORD)
-            self._sample(final=False)
-            count += 1
-
-
-def _original(error: HushnetError) -> HushnetError:
-    """What was raised first: SimPy re-raises, from process to process, copies that have lost their fields."""
-    while isinstance(error.__cause__, type(error)):
-        error = error.__cause__
-    return error
 
 
 def _sent(out: Out) -> Iterator[tuple[str, NDArray[np.float64]]]:

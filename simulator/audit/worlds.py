@@ -15,6 +15,7 @@ from ...agents.tasks.base import Task
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
 from ..contract.transcript import Draw, Recording
+from ..engine import Engine, EventEngine
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..randomness import Draws
 from ..setting import Setting
@@ -55,16 +56,16 @@ class Subject:
         """The setting of a run on some data, with the luck of a seed; by default that of the scenario's first run."""
         return replace(self.setting, task=task, draws=self.setting.draws if seed is None else Draws(seed))
 
-    def made(self, setting: Setting, watch: Watch | None = None) -> World:
-        """A world that is ready to run."""
+    def made(self, setting: Setting, watch: Watch | None = None) -> tuple[World, Engine]:
+        """A world that is ready to run, and the engine that is to run it."""
         with quietly(self.key):
-            return World(setting, self.protocol, self.parameters, watch=watch)
+            return World(setting, self.protocol, self.parameters, watch=watch), EventEngine()
 
     def run(self, task: Task, *, seed: int | None = None, watch: Watch | None = None) -> World:
         """A world after its run."""
-        world = self.made(self.on(task, seed), watch)
+        world, engine = self.made(self.on(task, seed), watch)
         with quietly(self.key):
-            world.run()
+            engine.run(world)
         return world
 
     def record(self, task: Task, *, seed: int | None = None) -> tuple[World, Recording]:
@@ -126,7 +127,7 @@ def subjects(experiment: Experiment) -> list[Subject]:
         parameters, kind = scenario.protocols[run.protocol], experiment.loaded.code.protocol
         protocol, label = kind(scenario.protocols[run.protocol].kind), scenario.label(run.protocol)
         subject = Subject(run.protocol, label, experiment.setting(run), protocol, parameters, math.nan)
-        privacy = subject.made(subject.setting).protocol.privacy
+        privacy = subject.made(subject.setting)[0].protocol.privacy
         if privacy is not None and not privacy.noiseless:
             found.append(replace(subject, delta=privacy.reported_delta))
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from ..choice import rounds_of
-from ..engine import fast_world
+from ..engine import BatchedEngine, EventEngine
 from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network import Bernoulli, GilbertElliott, NetworkParameters
 from ..setting import Setting
@@ -359,9 +358,9 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> N
     for fields, availability in worlds:
         network = NetworkParameters.model_validate(fields)
         ran, limits = [], []
-        for make in (World, partial(fast_world, compiled=False), fast_world):
+        for engine in (EventEngine(), BatchedEngine(compiled=False), BatchedEngine()):
             try:
-                ran.append(run_small(protocol, parameters, network=network, availability=availability, make=make))
+                ran.append(run_small(protocol, parameters, network=network, availability=availability, engine=engine))
             except LimitReached as limit:
                 limits.append(str(limit))
         if not limits:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...agents.errors import HushnetError, InputError
 from ...agents.tasks.base import Task
+from ..engine import Engine
 from ..setting import Setting
 from ..watchers import Watch
 from ..world import World
@@ -24,7 +25,7 @@ from .neighbours import Domain, domain_of, replaced, shortened, some_agents
 from .transcript import Forcing, Recording, TooLarge, difference
 from .violation import ContractViolation
 
-Make = Callable[[Setting, Watch], World]
+Make = Callable[[Setting, Watch], tuple[World, Engine]]
 """Makes the world of a setting that is watched."""
 
 SINGLE = 5
@@ -77,8 +78,8 @@ class Noted:
         self.make, self.setting = make, setting
         self.recording = Recording(setting.task.ids)
         try:
-            self.world = _made(make, setting, self.recording)
-            self.ended = _run(self.world)
+            self.world, engine = _made(make, setting, self.recording)
+            self.ended = _run(self.world, engine)
         except Failed as error:
             raise Broken(str(error)) from error
         check_listed(self.recording.constants, self.world.assumed_public)
@@ -118,8 +119,8 @@ class Noted:
     def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
         forcing = self.forced = Forcing(self.recording, changed=changed, held=held)
         try:
-            world = _made(self.make, replace(self.setting, task=task), forcing)
-            ended = _run(world)
+            world, engine = _made(self.make, replace(self.setting, task=task), forcing)
+            ended = _run(world, engine)
         except InputError as error:
             if not forcing.steps:
                 raise Inadmissible(str(error)) from error
@@ -260,17 +261,17 @@ def _models(world: World) -> np.ndarray | None:
     return models.copy()
 
 
-def _made(make: Make, setting: Setting, watch: Watch) -> World:
-    """A world that is ready to run."""
+def _made(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
+    """A world that is ready to run, and the engine that is to run it."""
     with _failing():
         return make(setting, watch)
 
 
-def _run(world: World) -> str:
+def _run(world: World, engine: Engine) -> str:
     """Run a world: why it has ended, or how it has failed."""
     try:
         with _failing():
-            world.run()
+            engine.run(world)
     except HushnetError as error:
         if isinstance(error, InputError):
             raise

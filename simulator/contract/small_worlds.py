@@ -13,6 +13,7 @@ from ...agents.errors import InputError
 from ...agents.losses import LOSSES
 from ...protocols.base import Protocol, ProtocolParameters
 from ..bench import small_setting, split_setting
+from ..engine import Engine, EventEngine
 from ..network import NetworkParameters
 from ..setting import Setting
 from ..watchers import Watch
@@ -53,8 +54,8 @@ def check_replay(protocol: type[Protocol], parameters: ProtocolParameters) -> di
         or an exact value under noise moves by more than was charged for.
     """
 
-    def make(setting: Setting, watch: Watch) -> World:
-        return World(setting, protocol, parameters, watch=watch)
+    def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
+        return World(setting, protocol, parameters, watch=watch), EventEngine()
 
     found = {}
     for name, settings in small_worlds(make, parameters):

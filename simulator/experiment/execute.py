@@ -52,7 +52,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         world = experiment.world(run, recorder, log)
         failure = None
         try:
-            world.run()
+            experiment.engine(run).run(world)
         except tuple(FAILURES.values()) as error:
             failure = error
         ledger = world.ledger.to_frame()
@@ -100,7 +100,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "topology": describe(world.setting.graph),
         "privacy": privacy and {**privacy, "contract": verdict.text},
         "contract": verdict.as_dict(),
-        "warnings": [*warnings, *world.schedule.remarks],
+        "warnings": [*warnings, *world.remarks],
         "totals": _totals(world),
         "versions": libraries(),
         "code": code_version(),
@@ -111,7 +111,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
 
 def _reached(failure: LimitReached, world: World) -> dict[str, Any]:
     """Which limit a run has reached, what it admits, and where the run was."""
-    return {"reached": failure.limit, "most": failure.most, "time": world.now, "events": world.schedule.events}
+    return {"reached": failure.limit, "most": failure.most, "time": world.now, "events": world.events}
 
 
 def _totals(world: World) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _totals(world: World) -> dict[str, Any]:
     return {
         "time": world.now,
         "activations": world.activations,
-        "events": world.schedule.events,
+        "events": world.events,
         "messages": traffic.messages,
         "vectors": traffic.vectors,
         "start_vectors": traffic.start_vectors,
@@ -129,5 +129,5 @@ def _totals(world: World) -> dict[str, Any]:
         "dropped": traffic.links.dropped,
         "in_flight": traffic.links.in_flight,
         "overtaken": traffic.overtaken,
-        **world.schedule.counted,
+        **world.counted,
     }

@@ -17,7 +17,7 @@ from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
-from ..engine import build_world
+from ..engine import Engine, engine_for
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.yaml_source import Source
 from ..memory import check_memory
@@ -231,8 +231,7 @@ class Experiment:
         """The world of a run, ready to go."""
         scenario = run.point.scenario
         parameters = scenario.protocols[run.protocol]
-        return build_world(
-            scenario.engine,
+        return World(
             self.setting(run),
             self.loaded.code.protocol(parameters.kind),
             parameters,
@@ -242,6 +241,11 @@ class Experiment:
             observer=observer,
             unproved=self.verdict(run).unproved,
         )
+
+    def engine(self, run: Run) -> Engine:
+        """The engine of a run."""
+        scenario = run.point.scenario
+        return engine_for(scenario.engine, self.setting(run), scenario.protocols[run.protocol])
 
     def message_log(self, run: Run) -> MessageLog | None:
         """What keeps a run's messages one by one, where the scenario asks for it."""

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from ...agents.errors import HushnetError
 from ..contract.verdict import SHIPPED, Verdict, judged
-from ..engine import build_world
+from ..engine import Engine, engine_for
 from ..storage.files import json_text, put_file
 from ..storage.user_code import source_hash
+from ..world import World
 
 if TYPE_CHECKING:
     from ..setting import Setting
     from ..watchers import Watch
-    from ..world import World
     from .plan import Experiment, PlannedRun, Run
     from .workers import Workers
 
@@ -63,8 +63,9 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
     parameters = scenario.protocols[run.protocol]
     protocol = experiment.loaded.code.protocol(parameters.kind)
 
-    def make(setting: Setting, watch: Watch) -> World:
-        return build_world(scenario.engine, setting, protocol, parameters, watch=watch)
+    def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
+        engine = engine_for(scenario.engine, setting, parameters)
+        return World(setting, protocol, parameters, watch=watch), engine
 
     try:
         return judged(protocol, parameters, experiment.setting(run), make)

@@ -1,4 +1,4 @@
-"""The fast engine for broadcasts to ``latest`` inboxes: lazy delivery and compiled windows of wake-ups.
+"""The batched engine for broadcasts to ``latest`` inboxes: lazy delivery and compiled windows of wake-ups.
 
 Messages and absences cost no event: whoever could have heard a message looks when it next wakes
 (`hushnet.simulator.rules.lazy`).
@@ -7,7 +7,7 @@ Messages and absences cost no event: whoever could have heard a message looks wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...agents.agent import Agent
 from ...agents.compiled import announce
@@ -15,9 +15,6 @@ from ..rules import lazy
 from ..tables import tallies
 from . import windows
 from .wake_windows import WakeWindows
-
-if TYPE_CHECKING:
-    pass
 
 
 @final
@@ -58,7 +55,7 @@ class Broadcasts(WakeWindows):
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`."""
-        self.world.step(agent)
+        self.step(agent)
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`."""

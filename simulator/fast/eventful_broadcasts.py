@@ -7,7 +7,7 @@ Every arrival is an event of a compiled loop (`hushnet.simulator.fast.broadcast_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,14 @@ from ...agents.agent import Agent
 from ...agents.compiled import announce
 from ...protocols.base import Protocol
 from ..broadcasts import BroadcastState
-from ..mail import extended
 from ..tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
+from ..tables.room import extended
+from ..world import World
 from . import agenda as agendas
 from . import broadcast_events, windows
 from .agenda import Agenda
 from .wake_windows import WakeWindows
 from .windowed import Pause
-
-if TYPE_CHECKING:
-    from ..world import World
 
 
 @final
@@ -48,8 +46,8 @@ class EventfulBroadcasts(WakeWindows):
         traits, kind = world.traits, type(world.protocol)
         if kind.kernel is not Protocol.kernel:
             what = "reacts to single messages" if traits.trigger == "message" else "reads every message"
-            self.remarks = (f"{kind.__name__} {what} that it is sent, so its steps run in Python",)
-        self.state = BroadcastState(world, self.post)
+            world.remarks = (f"{kind.__name__} {what} that it is sent, so its steps run in Python",)
+        self.state = BroadcastState(world)
         self.post.carry = self._carry
         none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
         self.agenda = Agenda(none, none, none, np.zeros(agendas.PLACES, dtype=np.int64))
@@ -60,7 +58,7 @@ class EventfulBroadcasts(WakeWindows):
         return windows.wind_up(self.post.mail)
 
     def started(self, agent: Agent) -> None:
-        """See `Schedule.started`."""
+        """See `Driver.started`."""
         super().started(agent)
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
 
@@ -92,7 +90,7 @@ class EventfulBroadcasts(WakeWindows):
         agent, mail = self.world.agents[message.receiver], self.post.mail
         if agent.tick != mail.ticks[agent.index]:
             agent.tick, agent.reactions = int(mail.ticks[agent.index]), 0
-        self.stepping(lambda: self.world.receive(agent, message))
+        self.stepping(lambda: self.react(agent, message))
         self.post.notes.tell()
         self._falls_silent(agent)
         return Pause.GO_ON
@@ -101,7 +99,7 @@ class EventfulBroadcasts(WakeWindows):
         """See `WakeWindows.take_step`."""
         agent.reactions = 0
         self.state.hand_over(agent.index)
-        self.world.step(agent)
+        self.step(agent)
         self._falls_silent(agent)
 
     def _falls_silent(self, agent: Agent) -> None:
@@ -113,7 +111,7 @@ class EventfulBroadcasts(WakeWindows):
         """See `Post.carry`."""
         self.make_room()
         row = self.state.version_of(agent, vector)
-        self.state.tables.now[NOW] = self.now
+        self.state.tables.now[NOW] = self.world.now
         what = agent.index, edges, rank, row, leg, vectors
         broadcast_events.send_all(self.post.mail, self.state.tables, self.agenda, *what)
 
@@ -126,7 +124,7 @@ class EventfulBroadcasts(WakeWindows):
             self.agenda = self.agenda._replace(heap=extended(heap, most - len(heap) + most // 2))
 
     def settle(self, *, final: bool) -> None:
-        """See `Schedule.settle`."""
+        """See `Driver.settle`."""
         super().settle(final=final)
         if final:
             for agent in self.world.agents:

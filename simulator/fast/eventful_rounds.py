@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,14 @@ from ...agents.availability import Timeline
 from ...agents.compiled import announce
 from ...agents.errors import Stall
 from ...protocols.base import Out
-from ...protocols.schedule import RoundsSchedule
-from ..mail import extended
 from ..randomness import check_leg
-from ..rounds import EMPTY, RoundState
+from ..round_state import RoundState
+from ..rounds import EMPTY
 from ..tables import rounds as tables
 from ..tables import tallies
+from ..tables.room import extended
 from ..tables.rounds import RoundTables
+from ..world import World
 from . import agenda as agendas
 from . import round_events, windows
 from .agenda import Agenda
@@ -32,9 +33,6 @@ from .changes import Changes, ToldChanges
 from .presence import AHEAD, Presence
 from .wake_windows import WakeWindows
 from .windowed import Pause
-
-if TYPE_CHECKING:
-    from ..world import World
 
 
 @final
@@ -44,7 +42,6 @@ class EventfulRounds(WakeWindows):
     Parameters
     ----------
     world : World
-    parameters : RoundsSchedule
     compiled : bool
         Whether to use the protocol's compiled step, if it has one.
 
@@ -56,17 +53,15 @@ class EventfulRounds(WakeWindows):
 
     Raises
     ------
-    InputError
-        If the clock is recorded, or agents join or leave.
     ValueError
         If the protocol's compiled form is one of an exchange.
     """
 
     empty = EMPTY
 
-    def __init__(self, world: World, parameters: RoundsSchedule, *, compiled: bool = True) -> None:
+    def __init__(self, world: World, *, compiled: bool = True) -> None:
         super().__init__(world, compiled=compiled)
-        self.state = RoundState(world, self.post, parameters)
+        self.state = RoundState(world)
         self._changes: Changes | None = None
         self.agenda = Agenda(
             np.zeros((0, agendas.COLUMNS), dtype=np.int64),
@@ -75,11 +70,6 @@ class EventfulRounds(WakeWindows):
             np.zeros(agendas.PLACES, dtype=np.int64),
         )
         self._grow_agenda()
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """See `Schedule.counted`."""
-        return self.state.counted
 
     @property
     def tables(self) -> RoundTables:
@@ -138,7 +128,7 @@ class EventfulRounds(WakeWindows):
             raise Stall(self.state.complaint())
         if why == round_events.SENT_ENOUGH:
             world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
-            world.check_vectors()
+            self.check_vectors()
             return Pause.GO_ON
         if why == round_events.WORN_OUT:
             check_leg(2**24)
@@ -169,13 +159,13 @@ class EventfulRounds(WakeWindows):
         """See `WakeWindows.take_step`; it ends the agent's round."""
         self.state.prepare(agent)
         updates = agent.updates
-        self.world.step(agent)
+        self.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
 
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Schedule.send`; raises like `RoundState.charge`."""
+        """See `Driver.send`; raises like `RoundState.charge`."""
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:

@@ -1,4 +1,4 @@
-"""The fast engine for pairwise exchange: compiled windows of arrivals, timers and wake-ups.
+"""The batched engine for pairwise exchange: compiled windows of arrivals, timers and wake-ups.
 
 The rules of sessions are those of `hushnet.simulator.rules.sessions`.
 """
@@ -6,7 +6,7 @@ The rules of sessions are those of `hushnet.simulator.rules.sessions`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,29 +14,16 @@ from numpy.typing import NDArray
 from ...agents.agent import WAKE
 from ...agents.compiled import announce, as_callback
 from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel
-from ...protocols.schedule import ExchangeSchedule
-from ..halves import (
-    REFUSAL,
-    callers_repeat,
-    check_exchange,
-    counted,
-    make_reply,
-    make_request,
-    patience,
-    session_tables,
-    take_reply,
-    with_more_copies,
-)
+from ..halves import make_reply, make_request, take_reply
 from ..randomness import check_leg
 from ..rules.forms import Plain
+from ..sessions import REFUSAL, with_more_copies
 from ..tables import sessions as desk
 from ..tables import tallies
+from ..tables.sessions import SessionTables
+from ..world import World
 from . import exchange_windows, windows
 from .windowed import Pause, Windowed, checked
-
-if TYPE_CHECKING:
-    from ..world import World
-
 
 _upcoming = Plain()(exchange_windows.upcoming)
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
@@ -53,33 +40,21 @@ class Exchanges(Windowed):
     Parameters
     ----------
     world : World
-    parameters : ExchangeSchedule
     compiled : bool
         Whether to use the protocol's compiled exchange, if it has one.
-
-    Attributes
-    ----------
-    repeats, patience
-        As of `hushnet.simulator.event_sessions.EventSessions`.
-    desk : SessionTables
-        Open sessions, copies under way and timers; replaced when there is need for more room.
 
     Raises
     ------
     ValueError
-        If the protocol's traits or message kinds do not fit an exchange.
+        If the protocol's compiled form is not one of an exchange.
     """
 
     empty = REFUSAL
 
-    def __init__(self, world: World, parameters: ExchangeSchedule, *, compiled: bool = True) -> None:
-        check_exchange(world)
+    def __init__(self, world: World, *, compiled: bool = True) -> None:
         super().__init__(world, compiled=compiled)
         complaint = f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel"
         kernel = checked(self.kernel, PairKernel, complaint)
-        self.post.sessions = True
-        self.repeats, self.patience = callers_repeat(world), patience(world, parameters)
-        self.desk = session_tables(world, parameters)
         self._call = self._arguments(kernel or NO_KERNEL)
 
     def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
@@ -90,20 +65,10 @@ class Exchanges(Windowed):
         return self.compiled, step, *kernel.arguments, kernel.model, kernel.charged, own, law
 
     @property
-    def counted(self) -> dict[str, int]:
-        """See `Schedule.counted`."""
-        return counted(self.desk)
-
-    @property
-    def quiet(self) -> bool:
-        """Whether no session is open."""
-        return bool(self.desk.counts[desk.OPEN] == 0)
-
-    @property
-    def quiet_edges(self) -> NDArray[np.bool_]:
-        """See `Schedule.quiet_edges`."""
-        called = self.desk.sessions[:, desk.TICK] >= 0
-        return ~(called | called[self.world.setting.graph.reverse])
+    def desk(self) -> SessionTables:
+        """Open sessions, copies under way and timers; replaced when there is need for more room."""
+        assert self.world.sessions is not None
+        return self.world.sessions
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
@@ -134,7 +99,7 @@ class Exchanges(Windowed):
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`; it ends where availability is not known."""
         assert self.presence is not None
-        finish, mail, now = self.world.finish, self.post.mail, self.now
+        finish, mail, now = self.world.finish, self.post.mail, self.world.now
         if now >= self.presence.drawn:
             mail = self.presence.draw(now, mail)
             self.post.mail = mail = self.presence.forget(now, mail)
@@ -159,7 +124,7 @@ class Exchanges(Windowed):
         if counts[desk.ENOUGH]:
             counts[desk.ENOUGH] = 0
             self.world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
-            self.world.check_vectors()
+            self.check_vectors()
 
     def _handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
@@ -172,7 +137,7 @@ class Exchanges(Windowed):
             agent = world.agents[index]
             agent.updates = int(mail.updates[index])
             world.traffic.vectors = int(mail.counts[tallies.VECTORS])
-            world.check_limits(agent)
+            self.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)
             return Pause.WAIT
@@ -234,6 +199,7 @@ class Exchanges(Windowed):
         self._catch_up(caller)
         agent = self.world.agents[caller]
         take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
+        self.count(agent)
         self.post.mail.updates[caller] = agent.updates
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
@@ -249,7 +215,7 @@ class Exchanges(Windowed):
         self.post.notes.make_room(exchange_windows.ROOM)
         old, counts = self.desk, self.desk.counts
         if counts[desk.FREE_COPIES] == 0:
-            self.desk = with_more_copies(old)
+            self.world.sessions = with_more_copies(old)
         if counts[desk.TIMERS] == len(old.timer_due):
             self._sort_out_timers()
 
@@ -265,5 +231,5 @@ class Exchanges(Windowed):
             queue = getattr(old, name)
             fresh[name] = np.zeros(room, dtype=queue.dtype)
             fresh[name][: len(places)] = queue[places]
-        self.desk = old._replace(**fresh)
+        self.world.sessions = old._replace(**fresh)
         counts[desk.FIRST_TIMER], counts[desk.TIMERS] = 0, len(places)

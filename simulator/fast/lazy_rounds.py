@@ -8,7 +8,7 @@ Where nothing is lost and nobody is ever absent, when a round begins follows fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from ...agents.agent import Agent
 from ...agents.compiled import announce
 from ...agents.inbox import Message
 from ...protocols.base import Out, Sent
-from ..rounds import EMPTY, addressed, check_setting
+from ..rounds import EMPTY, addressed
+from ..world import World
 from . import round_windows, windows
 from .round_windows import Barriers
 from .wake_windows import WakeWindows
-
-if TYPE_CHECKING:
-    from ..world import World
 
 
 @final
@@ -42,25 +40,17 @@ class LazyRounds(WakeWindows):
 
     Raises
     ------
-    InputError
-        If the clock is recorded, or agents join or leave.
     ValueError
         If the protocol's compiled form is one of an exchange.
     """
 
     def __init__(self, world: World, *, compiled: bool = True) -> None:
-        check_setting(world)
         super().__init__(world, compiled=compiled)
         self.barriers: Barriers | None = None
         edges = len(world.setting.graph.heads)
         # One list more than inboxes have kinds, for messages without numbers.
         lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
         self.post.mail = self.post.mail._replace(first_node=lists)
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """See `Schedule.counted`; nothing is lost, so that nobody goes on without or repeats anything."""
-        return {"rounds_begun_without_all": 0, "messages_repeated": 0}
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
@@ -88,7 +78,7 @@ class LazyRounds(WakeWindows):
         if world.traits.inbox == "every" and agent.tick > 0:
             world.inbox.pending[agent.index] += self._shown(agent)
         updates = agent.updates
-        world.step(agent)
+        self.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say_nothing(agent, addressed(world.setting.graph, agent.index, []))
@@ -110,7 +100,7 @@ class LazyRounds(WakeWindows):
         return messages
 
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Schedule.send`.
+        """See `Driver.send`.
 
         Raises
         ------

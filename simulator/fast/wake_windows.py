@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +12,13 @@ from ...agents.compiled import as_callback
 from ...protocols.kernel import STEP, Kernel
 from ..rules.lazy import EVER
 from ..tables import tallies
+from ..world import World
 from . import windows
 from .windowed import Pause, Windowed, checked
 
-if TYPE_CHECKING:
-    from ..world import World
-
 
 class WakeWindows(Windowed):
-    """A schedule whose compiled events are wake-ups, at each of which an agent takes one step.
+    """A driver whose compiled events are wake-ups, at each of which an agent takes one step.
 
     Parameters
     ----------
@@ -105,7 +103,7 @@ class WakeWindows(Windowed):
         elif why == windows.COUNTED:
             agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
             world.traffic.vectors = int(mail.counts[tallies.VECTORS])
-            self.stepping(lambda: world.check_limits(agent))
+            self.stepping(lambda: self.check_limits(agent))
         elif why == windows.OVER:
             self.clock_ended(index)
             return Pause.WAIT

@@ -1,8 +1,8 @@
-"""The fast engine: compiled windows of events between SimPy's.
+"""The batched engine: compiled windows of events between SimPy's.
 
 SimPy still drives. A pump process waits for the next compiled event of anybody, runs the compiled window up to the next
 event of anybody else (record instants, joining and leaving, the end), and waits again. Sequence of events, models and
-tallies at record instants are those of the reference engine (`hushnet.simulator.schedules.Eventful`).
+tallies at record instants are those of the event engine (`hushnet.simulator.event_driver.EventDriver`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from ...agents.agent import AVAILABILITY, Agent, At
 from ...agents.availability import Timeline
@@ -25,19 +24,14 @@ from ...agents.errors import StepFailure
 from ...protocols.base import Protocol
 from ...protocols.kernel import Compiled, Kernel, PairKernel
 from ...protocols.privacy.mechanisms import Release
+from ..driver import Driver
 from ..finish import TIME_UP
-from ..laws import forms_of
-from ..post import Post
 from ..rules import lazy
-from ..schedules import Schedule
 from ..tables import tallies
 from ..tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
+from ..world import World
 from .changes import Changes, changes_of
 from .presence import Presence
-
-if TYPE_CHECKING:
-    from ..world import World
-
 
 Form = TypeVar("Form", Kernel, PairKernel)
 
@@ -50,8 +44,8 @@ class Pause(Enum):
     DONE = "nothing will ever happen again"
 
 
-class Windowed(Schedule):
-    """A schedule whose events are run by compiled windows.
+class Windowed(Driver):
+    """A driver whose events are run by compiled windows.
 
     An observer is told of all that happens up to the end of a window, which ends after every step; of a compiled step
     after it was made.
@@ -76,7 +70,6 @@ class Windowed(Schedule):
         Whether arrivals are taken in later than they come.
     """
 
-    post: Post
     empty = ""
     late = False
 
@@ -88,31 +81,22 @@ class Windowed(Schedule):
         self.compiled = compiled = self.kernel is not None
         self.engine = f"batched ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
         if why:
-            self.remarks = (f"{why}, so its steps run in Python; a class that defines kernel vouches for it",)
+            world.remarks = (f"{why}, so its steps run in Python; a class that defines kernel vouches for it",)
         self.presence: Presence | None = None
-        self._time = 0.0
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
-        parts = world.setting.graph, world.layout, world.network, world.ledger, world.agents
-        forms = forms_of(world.setting.network, world.clock)
-        self.post = Post(*parts, forms=forms, now=lambda: self.now)
-        self.post.set_limits(world, compiled=compiled)
+        if self.kernel is not None and len(self.kernel.noted):
+            world.noted = self.kernel.noted
+        self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=compiled)
 
-    @property
-    def now(self) -> float:
-        """See `Schedule.now`; SimPy's own clock lags behind within a window, and observers are told at its end."""
-        if self.post.notes.telling is not None:
-            return self.post.notes.telling
-        return max(self.world.env.now, self._time)
-
-    def run(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Schedule.run`: the pump follows the clocks of all agents; an agent's own process waits for its end."""
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: the pump follows the clocks of all agents; an agent's own process waits for its end."""
         yield self._clock_ends[agent.index]
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Schedule.begin`."""
+        """See `Driver.begin`."""
         self.post.notes.begin(self.world, empty=self.empty, late=self.late)
         mail, env = self.post.mail, self.world.env
         if self.compiled and self.post.notes.told:
@@ -125,7 +109,7 @@ class Windowed(Schedule):
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
             if mail.alone[agent.index]:
                 self._clock_ends[agent.index] = env.event()
-                env.process(self.world.life(agent, join, leave))
+                env.process(self.life(agent, join, leave))
         env.process(self._pump())
 
     def follow(self, timelines: Sequence[Timeline]) -> Presence:
@@ -135,32 +119,32 @@ class Windowed(Schedule):
     def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
         """When the agents of these timelines come up and go down, drawn compiled where that is possible."""
         world, setting = self.world, self.world.setting
-        look = lambda: world.effort.look(self.now)  # noqa: E731
+        look = lambda: world.effort.look(self.world.now)  # noqa: E731
         return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
 
     def starting(self, agent: Agent) -> None:
-        """See `Schedule.starting`; ticks are counted in the mail."""
-        self.tell(self.now)
+        """See `Driver.starting`; ticks are counted in the mail."""
+        self.tell(self.world.now)
         agent.tick = int(self.post.mail.ticks[agent.index])
 
     def started(self, agent: Agent) -> None:
-        """See `Schedule.started`."""
+        """See `Driver.started`."""
         self.post.mail.silent[agent.index] = agent.silent
 
     def turn(self, agent: Agent) -> None:
-        """See `Schedule.turn`; only leaving is an event."""
+        """See `Driver.turn`; only leaving is an event."""
         self.post.mail.silent[agent.index] = True
 
     def settle(self, *, final: bool) -> None:
-        """See `Schedule.settle`.
+        """See `Driver.settle`.
 
         What a step sends without delay arrives after the record or the end that the step itself brings about.
         """
         if self.presence is None:
             return
-        self.post.mail = mail = self.presence.draw(self.now, self.post.mail)
+        self.post.mail = mail = self.presence.draw(self.world.now, self.post.mail)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
-        self.take_in(self.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
+        self.take_in(self.world.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.post.notes.tell()
         if final:
             self.post.notes.keep()
@@ -170,16 +154,6 @@ class Windowed(Schedule):
         if self.compiled and final:
             for agent, updates in zip(self.world.agents, mail.updates.tolist(), strict=True):
                 agent.updates = updates
-
-    @property
-    def updates(self) -> NDArray[np.int64]:
-        """See `Schedule.updates`; compiled steps are counted in the mail."""
-        return self.post.mail.updates.copy() if self.compiled else super().updates
-
-    @property
-    def noted(self) -> NDArray[np.float64] | None:
-        """See `Schedule.noted`."""
-        return self.kernel.noted if self.kernel is not None and len(self.kernel.noted) else None
 
     @abstractmethod
     def wind_up(self) -> Sequence[int]:
@@ -261,21 +235,15 @@ class Windowed(Schedule):
         else:
             self.world.finish.retire(self.world.agents[index].updates)
 
-    @property
-    def events(self) -> int:
-        """See `Schedule.events`; counted in the mail."""
-        counts = self.post.mail.counts
-        return int(counts[tallies.WAKES] + counts[tallies.SENT])
-
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
         mail = self.post.mail
         mail.counts[tallies.BARRIER] = mail.counts[tallies.ORDER]  # the step before is over
-        mail.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.events, self.now)
+        mail.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.world.events, self.world.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""
-        self._time = now
+        self.world.ahead = now
 
     def stepping(self, step: Callable[[], None]) -> None:
         """Let something happen outside compiled code, as part of the step that a window stopped at."""
@@ -291,7 +259,7 @@ class Windowed(Schedule):
         charged = self.post.mail.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
-            self.world.ledger.add(Release.plain(index, self.now, self.kernel.reason), int(due[index]))
+            self.world.ledger.add(Release.plain(index, self.world.now, self.kernel.reason), int(due[index]))
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from hushnet.agents.errors import InputError
 from hushnet.agents.minima import cached_minimum
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from threadpoolctl import threadpool_limits
 
+from ..engine.driving import drive, fast_world
 from .cases import CASES, Case, make_setting, observer_of, protocol_of
 from .floor import Floor
 from .naive import NaiveWorld
@@ -219,7 +219,7 @@ def run_once(world: Maker | None, setting: Setting, case: Case, *, recorder: Rec
     every = setting.stop.time / RECORDINGS if recorder else None
     onlookers = {"recorder": watch, "observer": observer}
     made = world(setting, *protocol_of(case.family, case.trouble.patience), **onlookers, every=every)
-    made.run()
+    drive(made)
     return Run(watch.began - built, watch.ended - watch.began, made.activations, made.traffic.links.sent)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.randomness import stable_ids
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive, fast_world
 from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants
 from .floor import Floor
 from .measure import RECORDED_PAIRS, measure
@@ -86,7 +86,7 @@ def test_the_floor_makes_the_same_updates_as_the_protocol_where_messages_take_no
             return
 
     world = World(setting, *protocol_of("broadcast"), observer=Log())
-    world.run()
+    drive(world)
     floor = Floor(setting, "broadcast", len(order))
     floor.order = np.array(order)
     floor.run()
@@ -100,7 +100,7 @@ def test_the_naive_engines_models_equal_the_reference_engines_bit_for_bit(name):
     setting = make_setting(CASES[name].toy, 12.0)
     naive, world = NaiveWorld(setting), World(setting, *protocol_of("broadcast"))
     naive.run()
-    world.run()
+    drive(world)
     models = world.protocol.models(world.state)
     assert models is not None
     assert naive.wake_ups == world.activations
@@ -114,7 +114,7 @@ def test_the_naive_engines_models_equal_the_reference_engines_bit_for_bit(name):
 def test_step_constants_are_the_protocols_own():
     setting = make_setting(CASES["1k"].toy, 1.0)
     world = World(setting, *protocol_of("broadcast"))
-    world.run()
+    drive(world)
     alpha, pull = step_constants(setting.task)
     assert protocol_of("broadcast")[1].mu == MU
     assert np.array_equal(world.state.agent["alpha"].values, alpha)
@@ -126,7 +126,7 @@ def test_the_compiled_exchange_of_gossip_is_the_protocols_own():
     models = []
     for compiled in (True, False):
         world = fast_world(setting, *protocol_of("gossip"), compiled=compiled)
-        world.run()
+        drive(world)
         assert world.activations > 100
         models.append(world.protocol.models(world.state))
     assert np.abs(models[0]).max() > 0.01

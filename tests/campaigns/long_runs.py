@@ -62,7 +62,7 @@ import psutil
 own = psutil.Process()
 
 def show(world):
-    events = world.schedule.events
+    events = world.events
     print(events, own.memory_info().rss, own.num_fds(), flush=True)
 
 if failures := perform(Experiment(load(Path(sys.argv[1])), Path(sys.argv[2])), on_sample=show):

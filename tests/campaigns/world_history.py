@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.engine import build_world
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting
 
+from ..engine.driving import build_world, drive
 from .world_cases import Case
 
 
@@ -285,7 +285,7 @@ def history_of(
     )
     history.engine, history.layout = world.engine, world.layout
     try:
-        world.run()
+        drive(world)
     except HushnetError as error:
         history.error = f"{type(error).__name__}: {error}"
         onlooker.sample(world, final=True)

@@ -19,6 +19,8 @@ from hushnet.simulator.randomness import Draws, Purpose, quantise, stable_ids
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from .driving import drive
+
 
 class StampParameters(ProtocolParameters):
     """Parameters of `Stamp`."""
@@ -188,7 +190,7 @@ def run(*args, **kwargs):
     log = EventLog()
     world = world_of(*args, log=log, **kwargs)
     log.watch(world)
-    world.run()
+    drive(world)
     return world, log
 
 

@@ -20,7 +20,7 @@ from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel
 from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.clocks import Clock, Poisson, PoissonClock
-from hushnet.simulator.engine import build_world, declined, fast_world
+from hushnet.simulator.engine import BatchedEngine, EventEngine, declined
 from hushnet.simulator.latency import Exponential, Latency
 from hushnet.simulator.network import Bernoulli, LossModel, NetworkParameters
 from hushnet.simulator.randomness import quantise
@@ -28,6 +28,7 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from .driving import build_world, drive, fast_world
 from .exchange import Gossip
 from .helpers import Stamp
 
@@ -58,7 +59,8 @@ class Vouching(CoordinateDescent):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule):
     fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
-    reference, fast = (run_small(Frozen, fields, make=make) for make in (World, fast_world))
+    engines = EventEngine(), BatchedEngine()
+    reference, fast = (run_small(Frozen, fields, engine=engine) for engine in engines)
     assert fast.engine == "batched (Python step, because Frozen does not define kernel itself)"
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
     assert not np.array_equal(
@@ -69,7 +71,7 @@ def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule)
 @pytest.mark.parametrize("schedule", [None, "rounds", "async"])
 def test_an_overridden_helper_counts_as_much_as_an_overridden_step(schedule):
     fields = protocol_parameters(Helped, {"mu": 0.5, "schedule": schedule})
-    world = run_small(Helped, fields, make=fast_world)
+    world = run_small(Helped, fields, engine=BatchedEngine())
     assert world.engine == "batched (Python step, because Helped does not define kernel itself)"
     stepped = world.updates > 0
     assert stepped.sum() > 3
@@ -156,7 +158,7 @@ def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(
     fields = protocol_parameters(Refusing, {"schedule": SCHEDULES[schedule]})
     world = fast_world(small_setting(), Refusing, fields, recorder=recorder, every=0.25)
     with pytest.raises(StepFailure, match=WORDS[way]) as error:
-        world.run()
+        drive(world)
     said = str(error.value)
     assert said.startswith("agent 4 at time ")
     assert "the compiled step of Refusing raised" in said
@@ -174,7 +176,7 @@ def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(
 def test_a_c_function_of_numbas_is_as_safe(monkeypatch):
     monkeypatch.setattr(Refusing, "step", numba.cfunc(STEP)(refuse))
     with pytest.raises(StepFailure, match="IndexError"):
-        run_small(Refusing, protocol_parameters(Refusing, {}), make=fast_world)
+        run_small(Refusing, protocol_parameters(Refusing, {}), engine=BatchedEngine())
 
 
 @compiled_callback(EXCHANGE)
@@ -203,7 +205,7 @@ def test_an_error_in_a_compiled_exchange_ends_the_run_and_names_agent_time_and_h
     world = fast_world(setting, Stumbling, protocol_parameters(Stumbling, {}))
     complaint = rf"^agent \d at time .*: the compiled {word} of an exchange of Stumbling raised IndexError .* after 1"
     with pytest.raises(StepFailure, match=complaint):
-        world.run()
+        drive(world)
     assert not world.ended
 
 
@@ -328,9 +330,9 @@ def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fie
     assert declined(setting) == why
     world = build_world("auto", setting, Stamp, Stamp.Parameters())
     assert world.engine == f"event, because {why}"
-    world.run()
+    drive(world)
     reference = World(setting, Stamp, Stamp.Parameters())
-    reference.run()
+    drive(reference)
     assert world.traffic == reference.traffic
     assert world.activations == reference.activations > 20
     for make in (fast_world, lambda *parts: build_world("batched", *parts)):
@@ -340,13 +342,13 @@ def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fie
 
 def test_invented_kinds_do_on_the_reference_engine_what_they_say():
     late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
-    late.run()
+    drive(late)
     assert late.traffic.links.in_flight > 0
     lossy = build_world("auto", invented_setting({"loss": EveryOther()}), Stamp, Stamp.Parameters())
-    lossy.run()
+    drive(lossy)
     assert 0.2 < lossy.traffic.links.lost / lossy.traffic.links.sent < 0.8
     on_the_hour = build_world("auto", invented_setting({"clock": Hours()}), Stamp, Stamp.Parameters())
-    on_the_hour.run()
+    drive(on_the_hour)
     assert on_the_hour.updates.tolist() == [8] * 6
 
 
@@ -379,14 +381,14 @@ def test_invented_availabilities_give_the_same_run_on_both_engines(availability)
     setting = dataclasses.replace(small_setting(), availability=availability)
     worlds = [make(setting, Stamp, Stamp.Parameters()) for make in (World, fast_world)]
     for world in worlds:
-        world.run()
+        drive(world)
     assert worlds[0].traffic == worlds[1].traffic
     assert (worlds[0].updates == worlds[1].updates).all()
     assert worlds[0].activations < 48 or type(availability) is Flickering
     rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
     worlds = [make(setting, Stamp, rounds) for make in (World, fast_world)]
     for world in worlds:
-        world.run()
+        drive(world)
     assert worlds[0].traffic == worlds[1].traffic
     assert (worlds[0].updates == worlds[1].updates).all()
 

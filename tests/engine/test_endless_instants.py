@@ -17,12 +17,12 @@ from hushnet.simulator.bench import protocol_parameters, run_small, small_settin
 from hushnet.simulator.cli import main
 from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_worlds
-from hushnet.simulator.engine import build_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Limits, Stop
 from hushnet.simulator.world import World
 
+from .driving import build_world, drive
 from .exchange import Gossip
 from .helpers import Echo, Stamp
 
@@ -69,7 +69,7 @@ def limited(setting, protocol, **fields):
     """The sentence with which a run ends, and its world."""
     world = build_world("auto", setting, protocol, protocol.Parameters(), **fields)
     with pytest.raises(LimitReached) as error:
-        world.run()
+        drive(world)
     return str(error.value), world
 
 
@@ -114,7 +114,7 @@ def test_a_storm_with_delays_ends_once_it_is_larger_than_the_run_may_be():
 def test_a_chain_that_ends_is_admissible_however_long():
     setting = dataclasses.replace(small_setting(time=0.5), limits=Limits())
     world = World(setting, Rally, RallyParameters(strokes=5_900))
-    world.run()
+    drive(world)
     assert world.ended == "the time was up"
     assert world.activations > 1
     assert world.reactions.total == 5_900 * world.activations
@@ -124,7 +124,7 @@ def test_a_rally_with_delays_is_admissible_however_short_they_are():
     network = NetworkParameters.model_validate({"latency": 1e-3})
     setting = dataclasses.replace(small_setting(network=network, time=0.5), limits=Limits(at_once=50))
     world = World(setting, Rally, RallyParameters())
-    world.run()
+    drive(world)
     assert world.reactions.total > 500
 
 
@@ -142,7 +142,7 @@ def test_many_who_wake_at_one_instant_are_no_chain(protocol, engine):
         limits=Limits(at_once=1, at_once_each=1, reactions=1),
     )
     world = build_world(engine, setting, protocol, protocol.Parameters())
-    world.run()
+    drive(world)
     assert world.activations >= 55
 
 
@@ -150,7 +150,7 @@ def test_reactions_that_say_nothing_are_not_counted():
     """Everybody hears everybody else's answers, which nobody answers."""
     setting = dataclasses.replace(small_setting(), clock=Periodic(kind="periodic", phase="common"))
     world = World(setting, Echo, Echo.Parameters())
-    world.run()
+    drive(world)
     heard = world.traffic.links.delivered
     assert world.reactions.at_once == 14
     assert world.reactions.total == 8 * 14 < heard

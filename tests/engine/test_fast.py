@@ -26,7 +26,6 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
-from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.experiment import run
 from hushnet.simulator.fast import broadcasts, windows
 from hushnet.simulator.network import Network, NetworkParameters
@@ -37,6 +36,7 @@ from hushnet.simulator.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .driving import build_world, drive, fast_world
 from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, random_graph
 from .test_world_properties import EXACT, availabilities, clocks, delays
 
@@ -101,17 +101,17 @@ class Log(EventLog):
         inbox = [(a.tolist(), world.inbox.order[k].tolist()) for k, a in world.inbox.sent_at.items()]
         values = [block.values.tolist() for block in world.inbox.values.values()]
         updates = [*zip(world.updates.tolist(), world.started.tolist(), strict=True)]
-        self.events.append(("record", (world.now, world.schedule.events), traffic, inbox, values, updates))
+        self.events.append(("record", (world.now, world.events), traffic, inbox, values, updates))
 
 
 def outcome(engine, setting, protocol, parameters, *, observed=True, **kwargs):
     """Everything that a run shows: events and samples, and its end."""
     log = Log()
     world = engine(setting, protocol, parameters, observer=log if observed else None, recorder=log, **kwargs)
-    world.run()
+    drive(world)
     blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
     end = (world.ended, world.activations, world.now, blocks, world.ledger.to_frame().values.tolist())
-    end = (*end, world.schedule.counted)
+    end = (*end, world.counted)
     return log.events, end
 
 
@@ -252,7 +252,7 @@ def test_longer_windows_change_nothing(data, folder):
     watched = fast_world(setting, CoordinateDescent, parameters, observer=EventLog())
     alone = fast_world(setting, CoordinateDescent, parameters)
     for world in (watched, alone):
-        world.run()
+        drive(world)
     assert np.array_equal(watched.state.agent["model"].values, alone.state.agent["model"].values)
     assert watched.traffic == alone.traffic
     assert watched.ended == alone.ended
@@ -283,7 +283,7 @@ def test_fifty_compileds_agree_with_numpy_to_rounding(loss, radius):
         fast_world(setting, CoordinateDescent, descent(radius=radius), compiled=step) for step in (False, True)
     )
     for world in (plain, fast):
-        world.run()
+        drive(world)
     assert fast.engine == "batched (compiled step)"
     assert plain.engine == "batched (Python step)"
     assert min(agent.updates for agent in fast.agents) > 30
@@ -310,7 +310,7 @@ def test_recorders_see_the_same_run(when):
     for engine in (World, fast_world):
         recorder = Recorder(metrics)
         world = engine(plain_setting(), CoordinateDescent, descent(), recorder=recorder, **when)
-        world.run()
+        drive(world)
         traces.append((recorder.trace(), recorder.agents(world)))
     for one, other in zip(*traces, strict=True):
         pd.testing.assert_frame_equal(one, other, rtol=1e-9)
@@ -337,7 +337,7 @@ def test_a_run_that_diverges_says_the_same_on_both_engines(step):
         world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
         world.protocol._smoothness = lambda *_: 0.0
         with pytest.raises(Divergence) as error:
-            world.run()
+            drive(world)
         # What overflows first, a sum or a difference, is up to the order of summation.
         text = str(error.value).replace("infinite", "not a number")
         said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
@@ -374,7 +374,7 @@ def test_what_waits_for_a_step_at_the_end_of_a_run_is_there_on_both_engines():
     waiting = []
     for engine in (World, fast_world):
         world = engine(plain_setting(), Collect, Stamp.Parameters())
-        world.run()
+        drive(world)
         waiting.append([[(message.sender, message.order) for message in kept] for kept in world.inbox.pending])
     assert waiting[0] == waiting[1]
     assert any(waiting[0])
@@ -387,9 +387,9 @@ def test_a_compiled_step_that_is_not_used_because_of_single_messages_is_remarked
         def kernel(self, state):
             raise AssertionError
 
-    (remark,) = fast_world(plain_setting(), Nosy, Stamp.Parameters()).schedule.remarks
+    (remark,) = fast_world(plain_setting(), Nosy, Stamp.Parameters()).remarks
     assert remark == "Nosy reads every message that it is sent, so its steps run in Python"
-    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).schedule.remarks
+    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).remarks
 
 
 def test_the_engine_can_be_chosen():
@@ -435,7 +435,7 @@ def test_coordinate_descent_follows_the_golden_trace_on_both_engines(engine, mu)
     )
     parameters = descent(mu=float(mu), confidence=GOLDEN["c"].tolist(), start="local")
     models = Models()
-    engine(setting, CoordinateDescent, parameters, recorder=models, activations=1).run()
+    drive(engine(setting, CoordinateDescent, parameters, recorder=models, activations=1))
     np.testing.assert_allclose(models.rows[:201], GOLDEN[f"cd_mu{mu}"], atol=1e-9)
 
 
@@ -450,7 +450,7 @@ def test_data_in_single_precision_give_the_same_models_on_both_engines(loss):
     models = []
     for engine in (World, fast_world):
         world = engine(setting, CoordinateDescent, descent(mu=0.5))
-        world.run()
+        drive(world)
         models.append(world.protocol.models(world.state))
     assert np.abs(models[0]).max() > 0.01
     np.testing.assert_allclose(models[1], models[0], rtol=1e-12, atol=1e-13)

@@ -18,7 +18,6 @@ from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
@@ -26,6 +25,7 @@ from hushnet.simulator.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .driving import build_world, drive, fast_world
 from .exchange import Forgetful, Gossip, Scripted, called
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
@@ -73,8 +73,8 @@ class Log:
         people = [*zip(world.updates.tolist(), world.started.tolist(), strict=True)]
         blocks = [block.values.tolist() for block in (*world.state.agent.values(), *world.state.edge.values())]
         name = "final" if final else "record"
-        quiet = world.schedule.quiet
-        counts = world.activations, world.schedule.events
+        quiet = world.quiet_edges.all()
+        counts = world.activations, world.events
         self.events.append((name, world.now, counts, quiet, traffic, inbox, people, values, blocks))
 
 
@@ -82,7 +82,7 @@ def outcome(engine, setting, protocol, parameters, *, observed=True, **kwargs):
     """Everything that a run shows: events and samples, and its end."""
     log = Log()
     world = engine(setting, protocol, parameters, observer=log if observed else None, recorder=log, **kwargs)
-    world.run()
+    drive(world)
     calls = getattr(world.protocol, "calls", None)
     return log.events, (world.ended, world.now, calls, world.ledger.to_frame().values.tolist())
 
@@ -290,7 +290,7 @@ def test_longer_windows_change_nothing(protocol):
     watched = fast_world(setting, protocol, parameters, observer=Log(), recorder=Log(), every=0.5)
     alone = fast_world(setting, protocol, parameters)
     for world in (watched, alone):
-        world.run()
+        drive(world)
     assert watched.activations > 30
     assert watched.activations == alone.activations
     assert watched.traffic == alone.traffic
@@ -305,7 +305,7 @@ class Mean:
         self.sums = []
 
     def sample(self, world, *, final):
-        if world.schedule.quiet:
+        if world.quiet_edges.all():
             self.sums.append(world.state.agent["model"].rows.sum(axis=0))
 
 
@@ -315,7 +315,7 @@ def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(compiled):
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 0.3})
     network = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.1}, "loss": 0.3})
     setting = plain_setting(network=network, availability=Always(kind="always"), stop=Stop(time=100.0))
-    fast_world(setting, Quick, parameters, compiled=compiled, recorder=recorder, every=0.25).run()
+    drive(fast_world(setting, Quick, parameters, compiled=compiled, recorder=recorder, every=0.25))
     assert len(recorder.sums) > 10
     start = np.array([(i, (1 + i) ** 2) for i in range(6)], dtype=float).sum(axis=0)
     np.testing.assert_allclose(recorder.sums, np.tile(start, (len(recorder.sums), 1)), rtol=1e-12)
@@ -405,10 +405,10 @@ def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing()
         fast_world(setting, Quick, parameters, compiled=False),
     ]
     for world in worlds:
-        world.run()
+        drive(world)
     for fast in worlds[1:]:
-        assert len(fast.schedule.desk.copies) > 104
-        assert len(fast.schedule.desk.timer_due) > 144
+        assert len(fast.sessions.copies) > 104
+        assert len(fast.sessions.timer_due) > 144
         assert fast.traffic == worlds[0].traffic
         assert np.array_equal(fast.state.agent["model"].values, worlds[0].state.agent["model"].values)
 
@@ -418,9 +418,9 @@ def test_timers_of_closed_sessions_take_no_room_for_ever():
     setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=Stop(time=300.0))
     worlds = [engine(setting, QuickForgetful, parameters) for engine in (World, fast_world)]
     for world in worlds:
-        world.run()
+        drive(world)
     assert worlds[1].activations == worlds[0].activations > 1000
-    assert len(worlds[1].schedule.desk.timer_due) == 2 * 6 + 64
+    assert len(worlds[1].sessions.timer_due) == 2 * 6 + 64
 
 
 @pytest.mark.parametrize(
@@ -435,9 +435,9 @@ def test_timers_of_closed_sessions_take_no_room_for_ever():
 def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached, compiled):
     setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=stop)
     world = fast_world(setting, Quick, Quick.Parameters(), compiled=compiled)
-    world.run()
+    drive(world)
     assert reached(world)
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -453,7 +453,7 @@ def test_the_event_that_ends_a_run_is_completed(compiled):
         fast_world(setting, Quick, Quick.Parameters(), compiled=compiled),
     ]
     for world in worlds:
-        world.run()
+        drive(world)
         assert (world.ended, world.now, world.traffic.vectors) == ("the vectors were sent", 1.0, 2 + 3)
     assert worlds[0].traffic == worlds[1].traffic
 
@@ -474,7 +474,7 @@ def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_
     )
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
     with pytest.raises(ValueError, match="too often within one tick"):
-        fast_world(setting, Quick, parameters, compiled=compiled).run()
+        drive(fast_world(setting, Quick, parameters, compiled=compiled))
 
 
 class Exploding(Quick):
@@ -509,7 +509,7 @@ def test_a_run_that_diverges_says_the_same_on_both_engines():
     for engine, options in ((World, {}), (fast_world, {}), (fast_world, {"compiled": False})):
         world = engine(plain_setting(), Exploding, Exploding.Parameters(), **options)
         with pytest.raises(Divergence) as error:
-            world.run()
+            drive(world)
         said.append((str(error.value), world.activations, world.traffic))
     assert said[0] == said[1] == said[2]
 
@@ -525,9 +525,7 @@ def test_a_run_that_diverges_says_the_same_on_both_engines():
 )
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
     with pytest.raises(ValueError, match=complaint):
-        fast_world(
-            plain_setting(2, clock=called(0), network=NetworkParameters()), protocol, protocol.Parameters()
-        ).run()
+        fast_world(plain_setting(2, clock=called(0), network=NetworkParameters()), protocol, protocol.Parameters())
 
 
 @pytest.mark.parametrize("protocol", [Poor, Bankrupt])

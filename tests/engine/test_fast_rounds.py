@@ -17,7 +17,6 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.kernel import PairKernel
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.engine import build_world, fast_world
 from hushnet.simulator.fast.eventful_rounds import EventfulRounds
 from hushnet.simulator.fast.lazy_rounds import LazyRounds
 from hushnet.simulator.network import NetworkParameters
@@ -28,6 +27,7 @@ from hushnet.simulator.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .driving import build_world, drive, driver_of, fast_world
 from .helpers import Chatter, Collect, EventLog, Stamp, random_graph
 from .test_fast import (
     LATENCIES,
@@ -180,7 +180,7 @@ def test_compiled_rounds_on_harsh_networks_give_the_same_run_up_to_rounding(data
     for engine in (World, fast_world):
         world = engine(setting, CoordinateDescent, parameters)
         try:
-            world.run()
+            drive(world)
         except Stall as stall:
             runs.append(str(stall))
         runs.append((world.ended, world.traffic, world.updates.tolist(), world.activations))
@@ -198,7 +198,7 @@ def test_longer_windows_of_rounds_change_nothing(data):
     watched = fast_world(setting, CoordinateDescent, descent(), observer=EventLog())
     alone = fast_world(setting, CoordinateDescent, descent())
     for world in (watched, alone):
-        world.run()
+        drive(world)
     assert np.array_equal(watched.state.agent["model"].values, alone.state.agent["model"].values)
     assert watched.traffic == alone.traffic
     assert watched.ended == alone.ended
@@ -241,8 +241,8 @@ def test_rounds_without_events_are_bitwise_the_synchronous_loop(latency):
     setting = plain_setting(network=NetworkParameters.model_validate({"latency": latency}), stop=Stop(updates=10))
     log = Histories()
     world = fast_world(setting, Averaging, in_rounds(Averaging), recorder=log, activations=1)
-    world.run()
-    assert type(world.schedule) is LazyRounds
+    drive(world)
+    assert type(driver_of(world)) is LazyRounds
     assert log.after(10).tobytes() == averaging(setting.task, setting.graph, 10).tobytes()
     assert log.ahead <= 1
 
@@ -308,7 +308,7 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
     if compiled:
         world.agents[0].silent = True
     nodes, rows = len(world.post.mail.arrival), len(world.post.mail.pool)
-    world.run()
+    drive(world)
     assert world.agents[0].updates == 0
     assert min(agent.updates for agent in world.agents[1:]) > 500
     assert (len(world.post.mail.arrival), len(world.post.mail.pool)) == (nodes, rows)
@@ -331,7 +331,7 @@ def test_recorders_see_the_same_rounds(when):
     for engine in (World, fast_world):
         recorder = Recorder(["objective", "accuracy", "epsilon", "traffic", "age", "updates"])
         world = engine(plain_setting(), CoordinateDescent, descent(), recorder=recorder, **when)
-        world.run()
+        drive(world)
         traces.append((recorder.trace(), recorder.agents(world)))
     for one, other in zip(*traces, strict=True):
         pd.testing.assert_frame_equal(one, other, rtol=1e-9)
@@ -348,7 +348,7 @@ def test_rounds_that_diverge_say_the_same_on_both_engines(compiled):
         world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
         world.protocol._smoothness = lambda *_: 0.0
         with pytest.raises(Divergence) as error:
-            world.run()
+            drive(world)
         # What overflows first, a sum or a difference, is up to the order of summation.
         text = str(error.value).replace("infinite", "not a number")
         said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
@@ -358,7 +358,7 @@ def test_rounds_that_diverge_say_the_same_on_both_engines(compiled):
 def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
     world = fast_world(plain_setting(), Chatter, in_rounds(Chatter))
     with pytest.raises(ValueError, match=r"agent \d sent agent \d two messages of one kind in a round"):
-        world.run()
+        drive(world)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
 )
 def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule):
     world = build_world("auto", plain_setting(**fields), Stamp, in_rounds(Stamp, schedule=schedule))
-    assert type(world.schedule) is EventfulRounds
+    assert type(driver_of(world)) is EventfulRounds
     assert world.engine == "batched (Python step)"
 
 

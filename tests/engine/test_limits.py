@@ -12,11 +12,11 @@ from hushnet.protocols.catalog import resolve
 from hushnet.simulator import effort
 from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.clocks import Clock, Poisson
-from hushnet.simulator.engine import build_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Limits, Stop
 
+from .driving import build_world, drive
 from .test_endless_instants import Storm
 
 NETWORK = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.2}, "loss": 0.1})
@@ -36,11 +36,11 @@ def world_of(engine, name, limits, *, network=AT_ONCE, fields=None, **changes):
 def stopped(world):
     """How a world ends at a limit: the sentence and everything that was counted or recorded."""
     with pytest.raises(LimitReached) as error:
-        world.run()
+        drive(world)
     assert not world.ended
     assert world.traffic.conserved
     trace = world.recorder.trace()
-    counts = world.now, world.schedule.events, world.activations, world.updates.tolist(), world.traffic
+    counts = world.now, world.events, world.activations, world.updates.tolist(), world.traffic
     return str(error.value), error.value.limit, error.value.most, *counts, trace.to_dict("list")
 
 
@@ -71,11 +71,11 @@ def test_both_engines_end_at_the_same_event(name, network, fields, most):
 @pytest.mark.parametrize("engine", ["batched", "event"])
 def test_as_many_events_as_a_run_has_are_enough(engine):
     whole = world_of(engine, "coordinate_descent", Limits())
-    whole.run()
-    again = world_of(engine, "coordinate_descent", Limits(events=whole.schedule.events))
-    again.run()
+    drive(whole)
+    again = world_of(engine, "coordinate_descent", Limits(events=whole.events))
+    drive(again)
     assert again.ended == "the time was up"
-    short = world_of(engine, "coordinate_descent", Limits(events=whole.schedule.events - 20))
+    short = world_of(engine, "coordinate_descent", Limits(events=whole.events - 20))
     assert stopped(short)[1] == "events"
 
 
@@ -137,5 +137,5 @@ def test_reactions_without_end_reach_the_limit_on_events():
     setting = dataclasses.replace(small_setting(network=network), limits=Limits(events=3000))
     world = build_world("auto", setting, Storm, Storm.Parameters())
     with pytest.raises(LimitReached, match=r"limits\.events admits 3,000"):
-        world.run()
-    assert world.schedule.events < 3000 + 20
+        drive(world)
+    assert world.events < 3000 + 20

@@ -10,7 +10,6 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import InputError
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
 from hushnet.simulator.network import NetworkParameters
@@ -18,6 +17,7 @@ from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from .driving import drive, fast_world
 from .helpers import EventLog, Oracle, Stamp, run
 
 BAD = {"latency": {"kind": "exponential", "mean": 1.0}, "loss": 0.2}
@@ -40,9 +40,9 @@ def logged(window, *, engine="batched", availability=CHURN, stop=12.0, **network
     )
     log, events = MessageLog(MessageWindow(**window), list(range(6)), setting.graph), EventLog()
     other = next(make for name, make in ENGINES.items() if name != engine)
-    other(setting, Stamp, Stamp.Parameters(), observer=events).run()
+    drive(other(setting, Stamp, Stamp.Parameters(), observer=events))
     world = ENGINES[engine](setting, Stamp, Stamp.Parameters(), observer=log)
-    world.run()
+    drive(world)
     return world, log.table(world), events
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Trace, Window
@@ -18,6 +20,7 @@ from hushnet.simulator.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .driving import drive, waits
 from .helpers import Chatter, EventLog, Stamp, StampParameters, random_graph, run, world_of
 
 LATENCIES = {
@@ -120,7 +123,7 @@ def rounds_of(protocol, *args, schedule="rounds", updates=ROUNDS, fields=None, l
         **kwargs,
     )
     log.watch(world)
-    world.run()
+    drive(world)
     return world, log
 
 
@@ -229,7 +232,7 @@ def test_on_random_graphs_clocks_and_networks_rounds_are_bitwise_the_synchronous
 
 def test_with_losses_and_absences_repeats_finish_with_the_models_of_lossless_rounds():
     world, log = rounds_of(Averaging, latency=LATENCIES["exponential"], loss=0.3, availability=AWAY)
-    assert world.schedule.state.resend_after == 4.0
+    assert waits(world)[0] == 4.0
     assert world.traffic.links.lost > 0
     assert world.traffic.links.dropped > 0
     assert log.after(ROUNDS).tobytes() == averaging(world.setting.task, world.setting.graph, ROUNDS).tobytes()
@@ -245,7 +248,7 @@ def test_without_repeats_the_run_names_the_agent_and_the_round_that_can_never_be
     with pytest.raises(
         Stall, match=r"^agent \d at time [\d.]+: round \d+ can never begin, because the message"
     ) as error:
-        world.run()
+        drive(world)
     words = str(error.value).split()
     waits, number = int(words[1]), int(words[6])
     lost = log.losses()
@@ -260,7 +263,7 @@ def test_a_message_that_found_its_receiver_down_stalls_the_run_without_repeats()
     never = {"kind": "rounds", "resend_after": "never"}
     world = world_of(Averaging, in_rounds(Averaging, schedule=never), availability=AWAY, latency=1.0)
     with pytest.raises(Stall, match="did not arrive and is not repeated; set resend_after"):
-        world.run()
+        drive(world)
     assert world.traffic.links.dropped > 0
 
 
@@ -274,7 +277,7 @@ def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, re
     with pytest.raises(
         Stall, match=r"agent [13] at time \d.*: round 7 .* agent 2 went for good before it had sent its"
     ):
-        world_of(Averaging, in_rounds(Averaging, schedule=schedule), **fields).run()
+        drive(world_of(Averaging, in_rounds(Averaging, schedule=schedule), **fields))
     world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "patience": 2.0}, updates=5, **fields)
     assert world.agents[1].updates >= 5
 
@@ -294,7 +297,7 @@ def test_a_stall_is_found_when_the_last_copy_in_flight_is_dropped(tmp_path):
         base=tmp_path,
     )
     with pytest.raises(Stall, match="agent 1 at time 3: round 2 can never begin, because the message of round 1 from"):
-        world.run()
+        drive(world)
 
 
 def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
@@ -310,7 +313,7 @@ def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
         log=(log := Models()),
     )
     with pytest.raises(Stall):
-        world.run()
+        drive(world)
     assert log.events[-1][1] > 3
     later = [event[2] for event in log.of("sent") if event[1] > 1.5 and event[2][1] == 0 and event[5] == "model"]
     assert len(set(later)) == len(later) > 0
@@ -323,7 +326,7 @@ def test_a_run_that_has_made_its_updates_does_not_stall():
         world = world_of(
             Stamp, in_rounds(Stamp, schedule=never), agents=2, graph=graph, stop=Stop(updates=1), loss=0.9, seed=seed
         )
-        world.run()
+        drive(world)
         assert world.ended == "every agent has made its updates"
 
 
@@ -332,7 +335,7 @@ def test_a_run_that_has_made_its_updates_does_not_stall():
 def test_with_patience_a_run_never_stalls(latency, away):
     schedule = {"kind": "rounds", "patience": 1.0}
     world, log = rounds_of(Stamp, schedule=schedule, latency=LATENCIES[latency], loss=0.6, availability=away)
-    assert world.schedule.state.resend_after is None
+    assert waits(world)[0] == math.inf
     assert min(agent.updates for agent in world.agents) >= ROUNDS
     for _, _, agent, tick, heard, _ in log.of("woke"):
         earlier = [event[4] for event in log.of("woke") if event[2] == agent and event[3] == tick - 1]
@@ -473,7 +476,7 @@ def test_the_last_message_of_an_agent_that_fell_silent_stands_for_all_later_roun
 @pytest.mark.parametrize("loss", [0.0, 0.4])
 def test_falling_silent_without_a_word_is_said_by_the_engine(loss):
     world = world_of(Speechless, in_rounds(Speechless), loss=loss, latency=1.0, stop=Stop(time=60.0), header_bytes=1)
-    world.run()
+    drive(world)
     assert world.agents[0].updates == 2
     assert min(agent.updates for agent in world.agents[1:]) > 5
 

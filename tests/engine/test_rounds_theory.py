@@ -9,11 +9,11 @@ import pytest
 from hushnet.agents.graph import Graph
 from hushnet.simulator.bench import small_graph
 from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 from scipy import stats
 
+from .driving import drive, fast_world
 from .helpers import Stamp, world_of
 from .test_rounds import in_rounds
 
@@ -40,7 +40,7 @@ def ends_of_rounds(engine, rounds, *, schedule="rounds", **fields):
     """(rounds, agents) times at which rounds end."""
     log = Ends()
     setting = world_of(stop=Stop(updates=rounds), **fields).setting
-    engine(setting, Stamp, in_rounds(Stamp, schedule=schedule), observer=log).run()
+    drive(engine(setting, Stamp, in_rounds(Stamp, schedule=schedule), observer=log))
     return np.array([[log.times[k, i] for i in range(setting.graph.agents)] for k in range(rounds)])
 
 

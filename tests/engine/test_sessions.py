@@ -14,9 +14,11 @@ from hushnet.protocols.base import Layout, MessageKind, Traits
 from hushnet.simulator.bench import small_task
 from hushnet.simulator.randomness import Draws, Purpose
 from hushnet.simulator.setting import Stop
+from hushnet.simulator.tables import sessions as columns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .driving import drive, sessions_of
 from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange
 from .helpers import Stamp, random_graph, world_of
 from .test_world_properties import clocks, scenarios
@@ -61,14 +63,14 @@ def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_tw
             offers = calls.count(("offer", agent, neighbour))
             accepts = calls.count(("accept", neighbour, agent))
             finishes = calls.count(("finish", agent, neighbour))
-            halves = [s for s in world.schedule.open.values() if (s.caller, s.callee) == (agent, neighbour)]
+            halves = [s for s in sessions_of(world).values() if (s.caller, s.callee) == (agent, neighbour)]
             assert finishes <= accepts <= offers
             assert accepts - finishes == sum(session.accepted for session in halves)
     assert world.activations == world.protocol.count("finish") == sum(agent.updates for agent in world.agents)
-    became = world.schedule.counted
+    became = world.counted
     assert became["sessions_opened"] == world.protocol.count("offer")
     assert became["sessions_finished"] == world.protocol.count("finish")
-    assert became["sessions_open"] == len(world.schedule.open)
+    assert became["sessions_open"] == len(sessions_of(world))
     closed = sum(became[f"sessions_{name}"] for name in ("finished", "void", "refused", "given_up"))
     assert became["sessions_opened"] == closed + became["sessions_open"]
     assert len(log.of("woke")) == world.protocol.count("offer")
@@ -134,7 +136,7 @@ def test_when_requests_cross_the_session_of_the_lower_agent_wins(order):
     assert world.protocol.count("offer") == 2
     assert world.protocol.calls[-2:] == [("accept", 1, 0), ("finish", 0, 1)]
     assert world.protocol.count("accept") == world.activations == 1
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
     assert [event[1] for event in log.of("arrived", "reply")] == [0.25 * (1 + order.index(0)) + 1.0]
 
 
@@ -164,7 +166,7 @@ def test_a_repeat_is_answered_from_the_stored_reply_and_charged_once():
     charged = []
     commit = world.ledger.commit
     world.ledger.commit = lambda release, vector: (charged.append(release), commit(release, vector))
-    world.run()
+    drive(world)
     assert [event[1] for event in log.of("sent", "request")] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert [event[1] for event in log.of("sent", "reply")] == [4.0, 5.0, 6.0]
     assert {event[5] for event in log.of("sent")} == {0}, "replies and repeats belong to the tick that opened"
@@ -184,7 +186,7 @@ def test_repeats_have_their_own_luck():
         stop=Stop(time=2000.0),
     )
     assert world.protocol.calls == [("offer", 0, 1), ("accept", 1, 0), ("finish", 0, 1)]
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
     assert len(log.of("sent", "request")) > 2
 
 
@@ -199,7 +201,7 @@ def test_a_session_that_timed_out_changes_nothing_at_the_caller(timeout, callee_
     assert (models[1].tolist() != [1.0, 4.0]) is callee_changed
     assert world.protocol.count("finish") == world.activations == 0
     assert len(log.of("sent", "request")) == 1
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
 
 
 def test_a_protocol_says_by_its_traits_whether_its_callers_give_up():
@@ -209,15 +211,25 @@ def test_a_protocol_says_by_its_traits_whether_its_callers_give_up():
     class Stubborn(Forgetful):
         traits = Traits(exchange="pairwise", unanswered="repeat")
 
-    repeats = [exchange_world(p)[0].schedule.repeats for p in (Gossip, Forgetful, Tolerant, Stubborn)]
+    repeats = [
+        bool(exchange_world(p)[0].sessions.rules[columns.REPEATS]) for p in (Gossip, Forgetful, Tolerant, Stubborn)
+    ]
     assert repeats == [True, False, False, True]
+
+
+def patience(protocol, **fields):
+    """How long callers wait."""
+    return exchange_world(protocol, **fields)[0].sessions.times[columns.PATIENCE]
 
 
 def test_callers_wait_for_a_mean_round_trip_and_one_time_unit_by_default():
     network = {"latency": SLOWLY, "bandwidth": 8.0, "header_bytes": 8}
-    assert exchange_world(Gossip, **network)[0].schedule.patience == 1 + 2 * (3 + (2 * 8 + 8) / 8)
-    assert exchange_world(Forgetful, **network)[0].schedule.patience == 5 * 13
-    assert exchange_world(Gossip, schedule={"kind": "exchange", "resend_after": 2.5})[0].schedule.patience == 2.5
+    assert patience(Gossip, **network) == 1 + 2 * (3 + (2 * 8 + 8) / 8)
+    assert patience(Forgetful, **network) == 5 * 13
+    assert (
+        exchange_world(Gossip, schedule={"kind": "exchange", "resend_after": 2.5})[0].sessions.times[columns.PATIENCE]
+        == 2.5
+    )
 
 
 def test_a_tick_whose_edge_is_busy_does_nothing():
@@ -277,7 +289,7 @@ def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
         **up(folder, _1=1.25),
     )
     assert world.ended == "every agent has finished"
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
     assert world.protocol.calls == [("offer", 0, 1)]
     assert len(log.of("sent")) == 1
 
@@ -294,7 +306,7 @@ def test_the_last_reply_of_a_partner_that_is_gone_is_still_taken(folder):
     )
     assert world.ended == "every agent has finished"
     assert world.activations == 1
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
 
 
 def test_a_session_that_only_its_gone_partner_has_applied_stays_open_and_the_run_still_ends(folder):
@@ -310,7 +322,7 @@ def test_a_session_that_only_its_gone_partner_has_applied_stays_open_and_the_run
     )
     assert world.ended == "every agent has finished"
     assert world.activations == 0
-    assert not world.schedule.quiet
+    assert not world.quiet_edges.all()
 
 
 def test_agents_without_anybody_to_call_end_their_run():
@@ -330,12 +342,12 @@ def test_agents_without_anybody_to_call_end_their_run():
 def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached):
     world, _ = run_exchange(stop=stop)
     assert reached(world)
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
 
 
 def test_the_last_call_of_a_recorded_clock_is_completed():
     world, _ = run_exchange(agents=2, clock=called(0, 1, 0), latency=SLOWLY, stop=Stop())
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
     assert world.activations > 0
 
 
@@ -356,7 +368,7 @@ class Bankrupt(Scripted):
 def test_a_callee_that_cannot_afford_an_answer_refuses_and_the_session_is_void():
     world, log = run_exchange(Poor, agents=2, clock=called(0), latency={"kind": "constant", "value": 0.5})
     assert [event[1:5] for event in log.of("sent", "refusal")] == [(1.5, "refusal", 1, 0)]
-    assert world.schedule.quiet
+    assert world.quiet_edges.all()
     assert world.agents[1].silent
     assert world.activations == 0
     assert world.traffic.vectors == 1

@@ -24,6 +24,7 @@ from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 
+from .driving import drive
 from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
@@ -84,7 +85,7 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
 def test_the_recorder_sees_an_instant_when_everything_else_of_it_is_over():
     log = EventLog()
     world = world_of(clock=TOGETHER, latency=0.0, stop=Stop(time=5.0), log=log, recorder=log, every=0.5)
-    world.run()
+    drive(world)
     samples = [event for event in log.events if event[0] == "record"]
     assert [(time, activations) for _, time, activations in samples] == [(k / 2, 6 * (k // 2)) for k in range(11)]
     for one, other in itertools.pairwise(log.events):
@@ -440,7 +441,7 @@ def test_a_recorded_order_that_is_played_ends_the_run():
 def test_the_last_record_is_taken_at_the_end(limit):
     log = EventLog()
     world = world_of(stop=Stop(**limit), recorder=log, every=1.0)
-    world.run()
+    drive(world)
     finals = log.of("final")
     assert finals == [("final", world.now, world.activations)]
     assert log.events[-1] == finals[0]
@@ -449,7 +450,7 @@ def test_the_last_record_is_taken_at_the_end(limit):
 
 def test_records_by_activations_are_taken_after_the_step():
     log = EventLog()
-    world_of(stop=Stop(activations=10), recorder=log, activations=4).run()
+    drive(world_of(stop=Stop(activations=10), recorder=log, activations=4))
     assert [activations for _, _, activations in log.of("record")] == [0, 4, 8]
 
 
@@ -575,7 +576,7 @@ def test_a_planted_nan_names_agent_time_and_field(planted):
     parameters = descent(mu=0.5, smoothness="public")
     world = world_of(CoordinateDescent, parameters, task=task, log=log, recorder=log, every=0.25)
     with pytest.raises(Divergence, match=r"agent 'peer3' at time \d.*: model became not a number") as error:
-        world.run()
+        drive(world)
     first = min(time for time, agent, _ in log.wakes() if agent == 3)
     assert world.now == first
     assert f"at time {first:.6g}:" in str(error.value)
@@ -590,7 +591,7 @@ def test_an_explosion_to_infinity_is_named():
 
     world = world_of(Explode, clock=TOGETHER)
     with pytest.raises(Divergence, match=r"agent 0 at time 2: model became infinite"):
-        world.run()
+        drive(world)
 
 
 def test_a_link_without_a_delay_is_refused_before_the_run_with_its_field(tmp_path):

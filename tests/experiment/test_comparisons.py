@@ -188,7 +188,7 @@ def test_wake_ups_and_delays_are_those_of_an_oracle_for_every_protocol(name):
     for each in experiment.runs():
         logs[each.protocol] = Log()
         world = experiment.world(each, observer=logs[each.protocol])
-        world.run()
+        experiment.engine(each).run(world)
         setting, numbers = world.setting, stable_ids(world.setting.task.ids)
         draws, size = Draws(each.run_seed), 8 * setting.task.dimension
         clock = setting.clock.build(setting.task.ids, numbers, draws, None)

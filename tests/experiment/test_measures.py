@@ -25,6 +25,8 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 AGENTS, ROWS = 26, 9
 ALWAYS = Always(kind="always")
 
@@ -73,7 +75,7 @@ def recorded(metrics, task=None, **fields):
     recorder = Recorder(metrics)
     setting = setting_of(task or task_of(), **fields)
     world = World(setting, Still, ProtocolParameters(kind="still"), recorder=recorder, every=2.0)
-    world.run()
+    drive(world)
     return recorder.trace().groupby(["metric", "statistic"])["value"].last(), world
 
 
@@ -209,7 +211,7 @@ def test_an_objective_has_exploded_above_a_million_times_its_start_or_one(start,
     recorder._reading = Scripted(LocalOnly(task), world)
     recorder._reading.values = [start, later]
     if not explodes:
-        world.run()
+        drive(world)
         return
     with pytest.raises(Divergence, match=r"agent 3 at time 1: model has exploded"):
-        world.run()
+        drive(world)

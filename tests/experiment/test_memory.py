@@ -211,10 +211,11 @@ def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
     protocol = {"kind": "coordinate_descent", "smoothness": "public"}
     scenario = {**SCENARIO, "task": {**SCENARIO["task"], **fields}, "protocols": {"cd": protocol}, "engine": "batched"}
     experiment = Experiment(load({**scenario, "record": {"every": 0.5, "metrics": ["objective", "accuracy"]}}))
-    experiment.world(next(experiment.runs())).run()  # compiles what is to be compiled, untraced
+    [run] = experiment.runs()
+    experiment.engine(run).run(experiment.world(run))  # compiles what is to be compiled, untraced
     tracemalloc.start()
-    world = experiment.world(next(experiment.runs()))
-    world.run()
+    world = experiment.world(run)
+    experiment.engine(run).run(world)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert world.engine == "batched (compiled step)"

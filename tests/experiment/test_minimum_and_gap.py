@@ -17,6 +17,8 @@ from hushnet.simulator.bench import small_setting, small_task
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 
 @dataclass(frozen=True)
 class Mistaken(Objective):
@@ -47,7 +49,7 @@ class Mistaken(Objective):
 def run(protocol, parameters, objective=None, *, time=30.0, setting=None):
     """The gaps of a run."""
     recorder = Recorder(["objective"], objective=objective)
-    World(setting or small_setting(time=time, empty=False), protocol, parameters, every=1.0, recorder=recorder).run()
+    drive(World(setting or small_setting(time=time, empty=False), protocol, parameters, every=1.0, recorder=recorder))
     return recorder.trace().query("statistic == 'gap'")["value"].to_numpy()
 
 

@@ -15,7 +15,6 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDe
 from hushnet.protocols.coordinate_descent_step import summed_losses
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.latency import Exponential
 from hushnet.simulator.network import Bernoulli, NetworkParameters
 from hushnet.simulator.objective_reading import ObjectiveReading
@@ -23,6 +22,8 @@ from hushnet.simulator.randomness import Draws
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
+
+from ..engine.driving import drive, fast_world
 
 
 class Keeping(Recorder):
@@ -101,7 +102,7 @@ def test_it_holds_for_every_form_of_coordinate_descent(kind, interval):
 
 def check(recorder: Keeping, world: World) -> None:
     """Every recorded objective is that of the models that were kept beside it."""
-    world.run()
+    drive(world)
     values = recorder.trace().query("statistic == 'value'")["value"].to_numpy()
     objective = world.protocol.objective()
     kept = recorder.kept if len(values) == len(recorder.kept) else recorder.kept[:-2] + recorder.kept[-1:]
@@ -119,7 +120,7 @@ def test_rows_that_were_clipped_say_nothing_of_the_tasks_own_rows():
 def test_recording_changes_no_bit_of_the_models():
     def models(recorder=None, **interval):
         world = world_of(recorder, **interval)
-        world.run()
+        drive(world)
         return world.state.agent["model"].values.tobytes()
 
     plain = models()
@@ -137,7 +138,7 @@ def test_only_who_has_not_stepped_meanwhile_has_its_data_read(monkeypatch):
     monkeypatch.setattr("hushnet.simulator.objective_reading.mean_losses", counted)
     recorder = Keeping()
     world = world_of(recorder, every=0.5)
-    world.run()
+    drive(world)
     counts = recorder.trace().query("statistic == 'mean' and metric == 'updates'")
     versions = world.updates.sum() + len(world.updates)
     assert len(counts) == 25
@@ -154,7 +155,7 @@ def test_a_run_that_breaks_off_keeps_a_finite_objective_in_every_row():
 
     recorder.on_sample = fail
     with pytest.raises(Divergence):
-        world.run()
+        drive(world)
     trace = recorder.trace()
     assert trace["time"].max() == 6.0
     assert np.isfinite(trace["value"]).all()
@@ -169,7 +170,7 @@ def test_an_objective_that_explodes_is_reported_at_its_own_instant():
     world = world_of(recorder, every=1.0)
     recorder._reading = Exploding(world.protocol.objective(), world)
     with pytest.raises(Divergence, match=r"at time 4: model has exploded; the objective grew from"):
-        world.run()
+        drive(world)
 
 
 @pytest.mark.parametrize("agents", [[], [2], [4, 0, 3], [0, 1, 2, 3, 4]])

@@ -24,6 +24,8 @@ from hushnet.simulator.scenario import METRICS, STATISTICS
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 PRIVATE = {
     "mechanism": "laplace",
     "budget": {"epsilon": 2.0, "delta": 1e-3},
@@ -51,7 +53,7 @@ def world_of(recorder=None, *, every=None, activations=None, privacy=PRIVATE, ti
 
 
 def models_of(world: World) -> bytes:
-    world.run()
+    drive(world)
     return world.state.agent["model"].values.tobytes()
 
 
@@ -69,13 +71,13 @@ def test_a_metric_cannot_write_what_it_looks_at():
         snapshot.models[0] = 0.0
 
     with pytest.raises(ValueError, match="read-only"):
-        world_of(Recorder([], own={"vandal": vandal}), every=1.0).run()
+        drive(world_of(Recorder([], own={"vandal": vandal}), every=1.0))
 
     def state_vandal(snapshot):
         snapshot.state.agent["model"].values[:] = 0.0
 
     with pytest.raises(ValueError, match="read-only"):
-        world_of(Recorder([], own={"vandal": state_vandal}), every=1.0).run()
+        drive(world_of(Recorder([], own={"vandal": state_vandal}), every=1.0))
 
 
 def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
@@ -97,7 +99,7 @@ def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
         return 0.0
 
     world = world_of(Recorder([], own={"curious": curious}), every=4.0)
-    world.run()
+    drive(world)
     assert len(world.state.agent) > 1
     assert seen == [0.0, 4.0, 8.0, 12.0, 12.0]
 
@@ -117,13 +119,13 @@ def test_a_metric_cannot_write_what_all_runs_of_a_seed_share(shared):
         shared(snapshot)[:] = 0.0
 
     with pytest.raises(ValueError, match="read-only"):
-        world_of(Recorder([], own={"vandal": vandal}), every=1.0).run()
+        drive(world_of(Recorder([], own={"vandal": vandal}), every=1.0))
 
 
 def trace_of(names, **interval) -> tuple[pd.DataFrame, World, Recorder]:
     recorder = Recorder(names, protocol="cd", seed=4)
     world = world_of(recorder, **interval)
-    world.run()
+    drive(world)
     return recorder.trace(), world, recorder
 
 
@@ -221,7 +223,7 @@ def test_epsilon_is_claimed_always_and_verified_at_few_instants():
 def test_without_noise_epsilon_is_infinite_and_without_messages_it_is_zero():
     recorder = Recorder(["epsilon"])
     world = world_of(recorder, every=4.0, privacy=None)
-    world.run()
+    drive(world)
     trace = recorder.trace().query("metric == 'epsilon_verified' and statistic == 'worst'")
     assert trace["value"].iloc[0] == 0
     assert np.isinf(trace["value"].iloc[-1])
@@ -257,7 +259,7 @@ def test_what_is_exchanged_in_pairs_has_no_age():
     setting = world_of().setting
     parameters = EdgeConsensusAdmmParameters(kind="edge_consensus_admm")
     world = World(setting, EdgeConsensusAdmm, parameters, recorder=recorder, every=4.0)
-    world.run()
+    drive(world)
     assert world.updates.sum() > 0
     assert set(recorder.trace()["metric"]) == {"updates"}
     assert recorder.agents(world)["age"].isna().all()
@@ -265,7 +267,7 @@ def test_what_is_exchanged_in_pairs_has_no_age():
 
 def test_the_other_measure_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="judged by accuracy, not by rmse") as caught:
-        world_of(Recorder(["rmse"]), every=1.0).run()
+        drive(world_of(Recorder(["rmse"]), every=1.0))
     assert caught.value.field == ("record", "metrics")
 
 
@@ -288,7 +290,7 @@ def test_what_a_protocol_conserves_is_recorded_by_name():
     recorder = Recorder(["conserved"])
     before = world_of(recorder, every=4.0)
     world = World(before.setting, Keeping, before.protocol.parameters, recorder=recorder, every=4.0)
-    world.run()
+    drive(world)
     trace = recorder.trace()
     assert set(trace.statistic) == {"sum of models"}
     assert trace.value.iloc[0] == 0.0

@@ -23,7 +23,7 @@ from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.engine import Engine, build_world, declined
+from hushnet.simulator.engine import Name, declined
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
 from hushnet.simulator.network import NetworkParameters
@@ -32,13 +32,14 @@ from hushnet.simulator.setting import Limits, Setting, Stop
 from hushnet.simulator.world import World
 from pydantic import TypeAdapter
 
+from ..engine.driving import build_world, drive
 from .engine.build import graph_of
 from .engine.diary import Diary, Row
 from .engine.protocols import Small, protocol_of
 
 EVENT = "event"
 """The engine with an event for everything, whose messages are observed one by one."""
-ENGINES: dict[str, Engine] = {"event": "event", "auto": "auto", "batched": "batched"}
+ENGINES: dict[str, Name] = {"event": "event", "auto": "auto", "batched": "batched"}
 """What the project calls the engines."""
 
 _CLOCK: TypeAdapter[Any] = TypeAdapter(ClockParameters)
@@ -105,7 +106,7 @@ def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diar
     onlookers = {"recorder": diary, "observer": observer}
     world = build_world(ENGINES[engine], setting, protocol, parameters, **onlookers, **description["record"])
     try:
-        world.run()
+        drive(world)
     except Stall as error:
         return world, _stalled(str(error))
     except HushnetError as error:

@@ -16,6 +16,8 @@ from hushnet.simulator.privacy_statement import privacy_statement
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 CLIPPED = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
 TARGET = {**CLIPPED, "target": {"verified": 2.0, "delta": 1e-5}, "updates": 10}
 
@@ -84,7 +86,7 @@ def test_gradients_without_a_bound_say_so(bounds, reasons):
     parameters = protocol_parameters(CoordinateDescent, {"mu": 1.0, "smoothness": "data", "privacy": claimed})
     task = replace(small_task(empty=False), bounds=bounds)
     world = World(replace(small_setting(time=5.0), task=task, graph=small_graph()), CoordinateDescent, parameters)
-    world.run()
+    drive(world)
     statement, _ = privacy_statement(world)
     assert statement["because"] == reasons
     assert math.isinf(statement["verified"]) == bool(reasons)
@@ -101,7 +103,7 @@ def test_minimisers_on_rows_without_a_bound_say_so(protocol, fields):
     task = replace(small_task(empty=False), bounds={})
     setting = replace(small_setting(time=5.0), task=task, graph=small_graph())
     world = World(setting, protocol, protocol_parameters(protocol, fields))
-    world.run()
+    drive(world)
     statement, _ = privacy_statement(world)
     assert math.isinf(statement["verified"])
     assert statement["because"] == [UNBOUNDED]

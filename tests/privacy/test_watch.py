@@ -12,8 +12,9 @@ from hushnet.protocols.privacy.mechanisms import Release, WatchedStream
 from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.transcript import Forcing, Recording
-from hushnet.simulator.engine import fast_world
 from hushnet.simulator.world import World
+
+from ..engine.driving import drive, fast_world
 
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 PRIVATE = {
@@ -24,7 +25,7 @@ PRIVATE = {
 
 def made(protocol, fields, setting, watch=None):
     world = World(setting, protocol, protocol_parameters(protocol, fields), watch=watch)
-    world.run()
+    drive(world)
     return world
 
 

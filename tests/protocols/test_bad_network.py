@@ -14,11 +14,11 @@ from hushnet.protocols.catalog import PROTOCOLS, resolve
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.engine import build_world
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 
+from ..engine.driving import build_world, drive
 from .columns import split_task, star
 
 BAD = {"latency": {"kind": "lognormal", "mean": 0.5, "sigma": 1.0}, "loss": 0.3}
@@ -109,7 +109,7 @@ def test_no_protocol_is_left_out():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(case, seed):
     world = world_on(case, seed)
-    world.run()
+    drive(world)
     assert world.ended
     assert world.traffic.conserved
     for block in world.state.agent.values():

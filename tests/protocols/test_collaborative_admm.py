@@ -15,6 +15,7 @@ from hushnet.simulator.contract import check_contract
 from hushnet.simulator.setting import Stop
 from pydantic import ValidationError
 
+from ..engine.driving import drive, sessions_of
 from .collaborative import EveryActivation, parameters, world_of
 from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges
 
@@ -95,7 +96,7 @@ def test_gossip_is_the_printed_algorithm_of_section_4_2(objective):
     world = world_of(spec, task=squared_task(), recorder=calls, activations=1, stop=Stop(activations=150))
     world.observer = calls
     naive = Naive(world)
-    world.run()
+    drive(world)
     np.testing.assert_array_equal(calls.models[0], naive.models)
     for (caller, callee), models in zip(calls.pairs, calls.models[1:], strict=True):
         naive.minimise(caller)
@@ -127,7 +128,7 @@ class Rounds(Watcher):
 def in_rounds(spec, rounds=25, **network) -> np.ndarray:
     world = world_of(spec, task=squared_task(), stop=Stop(updates=rounds), **network)
     world.observer = found = Rounds()
-    world.run()
+    drive(world)
     return found.after(rounds, 6)
 
 
@@ -165,7 +166,7 @@ def test_rounds_are_bitwise_the_same_under_every_latency_and_under_loss(latency)
 def test_the_models_converge_to_the_exact_minimiser(loss, fields):
     task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
     world = world_of(parameters(mu=0.5, rho=1.0, **fields), task=task, stop=Stop(time=250.0))
-    world.run()
+    drive(world)
     expected, _ = world.protocol.objective().minimise()
     np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
 
@@ -193,8 +194,8 @@ class EdgeLog(Watcher):
 
     def arrived(self, world, message, up, newest):
         if message.kind == "request" and newest:
-            self.crossed += message.edge in world.schedule.open
-            callers = [session.caller for session in world.schedule.open.values() if session.edge != message.edge]
+            self.crossed += message.edge in sessions_of(world)
+            callers = [session.caller for session in sessions_of(world).values() if session.edge != message.edge]
             self.interleaved += message.receiver in callers
 
 
@@ -203,7 +204,7 @@ def test_two_ends_agree_on_every_quiet_edge_whatever_is_late_lost_or_absent():
     for seed in range(4):
         world = world_of(parameters(mu=0.5, rho=0.5), availability=AWAY, stop=Stop(time=40.0), seed=seed, **BAD)
         log = EdgeLog(world)
-        world.run()
+        drive(world)
         assert world.traffic.conserved
         checked, interleaved, crossed = checked + log.checked, interleaved + log.interleaved, crossed + log.crossed
     assert checked > 2000
@@ -215,18 +216,18 @@ def test_two_ends_agree_on_every_quiet_edge_whatever_is_late_lost_or_absent():
 def test_the_optimum_is_reached_on_a_network_that_delays_and_loses(start):
     spec = parameters(mu=0.5, rho=1.0, local_steps=10)
     world = world_of(spec, availability=AWAY, stop=Stop(time=1500.0), start=start, **BAD)
-    world.run()
+    drive(world)
     expected, _ = world.protocol.objective().minimise()
     np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
 
 
 def test_an_activation_moves_eight_vectors_and_the_start_two_for_every_edge():
     world = world_of(parameters(), stop=Stop(activations=50))
-    world.run()
+    drive(world)
     assert world.traffic.vectors == 8 * 50
     assert world.traffic.start_vectors == len(world.setting.graph.heads)
     synchronous = world_of(parameters(schedule="rounds"), stop=Stop(updates=1))
-    synchronous.run()
+    drive(synchronous)
     degrees = synchronous.setting.graph.degrees
     assert synchronous.traffic.vectors == 4 * sum(agent.updates * degrees[agent.index] for agent in synchronous.agents)
 
@@ -237,14 +238,14 @@ def test_agents_without_neighbours_keep_their_local_models():
         graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
         spec = parameters(start="zero", schedule=schedule)
         world = world_of(spec, task=task, graph=graph, stop=Stop(time=5.0))
-        world.run()
+        drive(world)
         np.testing.assert_array_equal(world.state.agent["model"][2], local_models(task)[2])
         assert world.agents[2].updates == 0
 
 
 def test_models_go_out_without_noise_so_epsilon_is_infinite_but_for_agents_without_data():
     world = world_of(parameters(), task=small_task(), stop=Stop(time=5.0))
-    world.run()
+    drive(world)
     assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
 
 

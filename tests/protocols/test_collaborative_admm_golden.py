@@ -16,6 +16,7 @@ from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import Recorded
 from hushnet.simulator.setting import Stop
 
+from ..engine.driving import drive
 from .collaborative import EveryActivation, parameters, world_of
 
 GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz"))
@@ -55,7 +56,7 @@ def golden_run(task: Task, **fields):
         recorder=recorder,
         activations=1,
     )
-    world.run()
+    drive(world)
     assert world.activations == 200
     return world, np.array(recorder.models)
 
@@ -80,7 +81,7 @@ def test_rounds_on_the_hinge_end_at_the_optimum_that_an_independent_implementati
     spec = parameters(mu=0.25, rho=0.1, start="zero", schedule="rounds")
     task, graph = golden_task("hinge", np.zeros(12)), Graph.from_matrix(GOLDEN["W"])
     world = world_of(spec, task=task, graph=graph, stop=Stop(updates=300))
-    world.run()
+    drive(world)
     models = world.state.agent["model"].rows
     np.testing.assert_allclose(models, GOLDEN["clopt_hinge_mu0.25"], atol=1e-6)
     value = 2 * GraphRegularised(task, graph, 0.25 / 2, world.protocol.confidence).value(models)

@@ -27,6 +27,8 @@ from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 ROWS = [
     [[0.6, 0.8], [1, 0], [0, -1]],
     [[-0.6, 0.8], [0.8, 0.6], [0.28, 0.96]],
@@ -78,7 +80,7 @@ def world_of(
         draws=Draws(3),
     )
     world = World(setting, ConsensusAdmm, spec)
-    world.run()
+    drive(world)
     return world
 
 

@@ -14,13 +14,15 @@ from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spe
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.composition import kairouz
-from hushnet.simulator.bench import run_small, small_graph, small_task
+from hushnet.simulator.bench import run_small, small_graph, small_setting, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
+
+from ..engine.driving import drive
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-3}
 
@@ -76,7 +78,7 @@ def test_every_step_moves_by_the_block_gradient_over_its_smoothness_and_descends
     task = Task(**{**base.__dict__, "loss": LOSSES[loss]})
     world = world_of(task, parameters(mu=0.7, confidence="relative"), updates=10)
     world.observer = steps = EveryStep()
-    world.run()
+    drive(world)
     objective, graph = world.protocol.objective(), world.setting.graph
     assert len(steps.steps) > 50
     for agent, before, after in steps.steps:
@@ -106,14 +108,14 @@ def test_confidence_is_the_number_of_rows_or_its_share_or_a_list():
 
 def test_an_agent_stops_after_its_updates():
     world = world_of(small_task(), parameters(updates=4), time=100.0)
-    world.run()
+    drive(world)
     assert [agent.updates for agent in world.agents] == [4] * 6
     assert world.traffic.messages == 24
 
 
 def test_a_private_agent_stops_after_its_planned_updates_and_has_spent_its_budget_exactly():
     world = world_of(small_task(empty=False), parameters(privacy=private()), time=100.0)
-    world.run()
+    drive(world)
     assert [agent.updates for agent in world.agents] == [3] * 6
     np.testing.assert_allclose(world.ledger.epsilon("claimed", 1e-3), 1.0, rtol=1e-9)
     assert (world.ledger.epsilon("verified", 1e-3) <= 1.0 + 1e-9).all()
@@ -124,7 +126,7 @@ def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
     world = world_of(small_task(empty=False), spec, time=50.0)
     world.protocol.limit = 1000
     world.ledger._updates = math.inf
-    world.run()
+    drive(world)
     assert max(agent.updates for agent in world.agents) == 3
     assert (world.ledger.epsilon("claimed", 1e-3) <= 1.0 + 1e-6).all()
 
@@ -142,7 +144,7 @@ def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
     )
     spec = parameters(mu=0.3, smoothness="data", privacy=private(updates=1, budget={"epsilon": 0.5, "delta": 0.0}))
     world = world_of(task, spec, updates=1)
-    world.run()
+    drive(world)
     first = int(np.argmin([world.views[i].now for i in range(2)]))
     m = task.train.counts[first]
     alpha, pull = world.state.agent["alpha"][first][0], world.state.agent["pull"][first][0]
@@ -156,7 +158,7 @@ def test_claimed_sensitivity_keeps_the_proved_one_beside_it():
     """Cube points of dimension 3 have l1 norm up to 3, so the claimed L0 = 1 is three times too small."""
     claims = {"mechanism": "laplace", "budget": BUDGET, "updates": 3, "sensitivity": "claimed"}
     world = world_of(small_task(empty=False), parameters(privacy=claims), time=50.0)
-    world.run()
+    drive(world)
     claimed, verified = world.ledger.epsilon("claimed", 1e-3), world.ledger.epsilon("verified", 1e-3)
     np.testing.assert_allclose(claimed, 1.0, rtol=1e-9)
     assert (verified > 2.5).all()
@@ -172,9 +174,9 @@ def test_data_check_refuses_rows_outside_the_declared_radius():
     checked = private(sensitivity="data_check", clip=None, radius=0.1)
     world = world_of(small_task(empty=False), parameters(privacy=checked))
     with pytest.raises(InputError, match=r"above the declared radius 0\.1") as caught:
-        world.run()
+        drive(world)
     assert caught.value.field == ("privacy", "radius")
-    world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})).run()
+    drive(world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})))
 
 
 def test_data_check_needs_a_loss_with_bounded_slope():
@@ -193,7 +195,7 @@ def test_a_private_run_that_starts_from_local_models_is_refused_with_the_reason(
 def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
     task = small_task(empty=False)
     world = world_of(task, parameters(privacy=private(), radius=0.5))
-    world.run()
+    drive(world)
     smooth = public_smoothness(0.5, task.loss, float(task.regularisation[2]))
     pull = 0.04 * task.train.counts[2]
     assert world.state.agent["alpha"][2][0] == 1 / (1 + pull * smooth)
@@ -207,7 +209,7 @@ def test_confidences_from_numbers_of_rows_are_listed_and_given_ones_are_not():
     given = parameters(privacy=private(strict=True), confidence=[1.0] * task.agents)
     for spec, listed in ((parameters(privacy=private(strict=True)), True), (given, False)):
         world = world_of(task, spec, time=20.0)
-        world.run()
+        drive(world)
         assert ("numbers of rows (confidences)" in world.assumed_public) == listed
         assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all() == listed
 
@@ -215,7 +217,7 @@ def test_confidences_from_numbers_of_rows_are_listed_and_given_ones_are_not():
 def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
     spec = parameters(privacy=private(strict=True), smoothness="data")
     world = world_of(small_task(empty=False), spec, time=20.0)
-    world.run()
+    drive(world)
     assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all()
     assert np.isfinite(world.ledger.epsilon("claimed", 1e-3)).all()
 
@@ -232,11 +234,11 @@ def test_rows_are_clipped_to_the_radius():
 
 @pytest.mark.parametrize("allocation", ["proposition2", "late"])
 def test_where_nobody_has_a_neighbour_any_allocation_is_even_and_nothing_is_spent(allocation):
-    def alone(setting, *rest):
-        return World(replace(setting, graph=Graph.from_matrix(np.zeros((6, 6)))), *rest)
+    def alone(**fields):
+        return replace(small_setting(**fields), graph=Graph.from_matrix(np.zeros((6, 6))))
 
     spec = parameters(privacy=private(allocation=allocation, updates=5))
-    world = run_small(CoordinateDescent, spec, make=alone)
+    world = run_small(CoordinateDescent, spec, small=alone)
     np.testing.assert_allclose(world.protocol.noise.plans[0].epsilons, world.protocol.noise.plans[0].epsilons[0])
     assert world.ledger.to_frame().empty
 
@@ -268,7 +270,7 @@ def test_an_oracle_schedule_uses_the_true_global_indices():
     indices = world.protocol.problem.oracle(4)
     plain = world_of(small_task(empty=False), parameters(), updates=4)
     plain.observer = steps = EveryStep()
-    plain.run()
+    drive(plain)
     order = [agent for agent, _, _ in steps.steps]
     for agent in range(6):
         seen = [rank for rank, woken in enumerate(order) if woken == agent][:4]
@@ -287,7 +289,7 @@ def test_an_agent_alone_converges_to_its_local_model():
 def test_an_agent_without_data_averages_its_neighbours_and_reveals_nothing():
     spec = parameters(privacy=private())
     world = world_of(small_task(), spec, time=20.0)
-    world.run()
+    drive(world)
     assert world.setting.task.train.counts[0] == 0
     assert world.ledger.epsilon("verified", 1e-3)[0] == 0
     assert local_gradient(np.ones(3), world.views[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]

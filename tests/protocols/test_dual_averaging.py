@@ -30,6 +30,8 @@ from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
 
+from ..engine.driving import drive
+
 THEOREM1 = {
     "mechanism": "gaussian",
     "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic"},
@@ -105,7 +107,7 @@ def full_subgradient(task: Task):
 def test_rounds_are_algorithm_1(graph):
     task = Task(**{**small_task(6).__dict__, "loss": LOSSES["hinge"]})
     world = world_of(task, 40, graph, mu=0.1, gamma=2.0, sampling="full")
-    world.run()
+    drive(world)
     _, averages = synchronous_loop(task, graph, 40, full_subgradient(task))
     np.testing.assert_allclose(world.protocol.models(world.state), averages, atol=1e-13)
 
@@ -121,8 +123,8 @@ def test_rounds_are_algorithm_1(graph):
 def test_late_lost_and_absent_change_only_when_things_happen(hard):
     silence = {"mechanism": "gaussian", "multiplier": 0.0, "updates": 15, "sensitivity": "claimed"}
     easy, late = (world_of(stand_in(), 100, privacy=silence, **network) for network in ({}, hard))
-    easy.run()
-    late.run()
+    drive(easy)
+    drive(late)
     assert np.array_equal(easy.state.agent["average"].values, late.state.agent["average"].values)
 
 
@@ -145,7 +147,7 @@ def test_the_sum_of_duals_changes_by_the_weighted_perturbed_subgradients(step_we
         return value
 
     world.protocol.noise.subgradient = drawn
-    world.run()
+    drive(world)
     for t in range(1, 30):
         before, after = (sum(duals[i, k] for i in range(5)) for k in (t, t + 1))
         weight = t if step_weights == "linear" else 1
@@ -156,11 +158,11 @@ def test_the_first_model_is_zero_and_models_follow_equation_5():
     """x_i(1) = 0; with constant step weights A(t) = t and gamma(t) = gamma + sqrt(mu t), as in section 4.1."""
     task = stand_in()
     first = world_of(task, 1)
-    first.run()
+    drive(first)
     assert not first.protocol.models(first.state).any()
     world = world_of(task, 2, step_weights="constant", mu=0.25, gamma=3.0)
     duals = duals_by_round(world)
-    world.run()
+    drive(world)
     expected = -np.array([duals[i, 2] for i in range(5)]) / (0.25 * 2 + 3 + math.sqrt(0.25 * 2))
     np.testing.assert_allclose(world.protocol.models(world.state), expected / 2, atol=1e-15)
 
@@ -204,8 +206,8 @@ def test_noise_of_theorem_1_has_its_deviation_and_zero_noise_is_no_noise():
     draws = [release.perturb(np.zeros(4), rng=Draws(3).generator("noise", k)) for k in range(1000)]
     assert np.std(draws) == pytest.approx(sigma, rel=0.08)
     plain, zero = world_of(task, 20), world_of(task, 20, privacy={**THEOREM1, "budget": None, "multiplier": 0.0})
-    plain.run()
-    zero.run()
+    drive(plain)
+    drive(zero)
     assert np.array_equal(plain.state.agent["average"].values, zero.state.agent["average"].values)
 
 
@@ -233,7 +235,7 @@ def test_where_the_claim_holds_the_verifier_says_so():
     """q = 50, 3 epochs: sampling hides enough. Checked in a run, from the ledger."""
     task = stand_in(samples=50)
     world = world_of(task, 200, privacy={**THEOREM1, "updates": 150})
-    world.run()
+    drive(world)
     assert [agent.updates for agent in world.agents] == [150] * 5
     assert world.ledger.epsilon("claimed", 0.01) == pytest.approx(1.0)
     assert (world.ledger.verified(0.01) < 1.0).all()
@@ -244,7 +246,7 @@ def test_calibrated_noise_reaches_its_target_from_below():
     target = {"verified": 1.0, "delta": 0.01}
     privacy = {"mechanism": "gaussian", "target": target, "updates": 60, "sensitivity": "clip", "clip": 0.5}
     world = world_of(stand_in(), 100, privacy=privacy)
-    world.run()
+    drive(world)
     epsilons = world.ledger.verified(0.01)
     assert (epsilons <= 1.0).all()
     assert (epsilons > 0.995).all()
@@ -261,7 +263,7 @@ def test_calibrating_to_the_paper_s_promise_takes_eight_times_its_noise():
 def test_a_full_batch_is_the_plain_gaussian_mechanism():
     privacy = {"mechanism": "gaussian", "multiplier": 2.0, "sensitivity": "clip", "clip": 1.0}
     world = world_of(stand_in(), 10, sampling="full", privacy=privacy)
-    world.run()
+    drive(world)
     assert world.ledger.verified(1e-5) == pytest.approx(gaussian([2.0], 1e-5, [10]))
 
 
@@ -306,7 +308,7 @@ def test_it_keeps_the_contract(fields):
 def test_rows_outside_the_declared_radius_are_refused():
     privacy = {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "data_check", "radius": 0.9}
     with pytest.raises(InputError, match="above the declared radius"):
-        world_of(stand_in(), 3, privacy=privacy).run()
+        drive(world_of(stand_in(), 3, privacy=privacy))
 
 
 def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages():
@@ -327,7 +329,7 @@ def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages():
 
         world.protocol.wake = one_row
         found[rounds] = world, duals_by_round(world)
-        world.run()
+        drive(world)
     models = found[5][0].protocol.models(found[5][0].state)
     np.testing.assert_allclose(models, golden["xtilde_5"], atol=golden["tolerance"])
     duals = [found[6][1][agent, 6] for agent in range(4)]

@@ -18,6 +18,7 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
 from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
@@ -58,7 +59,7 @@ def test_sessions_that_take_no_time_are_the_randomised_admm_of_the_docstring():
     task = Task(**{**small_task().__dict__, "loss": LOSSES["squared"]})
     world = world_of(task=task, stop=Stop(activations=80))
     watcher, graph, p = Sessions(world), world.setting.graph, task.dimension
-    world.run()
+    drive(world)
     z, dual, models = {}, {}, np.zeros((6, p))
     for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
         z[frozenset((i, j))], dual[i, j] = np.zeros(p), np.zeros(p)
@@ -93,7 +94,7 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
         parent = world_of(
             ConsensusAdmm, task=bench.task, fields=fields, stop=Stop(time=rounds), clock=Periodic(kind="periodic")
         )
-        parent.run()
+        drive(parent)
         np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)
 
 
@@ -102,19 +103,19 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
 def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, network):
     task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
     variant = world_of(task=task, stop=Stop(time=400.0), **network)
-    variant.run()
+    drive(variant)
     best, minimum = variant.protocol.objective().minimise()
     np.testing.assert_allclose(models_of(variant), best, atol=1e-6)
     assert variant.protocol.objective().value(models_of(variant)) == pytest.approx(minimum, abs=1e-5)
     fields = {**FIELDS, "dual_step": 0.4}
     parent = world_of(ConsensusAdmm, task=task, fields=fields, stop=Stop(updates=400))
-    parent.run()
+    drive(parent)
     np.testing.assert_allclose(models_of(variant), models_of(parent), atol=1e-6)
 
 
 def test_it_reaches_the_optimum_on_a_network_that_delays_and_loses():
     world = world_of(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
-    world.run()
+    drive(world)
     np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-6)
     assert world.traffic.conserved
 
@@ -122,7 +123,7 @@ def test_it_reaches_the_optimum_on_a_network_that_delays_and_loses():
 def conserved(**world) -> dict[str, np.ndarray]:
     recorder = Recorder(["conserved"])
     run = world_of(recorder=recorder, **world)
-    run.run()
+    drive(run)
     assert run.traffic.conserved
     trace = recorder.trace()
     return {name: rows["value"].to_numpy() for name, rows in trace.groupby("statistic")}
@@ -157,7 +158,7 @@ def test_two_ends_agree_on_the_model_of_every_settled_edge_at_every_event():
         checked += int(quiet.sum())
 
     after_every_event(world, agree)
-    world.run()
+    drive(world)
     assert checked > 1000
 
 
@@ -174,14 +175,14 @@ def test_an_agent_without_neighbours_solves_its_own_problem():
     graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
     variant = world_of(task=small_task(3), graph=graph)
     parent = world_of(ConsensusAdmm, task=small_task(3), graph=graph, fields={**FIELDS, "dual_step": 0.4})
-    variant.run()
-    parent.run()
+    drive(variant)
+    drive(parent)
     np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-9)
 
 
 def test_a_session_moves_two_vectors_and_costs_an_infinite_epsilon_but_for_agents_without_data():
     world = world_of(stop=Stop(activations=50))
-    world.run()
+    drive(world)
     assert (world.traffic.vectors, world.traffic.start_vectors) == (100, 0)
     assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
 

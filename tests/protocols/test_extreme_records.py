@@ -24,6 +24,7 @@ from hushnet.simulator.summary import print_summary
 from hushnet.simulator.world import World
 from rich.console import Console
 
+from ..engine.driving import drive
 from .columns import split_task, star
 from .worlds import Watcher, setting_of
 
@@ -85,7 +86,7 @@ def world_of(key, extreme, recorder=None, log=None, *, noise=3.0, protocol=None)
 def test_an_extreme_record_neither_ends_a_private_run_nor_reaches_what_is_sent(key, extreme):
     log, recorder = Sent(), Recorder(["objective", "epsilon"])
     world = world_of(key, extreme, recorder, log)
-    world.run()
+    drive(world)
     assert world.ended == TIME_UP
     assert world.now == 20.0
     assert log.finite
@@ -100,7 +101,7 @@ def test_an_extreme_record_neither_ends_a_private_run_nor_reaches_what_is_sent(k
 @pytest.mark.parametrize("key", ["feature_sharing", "stale_feature_sharing"])
 def test_without_noise_columns_that_are_too_large_are_refused_in_a_sentence(key):
     with pytest.raises(InputError, match="agent 1 has columns with values up to 1e\\+160, whose squares are too large"):
-        world_of(key, "row", noise=0.0).run()
+        drive(world_of(key, "row", noise=0.0))
 
 
 class Leaky(CoordinateDescent):
@@ -126,15 +127,15 @@ class Leaky(CoordinateDescent):
 def test_a_private_run_ends_for_what_is_sent_and_for_nothing_else(noise, monkeypatch):
     world = world_of("coordinate_descent", None, noise=noise, protocol=Leaky)
     if noise:
-        world.run()
+        drive(world)
         assert world.ended == TIME_UP
     else:
         with pytest.raises(Divergence, match=r"agent 2 at time .*: secret became not a number after 3 updates"):
-            world.run()
+            drive(world)
     monkeypatch.setattr(Leaky, "breaks", "message")
     if noise:
         with pytest.raises(Divergence, match=r"agent 2 at time .*: the model that it sends became infinite after 3"):
-            world_of("coordinate_descent", None, noise=noise, protocol=Leaky).run()
+            drive(world_of("coordinate_descent", None, noise=noise, protocol=Leaky))
 
 
 TABLE = "agent,x,z,y\n" + "".join(

@@ -25,6 +25,7 @@ from hushnet.simulator.recorder import Recorder
 from pydantic import ValidationError
 from scipy.optimize import minimize
 
+from ..engine.driving import drive
 from .columns import ISOTROPIC, mean_test_loss, split_task, star, value, world_of
 
 
@@ -60,7 +61,7 @@ def _scalar(label: float, dual: float, rho: float, total: float) -> float:
 def test_rounds_are_the_printed_algorithm(order, rounds):
     task = split_task()
     world = world_of(task, 4 * rounds, order=order, rho=0.8, every=float(rounds))
-    world.run()
+    drive(world)
     for model, expected in zip(world.recorder.models[1:5], printed_loop(task, 4, 0.8, order), strict=True):
         np.testing.assert_allclose(model, expected, atol=1e-6)
 
@@ -69,7 +70,7 @@ def test_one_party_in_both_orders_is_the_same_algorithm():
     ends = []
     for order in ("jacobi", "gauss_seidel"):
         world = world_of(split_task([4]), 20, order=order)
-        world.run()
+        drive(world)
         ends.append(world.protocol.models(world.state))
     assert np.array_equal(*ends)
 
@@ -78,7 +79,7 @@ def test_one_party_in_both_orders_is_the_same_algorithm():
 def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(loss):
     task = split_task(loss=loss)
     world = world_of(task, 1600, rho=1.0)
-    world.run()
+    drive(world)
     objective = world.protocol.objective()
     best, minimum = objective.minimise()
     np.testing.assert_allclose(world.protocol.models(world.state)[0], best[0], atol=1e-6)
@@ -108,7 +109,7 @@ def test_late_lost_and_absent_change_only_when_things_happen(hard, order):
     task, ends = split_task(), []
     for network in ({}, hard):
         world = world_of(task, 200, order=order, privacy={**ISOTROPIC, "updates": 7}, **network)
-        world.run()
+        drive(world)
         assert world.ledger.releases(1) == 7
         ends.append(world.protocol.models(world.state))
     assert np.array_equal(*ends)
@@ -117,7 +118,7 @@ def test_late_lost_and_absent_change_only_when_things_happen(hard, order):
 def test_only_the_parties_that_take_part_are_heard():
     task = split_task()
     world = world_of(task, 400, parties=1)
-    world.run()
+    drive(world)
     model = world.protocol.models(world.state)[0]
     assert not model[2:].any()
     best = minimize(lambda x: value(task, np.concatenate([x, np.zeros(4)])), np.zeros(2), options={"gtol": 1e-9}).x
@@ -143,7 +144,7 @@ def test_the_printed_noise_is_claimed_and_proves_nothing():
     """Lemma 1 with d = 2, M = 3, rho = .5, lambda = c1 = b1 = 1: C = 3 (1 + 2.5) / 1 = 10.5."""
     noise = {"scale": 200.0, "round_delta": 1e-8}
     world = world_of(split_task(), 20, rho=0.5, noise=noise)
-    world.run()
+    drive(world)
     release = world.protocol.parameters.noise.release(world.views[1], parties=3, rho=0.5, ridge=1.0)
     assert release.sensitivity == pytest.approx(10.5)
     epsilon = math.sqrt(2 * math.log(1.25e8)) * 10.5 / 200
@@ -157,7 +158,7 @@ def test_the_printed_noise_is_claimed_and_proves_nothing():
 
 def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivity_2_clip():
     world = world_of(split_task(), 20, privacy=ISOTROPIC)
-    world.run()
+    drive(world)
     verified = world.ledger.verified(1e-5)
     assert verified[1:] == pytest.approx(gaussian([3.0], 1e-5, [10]))
     assert math.isinf(verified[0])
@@ -175,7 +176,7 @@ def test_calibrated_parties_stop_at_their_target():
         "clip": 2.0,
     }
     world = world_of(split_task(), 40, privacy=privacy)
-    world.run()
+    drive(world)
     assert [world.ledger.releases(party) for party in (1, 2, 3)] == [5, 5, 5]
     assert world.ledger.verified(1e-5)[1:] == pytest.approx(1.0, rel=1e-3)
 
@@ -253,7 +254,7 @@ def test_runs_keep_the_contract(on_split_features, protocol, fields):
 def test_gradient_steps_over_all_rows_are_gradient_descent():
     task = split_task()
     world = world_of(task, 21, FeatureSgd, batch=40, step_size=0.5, ridge=2.0)
-    world.run()
+    drive(world)
     model = np.zeros(6)
     for _ in range(10):
         slopes = LOSSES["logistic"].slope(task.train.features @ model, task.train.labels)
@@ -271,7 +272,7 @@ def test_batches_go_through_all_rows_in_a_common_order():
 def test_minibatch_steps_come_near_the_optimum():
     task = split_task()
     world = world_of(task, 3000, FeatureSgd, batch=10, step_size=1.0, decay=0.02)
-    world.run()
+    drive(world)
     objective = world.protocol.objective()
     assert objective.value(world.protocol.models(world.state)) - objective.minimise()[1] < 1e-2
 
@@ -280,7 +281,7 @@ def test_the_test_loss_is_recorded_for_the_assembled_model():
     task = split_task()
     world = world_of(task, 20)
     world.recorder = Recorder(("test_loss", "accuracy"))
-    world.run()
+    drive(world)
     trace = world.recorder.trace()
     last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
     assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)
@@ -295,7 +296,7 @@ def test_the_first_epoch_of_two_parties_gives_the_golden_values():
     rng = np.random.default_rng(0)
     task = partitioned(data, data, split, name="golden", loss="logistic", bounds={}, notes={}, rng=rng)
     world = world_of(task, 2, rho=1.0, ridge=0.1)
-    world.run()
+    drive(world)
     tolerance = golden["tolerance"]
     np.testing.assert_allclose(world.protocol.models(world.state)[0], [*golden["x1"], *golden["x2"]], atol=tolerance)
     for name in ("z", "y"):

@@ -13,6 +13,7 @@ import pytest
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.libsvm_sets import A9a
 
+from ..engine.driving import drive
 from .columns import mean_test_loss, value, world_of
 
 DATA = os.environ.get("HUSHNET_DATA")
@@ -31,7 +32,7 @@ def a9a() -> Task:
 def test_a9a_reaches_its_optimum_and_its_numbers(a9a):
     """Jacobi, rho = .3: objective / N at epochs 10 and 50; optimum, test loss."""
     world = world_of(a9a, 100, rho=0.3)
-    world.run()
+    drive(world)
     objective, count = world.protocol.objective(), len(a9a.train.labels)
     assert value(a9a, world.recorder.models[10]) / count == pytest.approx(0.329101, abs=2e-6)
     assert value(a9a, world.recorder.models[50]) / count == pytest.approx(0.323515, abs=2e-6)
@@ -47,7 +48,7 @@ def test_a9a_diverges_in_parallel_at_a_small_penalty_and_converges_in_turn(a9a):
     gaps = {}
     for order, rounds in (("jacobi", 2), ("gauss_seidel", 4)):
         world = world_of(a9a, 20 * rounds, rho=0.01, order=order)
-        world.run()
+        drive(world)
         objective = world.protocol.objective()
         gap = objective.value(world.protocol.models(world.state)) - 0.3233795824648475 * 32561
         gaps[order] = gap / 32561
@@ -59,5 +60,5 @@ def test_a9a_diverges_in_parallel_at_a_small_penalty_and_converges_in_turn(a9a):
 @needs_a9a
 def test_a9a_learns_less_from_the_first_party_alone(a9a):
     world = world_of(a9a, 200, parties=1)
-    world.run()
+    drive(world)
     assert mean_test_loss(a9a, world.protocol.models(world.state)[0]) == pytest.approx(0.3494, abs=1e-4)

@@ -22,12 +22,12 @@ from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.bench import protocol_parameters, small_task
-from hushnet.simulator.engine import build_world
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
 from ..campaigns.world_cases import CASES, FULL, GAUSSIAN, PATIENT, ROUNDS, Case, random_setting
+from ..engine.driving import build_world, drive
 from .columns import split_task, star
 from .sketches import PassiveBroadcast
 from .worlds import AWAY, BAD, LATE, setting_of
@@ -56,7 +56,7 @@ def checked_run(case, setting, engine, *, protocol=None):
     recorder = Recorder([])
     world = build_world(engine, setting, protocol or case.protocol, case.parameters, recorder=recorder, every=0.7)
     with contextlib.suppress(Divergence):
-        world.run()
+        drive(world)
     return world, recorder.invariants
 
 
@@ -283,7 +283,7 @@ class Half(PassiveBroadcast):
 def sketch(protocol, **fields):
     recorder = Recorder(["traffic"])
     setting = setting_of(availability=AWAY, **BAD)
-    World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0).run()
+    drive(World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0))
     return recorder
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hushnet.agents.tasks.stand_ins import EpsilonLike
 
+from ..engine.driving import drive
 from .test_dual_averaging import THEOREM1, world_of
 
 
@@ -21,7 +22,7 @@ def test_the_stand_in_reaches_its_numbers():
             budget = {"epsilon": float(name[4:] or 1), "delta": 0.01, "by": "basic"} if name != "plain" else None
             privacy = None if budget is None else {**THEOREM1, "budget": budget, "updates": 6000}
             world = world_of(task, 6000, seed=seed, privacy=privacy)
-            world.run()
+            drive(world)
             objective = world.protocol.objective()
             minimum = objective.minimise()[1] if minimum is None else minimum
             gaps[name].append(objective.value(world.protocol.models(world.state)) - minimum)

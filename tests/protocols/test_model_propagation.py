@@ -27,6 +27,8 @@ from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
 
+from ..engine.driving import drive
+
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = np.load(FOLDER / "linear_12_agents.npz")
 PATH = json.loads((FOLDER / "tiny.json").read_text())["vanhaesebrouck2017_path"]
@@ -158,7 +160,7 @@ class Called(ModelPropagation):
 
 def test_the_closed_form_reproduces_the_golden_models():
     world = world_of(golden_task(), Graph.from_matrix(GOLDEN["W"]), parameters(alpha=0.9, closed_form=True), time=1.0)
-    world.run()
+    drive(world)
     np.testing.assert_allclose(models_of(world), GOLDEN["mp_closed_a0.9"], atol=1e-8)
     assert world.traffic.messages == world.traffic.start_vectors == 0
 
@@ -170,7 +172,7 @@ def test_gossip_reproduces_the_golden_trace():
     world = world_of(
         golden_task(), graph, parameters(alpha=0.9), protocol=Called, clock=clock, recorder=copies, activations=200
     )
-    world.run()
+    drive(world)
     np.testing.assert_allclose(copies.models, GOLDEN["mp_async_a0.9"], atol=1e-8)
     assert world.traffic.vectors == 2 * 200
     assert world.traffic.start_vectors == len(graph.heads)
@@ -183,7 +185,7 @@ def test_broadcasts_on_a_path_reproduce_bellets_update():
     clock = Recorded(kind="recorded", order=[0, 1, 2, 1, 0])
     spec = parameters(alpha=0.5, confidence=[1.0, 0.5, 0.25], schedule="async")
     world = world_of(task, graph, spec, clock=clock, activations=5)
-    world.run()
+    drive(world)
     np.testing.assert_allclose(models_of(world)[:, 0], PATH["after_12321"], atol=PATH["tolerance"])
 
 
@@ -197,7 +199,7 @@ def test_the_largest_error_of_own_models_and_copies_never_grows(schedule, start)
     network = NetworkParameters(start=start)
     copies = Copies()
     spec = parameters(alpha=0.8, schedule=schedule)
-    world_of(small_task(), small_graph(), spec, network=network, recorder=copies, activations=300).run()
+    drive(world_of(small_task(), small_graph(), spec, network=network, recorder=copies, activations=300))
     assert len(copies.errors) > 250
     assert np.all(np.diff(copies.errors) <= 1e-12)
     assert copies.errors[-1] < copies.errors[0] / 2
@@ -209,7 +211,7 @@ def test_every_schedule_converges_to_the_closed_form_over_a_bad_network(fields):
         latency=Lognormal(kind="lognormal", mean=0.3, sigma=1.0), loss=Bernoulli(kind="bernoulli", probability=0.3)
     )
     world = world_of(small_task(), small_graph(), parameters(alpha=0.5, **fields), network=network, time=900.0)
-    world.run()
+    drive(world)
     np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-10)
 
 
@@ -224,7 +226,7 @@ def test_rounds_are_the_synchronous_iteration_under_every_latency():
         world = world_of(
             task, graph, parameters(alpha=0.9, schedule="rounds", confidence="relative"), network=network, updates=8
         )
-        world.run()
+        drive(world)
         done = np.array([agent.updates for agent in world.agents]) == 8
         np.testing.assert_allclose(models_of(world)[done], expected[done], atol=1e-9)
         assert done.sum() >= 1
@@ -236,9 +238,11 @@ def test_zeros_known_of_the_neighbours_slow_gossip_down():
         copies = Copies()
         spec = parameters(alpha=0.9)
         network = NetworkParameters(start=start)
-        world_of(
-            golden_task(), Graph.from_matrix(GOLDEN["W"]), spec, network=network, recorder=copies, activations=60
-        ).run()
+        drive(
+            world_of(
+                golden_task(), Graph.from_matrix(GOLDEN["W"]), spec, network=network, recorder=copies, activations=60
+            )
+        )
         optimum = GOLDEN["mp_closed_a0.9"]
         errors[start] = np.mean([np.abs(models - optimum).mean() for models in copies.models[20:]])
     assert errors["zero"] > 1.2 * errors["known"]
@@ -282,7 +286,7 @@ def test_solitary_models_by_gradient_steps_are_plain_steps_on_the_summed_loss():
 def test_noise_enters_the_solitary_models_once_and_is_charged_once():
     task, graph = small_task(), small_graph()
     world = world_of(task, graph, parameters(alpha=0.8, privacy=PRIVATE), time=6.0)
-    world.run()
+    drive(world)
     inhabited = task.train.counts > 0
     np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
     solitary = world.state.agent["solitary"].rows
@@ -293,8 +297,8 @@ def test_private_gossip_approaches_the_private_closed_form():
     task, graph = small_task(), small_graph()
     gossip = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE), time=300.0)
     central = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE, closed_form=True), time=1.0)
-    gossip.run()
-    central.run()
+    drive(gossip)
+    drive(central)
     np.testing.assert_allclose(models_of(gossip), models_of(central), atol=1e-10)
     np.testing.assert_array_equal(gossip.ledger.epsilon("claimed", 0.0), central.ledger.epsilon("claimed", 0.0))
 
@@ -302,7 +306,7 @@ def test_private_gossip_approaches_the_private_closed_form():
 @pytest.mark.parametrize("extra", [{}, {"closed_form": True}, {"schedule": "rounds"}])
 def test_without_noise_the_cost_is_infinite(extra):
     world = world_of(small_task(), small_graph(), parameters(**extra), time=3.0)
-    world.run()
+    drive(world)
     inhabited = small_task().train.counts > 0
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
 
@@ -353,5 +357,5 @@ def test_contradictions_are_refused(fields, words):
 def test_a_loss_without_gradient_or_regularisation_needs_steps():
     task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"], "regularisation": np.zeros(6)})
     with pytest.raises(InputError, match="a few gradient steps"):
-        world_of(task, small_graph(), parameters(), time=1.0).run()
-    world_of(task, small_graph(), parameters(solitary={"steps": 2}), time=1.0).run()
+        drive(world_of(task, small_graph(), parameters(), time=1.0))
+    drive(world_of(task, small_graph(), parameters(solitary={"steps": 2}), time=1.0))

@@ -7,9 +7,10 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.bench import run_small, small_setting
-from hushnet.simulator.engine import fast_world
+from hushnet.simulator.engine import BatchedEngine, EventEngine
 from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.world import World
+
+from ..engine.driving import fast_world
 
 PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1, "sensitivity": "claimed"}
 
@@ -45,7 +46,9 @@ def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, ne
         "availability": availability,
         "time": 40.0,
     }
-    reference, compiled = (run_small(ModelPropagation, spec, make=make, **shared) for make in (World, fast_world))
+    reference, compiled = (
+        run_small(ModelPropagation, spec, engine=engine, **shared) for engine in (EventEngine(), BatchedEngine())
+    )
     assert compiled.engine == "batched (compiled step)"
     assert compiled.activations == reference.activations > 20
     assert compiled.traffic == reference.traffic

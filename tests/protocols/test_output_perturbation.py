@@ -28,6 +28,7 @@ from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
 
+from ..engine.driving import drive
 from .worlds import setting_of
 
 START = {"kind": "private_propagation", "epsilon": 0.5}
@@ -172,7 +173,7 @@ def test_without_noise_the_models_are_the_exact_minimisers():
 def test_the_warm_start_is_the_propagation_of_the_noisy_local_models():
     """The fixed point of (16), reached by iterating it on the models that were released."""
     world = world_of(descent(mu=0.5, confidence="relative", start=START), time=1e-6)
-    world.run()
+    drive(world)
     released = world.protocol.warm.noise.models(world.protocol.problem)
     pull, graph = 0.5 * world.protocol.confidence, world.setting.graph
     models = released
@@ -189,7 +190,7 @@ def test_the_warm_start_is_the_propagation_of_the_noisy_local_models():
 @pytest.mark.parametrize("start", ["known", "own", "zero"])
 def test_the_warm_start_is_charged_whatever_the_neighbours_know(start):
     world = world_of(descent(start=START), start=start, time=1e-6)
-    world.run()
+    drive(world)
     inhabited = small_task().train.counts > 0
     np.testing.assert_allclose(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 0.5, 0.0))
     # Below the pure epsilon .5 by what delta buys of gamma noise in the task's dimension: 4e-5.
@@ -219,7 +220,7 @@ def test_who_joins_late_pays_for_the_start_when_it_is_made_and_once():
 def test_start_and_updates_together_spend_the_budget_and_all_updates_are_made(budget, updates, allocation):
     fields = {**GRADIENTS, "budget": budget, "updates": updates, "allocation": allocation}
     world = world_of(descent(start=START, privacy=fields), time=100.0)
-    world.run()
+    drive(world)
     inhabited = small_task().train.counts > 0
     assert [agent.updates for agent in world.agents] == [updates] * 6
     assert world.ledger.releases(1) == updates + 1
@@ -231,7 +232,7 @@ def test_a_gaussian_start_takes_its_delta_from_the_budget():
     start = {**START, "mechanism": "gaussian", "delta": 4e-4}
     fields = {**GRADIENTS, "mechanism": "gaussian", "budget": {"epsilon": 1.5, "delta": 1e-3, "by": "gaussian"}}
     world = world_of(descent(start=start, privacy=fields), time=60.0)
-    world.run()
+    drive(world)
     assert [agent.updates for agent in world.agents] == [3] * 6
     assert np.all(world.ledger.epsilon("verified", 1e-3) <= 1.5 * (1 + 1e-6))
 
@@ -240,7 +241,7 @@ def test_the_same_seed_gives_the_same_noise_and_another_one_other_noise():
     models = []
     for seed in (7, 7, 8):
         world = world_of(descent(start=START), time=1e-6, seed=seed)
-        world.run()
+        drive(world)
         models.append(world.protocol.models(world.state).copy())
     np.testing.assert_array_equal(models[0], models[1])
     assert np.any(models[0] != models[2])

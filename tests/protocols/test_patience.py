@@ -12,6 +12,7 @@ from hushnet.simulator.bench import protocol_parameters, relative_gap, small_tas
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
 from .columns import split_task, star
 from .worlds import setting_of
 
@@ -34,7 +35,7 @@ def gap_after(kind, time, schedule, *, trusting=False, seed=1, **fields):
         latency={"kind": "exponential", "mean": 2.0},
     )
     world = World(setting, protocol, protocol_parameters(protocol, {**fields, "schedule": schedule}))
-    world.run()
+    drive(world)
     return relative_gap(world)
 
 

@@ -25,6 +25,8 @@ from hushnet.simulator.world import World
 from pydantic import ValidationError
 from scipy import stats
 
+from ..engine.driving import drive
+
 LOGISTIC = LOSSES["logistic"]
 
 
@@ -70,7 +72,7 @@ def world_of(task: Task, spec, *, rounds: int, graph: Graph | None = None, proto
         draws=Draws(11),
     )
     world = World(setting, protocol, spec)
-    world.run()
+    drive(world)
     return world
 
 

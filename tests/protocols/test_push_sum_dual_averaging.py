@@ -17,6 +17,7 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
 from .worlds import AWAY, BAD, setting_of
 
 FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
@@ -34,7 +35,7 @@ def world_of(protocol=PushSumDualAveraging, *, time=50.0, recorder=None, fields=
     """A world that has run; further arguments are those of `setting_of`."""
     setting = setting_of(stop=Stop(time=time), **setting)
     world = World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
-    world.run()
+    drive(world)
     assert world.traffic.conserved
     return world
 

@@ -16,6 +16,7 @@ from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 from pydantic import ValidationError
 
+from ..engine.driving import drive
 from .columns import ISOTROPIC, EveryRound, split_task, star
 from .worlds import AWAY, BAD, LATE, setting_of
 
@@ -33,7 +34,7 @@ def made(
 def world_of(*args, **kwargs) -> World:
     """The same, and it has run."""
     world = made(*args, **kwargs)
-    world.run()
+    drive(world)
     assert world.traffic.conserved
     return world
 
@@ -64,7 +65,7 @@ class Watched:
                 self.ages.append(before - min(stamps))
 
         world.protocol._centre = watched
-        world.run()
+        drive(world)
 
 
 class EveryEpoch(EveryRound):

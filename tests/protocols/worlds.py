@@ -13,6 +13,8 @@ from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import sessions_of
+
 AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
 LATE = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}
 BAD = {**LATE, "loss": 0.3}
@@ -59,5 +61,5 @@ def after_every_event(world: World, check: Callable[[], None]) -> None:
 
 def quiet_edges(world: World) -> np.ndarray:
     """(E,) whether no session is open on an edge, in either direction."""
-    sessions, back = world.schedule.open, world.setting.graph.reverse
+    sessions, back = sessions_of(world), world.setting.graph.reverse
     return np.array([edge not in sessions and int(back[edge]) not in sessions for edge in range(len(back))])

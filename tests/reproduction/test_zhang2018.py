@@ -24,6 +24,8 @@ from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ..engine.driving import drive
+
 pytestmark = pytest.mark.slow
 
 
@@ -59,7 +61,7 @@ def models_after(task: Task, rounds: int, **fields) -> np.ndarray:
     )
     spec = ConsensusAdmm.Parameters.model_validate({"kind": "consensus_admm", "loss_weight": 1750.0, **fields})
     world = World(setting, ConsensusAdmm, spec)
-    world.run()
+    drive(world)
     return world.protocol.models(world.state)
 
 

@@ -26,6 +26,8 @@ from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
 
+from ...engine.driving import drive
+
 DELTA = 1e-5
 
 
@@ -142,7 +144,7 @@ def seen(case: Case) -> tuple[Any, ...]:
         world = World(
             setting_of(case), case.protocol, protocol_parameters(case.protocol, case.parameters), observer=notes
         )
-        world.run()
+        drive(world)
     except (HushnetError, ValueError, AssertionError) as error:
         return (str(error),)
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]

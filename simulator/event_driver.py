@@ -1,0 +1,116 @@
+"""The event engine: a SimPy process for every agent, and an event for whatever a rule asks for; all in plain Python.
+
+The rules (`hushnet.simulator.rules`) are those that the batched engine runs compiled. This is the engine to read, to
+trace and to teach with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import simpy
+
+from ..agents.agent import AVAILABILITY, WAKE, Agent, At
+from ..agents.availability import Timeline
+from .driver import Driver
+from .rules.forms import Plain
+from .tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from .tables.notes import LOST_DELAY
+from .world import World
+
+
+class EventDriver(Driver):
+    """A SimPy event for whatever happens.
+
+    Parameters
+    ----------
+    world : World
+    **laws : callable
+        What stands in the place of rules of these names, see `Plain`. Every delay and loss is asked of the network.
+
+    Attributes
+    ----------
+    plain : Plain
+        Rules by their compiled forms.
+    empty : str
+        Kind of copies without numbers that are no acknowledgements.
+    """
+
+    engine = "event"
+    empty = ""
+
+    def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
+        super().__init__(world)
+        self.plain = Plain(fate=self.fate, **laws)
+        self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Driver.begin`: two processes for every agent, of its absences and of its life."""
+        env = self.world.env
+        self.post.notes.begin(self.world, empty=self.empty)
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
+            env.process(self.life(agent, join, leave))
+
+    def presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        """The process of an agent that comes up and goes down, at last perhaps for good."""
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.world.now)
+            agent.up = up
+            self.turn(agent)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self.turn(agent)
+
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: by the agent's own clock, until that has no further tick or the agent has fallen silent.
+
+        A tick that finds the agent down is counted and does nothing else.
+        """
+        world, env = self.world, self.world.env
+        while not agent.silent:
+            time = world.clock.next_time(agent.index, agent.tick + 1, env.now)
+            if math.isinf(time):
+                return
+            yield At(env, time, WAKE + agent.index)
+            if not agent.silent:
+                world.effort.wake(agent.index, env.now)
+            agent.tick += 1
+            agent.reactions = 0
+            if agent.awake:
+                self.wake(agent)
+
+    def wake(self, agent: Agent) -> None:
+        """Act on a tick that finds its agent awake: it takes a step."""
+        self.step(agent)
+
+    def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
+        """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
+        receiver = self.world.setting.graph.heads[edge : edge + 1]
+        copy = int(sender), receiver, int(tick), int(leg), float(now), int(size)
+        (delay,), (lost,) = (part.tolist() for part in self.world.network.fates(*copy))
+        mail.noting[LOST_DELAY] = delay
+        return math.inf if lost else delay
+
+    def schedule(self, tables: Any) -> None:
+        """Turn everything that a rule has asked for into an event at its time and priority."""
+        count = int(tables.counts[EFFECTS])
+        for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
+            event = At(self.world.env, due, effect[PRIORITY])
+            what = effect[WHAT], effect[SUBJECT], effect[SERIAL]
+            event.callbacks.append(lambda _, what=what: self.happen(*what))  # type: ignore[union-attr]
+        tables.counts[EFFECTS] = 0
+
+    def happen(self, what: int, subject: int, serial: int) -> None:
+        """Let something happen that a rule has asked for; see `hushnet.simulator.tables.effects`."""
+        raise NotImplementedError
+
+    def settle(self, *, final: bool) -> None:
+        """See `Driver.settle`."""
+        super().settle(final=final)
+        if final:
+            self.post.notes.keep()

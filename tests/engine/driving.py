@@ -1,0 +1,63 @@
+"""Worlds together with what will run them, for tests; a world that nobody has prepared runs on the event engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hushnet.protocols.base import Protocol, ProtocolParameters
+from hushnet.simulator.driver import Driver
+from hushnet.simulator.engine import BatchedEngine, Engine, EventEngine, Name, engine_for
+from hushnet.simulator.rounds import durations
+from hushnet.simulator.sessions import OpenSession, open_sessions
+from hushnet.simulator.setting import Setting
+from hushnet.simulator.world import World
+
+
+def prepared(world: World, engine: Engine) -> World:
+    """A world that an engine is to run."""
+    vars(world)["driver"] = engine.prepare(world)
+    return world
+
+
+def driver_of(world: World) -> Driver:
+    """What runs a world, or has run it."""
+    if "driver" not in vars(world):
+        prepared(world, EventEngine())
+    return vars(world)["driver"]
+
+
+def drive(world: World) -> World:
+    """Run a world to its end."""
+    driver_of(world).run()
+    return world
+
+
+def fast_world(
+    setting: Setting,
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    *,
+    compiled: bool = True,
+    **options: Any,
+) -> World:
+    """A world for the batched engine."""
+    return prepared(World(setting, protocol, parameters, **options), BatchedEngine(compiled=compiled))
+
+
+def build_world(
+    name: Name, setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters, **options: Any
+) -> World:
+    """A world for the engine that a scenario asks for."""
+    return prepared(World(setting, protocol, parameters, **options), engine_for(name, setting, parameters))
+
+
+def waits(world: World) -> tuple[float, float]:
+    """Time until a message of a round is repeated, and until an agent loses patience; infinite if never."""
+    assert world.in_rounds is not None
+    return durations(world.setting, world.layout, world.network, world.in_rounds)
+
+
+def sessions_of(world: World) -> dict[int, OpenSession]:
+    """Open sessions of a world by their callers' directed edges."""
+    assert world.sessions is not None
+    return open_sessions(world.sessions, world.setting.graph)

@@ -56,6 +56,27 @@ class MirrorParameters(ProtocolParameters):
     kind: Literal["mirror"] = "mirror"
 
 
+class Sampled:
+    """A world as the frozen diary knows it: it asks the schedule for the edges without a session."""
+
+    def __init__(self, world: World) -> None:
+        self._world = self.schedule = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+
+class Recorded:
+    """A diary that records a world's samples."""
+
+    def __init__(self, diary: Diary) -> None:
+        self.diary = diary
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """See `hushnet.simulator.watchers.Recorder`."""
+        self.diary.sample(Sampled(world), final=final)
+
+
 def refusal(description: dict[str, Any]) -> str | None:
     """Why the project's fast engine cannot run a description; None if it can."""
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +124,7 @@ def message_log(description: dict[str, Any], engine: str, agents: list[int], bet
 def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diary, observer: Any) -> tuple[World, str]:
     """The world of a run that is over, and why it ended."""
     protocol, parameters = mirror_of(description, diary)
-    onlookers = {"recorder": diary, "observer": observer}
+    onlookers = {"recorder": Recorded(diary), "observer": observer}
     world = build_world(ENGINES[engine], setting, protocol, parameters, **onlookers, **description["record"])
     try:
         drive(world)

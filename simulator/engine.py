@@ -89,6 +89,9 @@ class BatchedEngine(Engine):
 
     def driver(self, world: World) -> Driver:
         """See `Engine.driver`."""
+        why = declined(world.setting)
+        if why is not None:
+            raise refusal(world.protocol.parameters, why)
         from .fast.broadcasts import Broadcasts
         from .fast.eventful_broadcasts import EventfulBroadcasts
         from .fast.eventful_rounds import EventfulRounds

@@ -525,7 +525,8 @@ def test_a_run_that_diverges_says_the_same_on_both_engines():
 )
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
     with pytest.raises(ValueError, match=complaint):
-        fast_world(plain_setting(2, clock=called(0), network=NetworkParameters()), protocol, protocol.Parameters())
+        setting = plain_setting(2, clock=called(0), network=NetworkParameters())
+        drive(fast_world(setting, protocol, protocol.Parameters()))
 
 
 @pytest.mark.parametrize("protocol", [Poor, Bankrupt])

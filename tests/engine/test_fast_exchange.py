@@ -524,8 +524,8 @@ def test_a_run_that_diverges_says_the_same_on_both_engines():
     ],
 )
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
+    setting = plain_setting(2, clock=called(0), network=NetworkParameters())
     with pytest.raises(ValueError, match=complaint):
-        setting = plain_setting(2, clock=called(0), network=NetworkParameters())
         drive(fast_world(setting, protocol, protocol.Parameters()))
 
 

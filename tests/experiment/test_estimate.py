@@ -2,12 +2,12 @@
 
 import pytest
 from hushnet.simulator.console import run_scenario
+from hushnet.simulator.engine import Engine
 from hushnet.simulator.estimate import estimate, print_estimate
 from hushnet.simulator.experiment import Experiment, perform
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
 from hushnet.simulator.tuning import trial_experiment
-from hushnet.simulator.world import World
 from rich.console import Console
 
 SWEPT = {
@@ -27,7 +27,7 @@ SWEPT = {
 
 def test_a_grid_is_estimated_from_counts_within_a_factor_of_three_and_nothing_is_run(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(World, "run", lambda _: pytest.fail("an estimate runs nothing"))
+        patched.setattr(Engine, "run", lambda *_: pytest.fail("an estimate runs nothing"))
         found = estimate(Experiment(load(SWEPT), tmp_path))
     assert list(tmp_path.iterdir()) == []
     perform(Experiment(load(SWEPT), tmp_path))

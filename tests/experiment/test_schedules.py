@@ -76,11 +76,12 @@ def test_repeats_finish_with_the_models_of_a_perfect_network(scenario):
     for world in (perfect, lossy):
         found: dict[tuple[int, int], bytes] = {}
         step = world.step
-        for agent in world.agents:
-            agent.step = lambda agent, step=step, found=found, world=world: (
-                found.__setitem__((agent.tick, agent.index), world.state.agent["model"][agent.index].tobytes()),
-                step(agent),
-            )
+
+        def noted(agent, step=step, found=found, world=world):
+            found[agent.tick, agent.index] = world.state.agent["model"][agent.index].tobytes()
+            return step(agent)
+
+        world.step = noted
         drive(world)
         history.append({key: model for key, model in found.items() if key[0] < 6})
     assert len(history[0]) == 6 * 8

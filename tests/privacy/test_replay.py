@@ -18,6 +18,7 @@ from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation, check_replay
 from hushnet.simulator.contract.replay import replay
+from hushnet.simulator.engine import EventEngine
 from hushnet.simulator.world import World
 
 LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
@@ -58,7 +59,7 @@ def own_world(protocol, fields, *, agents=6, time=8.0, **how):
     parameters = protocol_parameters(protocol, fields)
 
     def make(setting, watch):
-        return World(setting, protocol, parameters, watch=watch)
+        return World(setting, protocol, parameters, watch=watch), EventEngine()
 
     setting = small_setting(agents=agents, time=time, empty=False)
     return replay(make, setting, **{"planted": False, "together": 1, "alone": 2, **how})

@@ -18,7 +18,7 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
-from ..engine.driving import drive
+from ..engine.driving import drive, driver_of
 from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
@@ -41,13 +41,14 @@ class Sessions(Watcher):
     def __init__(self, world):
         self.pairs, self.models, self.world = [], [], world
         world.observer = self
-        count = world.count
+        driver = driver_of(world)
+        count = driver.count
 
         def counted(agent):
             self.models.append(models_of(world).copy())
             count(agent)
 
-        world.count = counted
+        driver.count = counted
 
     def sent(self, world, message, delay, lost):
         if message.kind == "request":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,7 @@ from .tables import notes as columns
 from .tables import tallies
 from .tables.mail import Mail
 from .tables.notes import ARRIVED, FIRST, KEPT, LAST, NOTE_COLUMNS, SENT, TOLD, WOKE
-
-if TYPE_CHECKING:
-    from .post import Post
-    from .world import World
+from .watchers import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
@@ -87,7 +84,7 @@ class Notes:
         Time of the event that the observer is just being told of.
     """
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Any) -> None:
         self.post = post
         self.telling: float | None = None
         self._world: World | None = None

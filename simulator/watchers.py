@@ -6,7 +6,7 @@ that is how one run is forced along the transcript of another (`hushnet.simulato
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from typing import Protocol as Structural
 
 import numpy as np
@@ -15,8 +15,8 @@ from ..agents.agent import Agent
 from ..agents.inbox import Message
 from ..protocols.base import Out, View
 
-if TYPE_CHECKING:
-    from .world import World
+World = Any
+"""A `hushnet.simulator.world.World`, which imports this module."""
 
 Phase = Literal["start", "wake", "receive", "offer", "accept", "finish"]
 """Which method of a protocol a step has run."""

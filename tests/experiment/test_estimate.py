@@ -46,7 +46,7 @@ def test_events_are_wake_ups_and_messages(tmp_path):
     data = {**SWEPT, "sweep": {"task.agents": {"log": [16, 256, 5]}}, "stop": {"time": 20}}
     found = estimate(Experiment(load(data), tmp_path))
     agents = 16 + 32 + 64 + 128 + 256
-    assert found.total.events == pytest.approx(20 * agents * (1 + 2) + 20 * agents)
+    assert found.total.events == pytest.approx(20 * agents * (1 + 2) + 20 * agents * (1 + 1))
     assert found.largest == pytest.approx(20 * 256 * 3)
 
 
@@ -80,7 +80,7 @@ def test_a_dry_run_says_what_it_would_do(tmp_path, capsys):
     for words in ("2 protocols, 1 grid point, 1 seed", "nothing was run or written", "2 runs; 0 are there, 2 to run"):
         assert words in printed
     assert (
-        "estimated from counts: about 32 events (wake-ups and messages), 24 in the largest run; memory about" in printed
+        "estimated from counts: about 40 events (wake-ups and messages), 24 in the largest run; memory about" in printed
     )
     assert "in each of 2 processes; disk about" in printed
     assert not (tmp_path / "out").exists()

@@ -180,7 +180,7 @@ def _conclude(experiment: Experiment, console: Console) -> None:
 
 
 def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What became of pairwise sessions, and of rounds on networks that lose messages: a line per protocol, all runs."""
+    """What became of pairwise sessions, and of rounds that did not all go as planned: a line per protocol, all runs."""
     sums: dict[str, Counter[str]] = {}
     for manifest in manifests:
         sums.setdefault(manifest["label"], Counter()).update(manifest.get("totals") or {})
@@ -191,8 +191,12 @@ def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
             other = ", ".join(f"{total[f'sessions_{name}']:,} {word}" for name, word in SESSIONS.items())
             lines.append(f"{label}: {opened:,} sessions opened, {other}; {total['sessions_skipped']:,} calls skipped")
         begun, repeated = int(total["rounds_begun_without_all"]), int(total["messages_repeated"])
-        if begun or repeated:
-            lines.append(f"{label}: {begun:,} rounds begun without all messages, {repeated:,} messages repeated")
+        finished, planned = int(total["rounds_finished"]), int(total["rounds_planned"])
+        if begun or repeated or finished < planned:
+            done = (
+                f"{finished:,} of {planned:,} planned rounds finished" if planned else f"{finished:,} rounds finished"
+            )
+            lines.append(f"{label}: {done}, {begun:,} begun without all messages; {repeated:,} messages repeated")
     return lines
 
 

@@ -46,8 +46,8 @@ class EventBroadcasts(EventDriver):
         row = self.state.version_of(agent, vector)
         self._change(send, agent.index, edges, rank, row, leg, vectors)
 
-    def happen(self, what: int, subject: int, serial: int) -> None:
-        """See `EventDriver.happen`: a copy arrives."""
+    def _happen(self, what: int, subject: int, serial: int) -> None:
+        """What a rule has asked for happens now: a copy arrives."""
         world, tables = self.world, self.state.tables
         agent = world.agents[self.plain(receiver_of)(self.post.mail, tables, subject)]
         tables.agents[agent.index, IS_SILENT] = agent.silent
@@ -62,7 +62,7 @@ class EventBroadcasts(EventDriver):
         result = self.plain(rule)(self.post.mail, tables, *arguments)
         self.post.count()
         self.post.notes.tell()
-        self.schedule(tables)
+        self.schedule(tables, self._happen)
         return result
 
     def settle(self, *, final: bool) -> None:

@@ -96,18 +96,22 @@ class EventDriver(Driver):
         mail.noting[LOST_DELAY] = delay
         return math.inf if lost else delay
 
-    def schedule(self, tables: Any) -> None:
-        """Turn everything that a rule has asked for into an event at its time and priority."""
+    def schedule(self, tables: Any, happen: Callable[[int, int, int], None]) -> None:
+        """Turn everything that a rule has asked for into an event at its time and priority.
+
+        Parameters
+        ----------
+        tables : named tuple
+            With the fields of `hushnet.simulator.tables.effects`.
+        happen : callable
+            ``happen(what, subject, serial)`` at that time.
+        """
         count = int(tables.counts[EFFECTS])
         for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
             event = At(self.world.env, due, effect[PRIORITY])
             what = effect[WHAT], effect[SUBJECT], effect[SERIAL]
-            event.callbacks.append(lambda _, what=what: self.happen(*what))  # type: ignore[union-attr]
+            event.callbacks.append(lambda _, what=what: happen(*what))  # type: ignore[union-attr]
         tables.counts[EFFECTS] = 0
-
-    def happen(self, what: int, subject: int, serial: int) -> None:
-        """Let something happen that a rule has asked for; see `hushnet.simulator.tables.effects`."""
-        raise NotImplementedError
 
     def settle(self, *, final: bool) -> None:
         """See `Driver.settle`."""

@@ -79,8 +79,8 @@ class EventRounds(EventDriver):
         """See `Driver.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
-    def happen(self, what: int, subject: int, serial: int) -> None:
-        """See `EventDriver.happen`."""
+    def _happen(self, what: int, subject: int, serial: int) -> None:
+        """What a rule has asked for happens now."""
         mail = self.post.mail
         if self.plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
             self.world.effort.check(self.world.now)
@@ -128,7 +128,7 @@ class EventRounds(EventDriver):
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.post.count()
         self.post.notes.tell()
-        self.schedule(tables)
+        self.schedule(tables, self._happen)
         self._heed()
         return result
 

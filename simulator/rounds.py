@@ -14,7 +14,7 @@ from ..protocols.base import Layout, Sent
 from ..protocols.schedule import RoundsSchedule
 from .network import Network
 from .randomness import QUANTUM, lasting
-from .setting import Setting
+from .setting import Setting, Stop
 from .tables import rounds as columns
 from .tables.effects import EFFECT_COLUMNS
 from .tables.room import extended
@@ -74,9 +74,18 @@ def with_room(tables: RoundTables, room: int) -> RoundTables:
     return made
 
 
-def counted(tables: RoundTables | None) -> dict[str, int]:
+def planned(stop: Stop, agents: int) -> int | None:
+    """How many rounds of single agents a run is to have; None if it ends by something else."""
+    asked = [] if stop.activations is None else [stop.activations]
+    asked += [] if stop.updates is None else [stop.updates * agents]
+    return min(asked, default=None)
+
+
+def counted(tables: RoundTables | None, *, finished: int, planned: int | None) -> dict[str, int]:
     """What became of rounds, for a run's totals; without tables nothing is lost, begun without all, or repeated."""
     return {
+        "rounds_finished": finished,
+        **({} if planned is None else {"rounds_planned": planned}),
         "rounds_begun_without_all": 0 if tables is None else int(tables.counts[columns.BEGUN_WITHOUT]),
         "messages_repeated": 0 if tables is None else int(tables.counts[columns.REPEATED]),
     }

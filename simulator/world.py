@@ -169,7 +169,8 @@ class World:
     def counted(self) -> dict[str, int]:
         """What became of sessions or rounds, for a run's totals."""
         if self.in_rounds:
-            return rounds.counted(self.rounds)
+            planned = rounds.planned(self.setting.stop, len(self.agents))
+            return rounds.counted(self.rounds, finished=self.activations, planned=planned)
         return {} if self.sessions is None else sessions.counted(self.sessions)
 
     @property

@@ -22,6 +22,7 @@ from ..protocols.base import Out
 from .attendance import attendance
 from .finish import TIME_UP
 from .randomness import quantise
+from .tables import tallies
 from .world import World
 
 
@@ -105,8 +106,8 @@ class Driver(ABC):
         """The SimPy process of an agent's steps; it ends when the agent can never step again."""
 
     def settle(self, *, final: bool) -> None:
-        """Bring everything up to date that a recorder, or after a run anybody, may look at."""
-        self.post.count()
+        """Bring everything up to date that a recorder, or after a run anybody, may look at; by default it is."""
+        return
 
     def _record(self) -> Generator[simpy.Event, None, None]:
         """The SimPy process of the recorder."""
@@ -214,7 +215,7 @@ class Driver(ABC):
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        self.world.finish.check_vectors(self.world.traffic.vectors)
+        self.world.finish.check_vectors(int(self.post.mail.counts[tallies.VECTORS]))
 
 
 def _original(error: HushnetError) -> HushnetError:

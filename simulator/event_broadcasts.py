@@ -5,6 +5,7 @@ The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, final
 
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ class EventBroadcasts(EventDriver):
         super().__init__(world, there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up)
         self.state = BroadcastState(world)
         self.post.carry = self._carry
+        self._drawn: Iterator[tuple[float, bool]] = iter(())
 
     def wake(self, agent: Agent) -> None:
         """See `EventDriver.wake`: it takes a step, with all that it has kept."""
@@ -44,7 +46,14 @@ class EventBroadcasts(EventDriver):
         """See `Post.carry`."""
         self.state.make_room()
         row = self.state.version_of(agent, vector)
+        mail, world = self.post.mail, self.world
+        copies = world.setting.graph.heads[edges], int(mail.tick[row]), leg, world.now, int(mail.size[row])
+        self._drawn = zip(*(part.tolist() for part in world.network.fates(agent.index, *copies)), strict=True)
         self._change(send, agent.index, edges, rank, row, leg, vectors)
+
+    def draw(self, *_: Any) -> tuple[float, bool]:
+        """See `EventDriver.draw`: those of a message are drawn together."""
+        return next(self._drawn)
 
     def _happen(self, what: int, subject: int, serial: int) -> None:
         """What a rule has asked for happens now: a copy arrives."""
@@ -60,7 +69,6 @@ class EventBroadcasts(EventDriver):
         tables = self.state.tables
         tables.now[NOW] = self.world.now
         result = self.plain(rule)(self.post.mail, tables, *arguments)
-        self.post.count()
         self.post.notes.tell()
         self.schedule(tables, self._happen)
         return result

@@ -43,7 +43,7 @@ class EventDriver(Driver):
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
-        self.plain = Plain(fate=self.fate, **laws)
+        self.plain = Plain(fate=self.fate, copy_out=_copy_out, **laws)
         self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
@@ -90,11 +90,16 @@ class EventDriver(Driver):
 
     def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
+        delay, lost = self.draw(sender, edge, tick, leg, size, now)
+        mail.noting[LOST_DELAY] = delay
+        return math.inf if lost else delay
+
+    def draw(self, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> tuple[float, bool]:
+        """The delay of a copy, and whether it is lost."""
         receiver = self.world.setting.graph.heads[edge : edge + 1]
         copy = int(sender), receiver, int(tick), int(leg), float(now), int(size)
         (delay,), (lost,) = (part.tolist() for part in self.world.network.fates(*copy))
-        mail.noting[LOST_DELAY] = delay
-        return math.inf if lost else delay
+        return delay, lost
 
     def schedule(self, tables: Any, happen: Callable[[int, int, int], None]) -> None:
         """Turn everything that a rule has asked for into an event at its time and priority.
@@ -107,6 +112,8 @@ class EventDriver(Driver):
             ``happen(what, subject, serial)`` at that time.
         """
         count = int(tables.counts[EFFECTS])
+        if count == 0:
+            return
         for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
             event = At(self.world.env, due, effect[PRIORITY])
             what = effect[WHAT], effect[SUBJECT], effect[SERIAL]
@@ -118,3 +125,9 @@ class EventDriver(Driver):
         super().settle(final=final)
         if final:
             self.post.notes.keep()
+
+
+def _copy_out(mail: Any, slot: int) -> None:
+    """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
+    begin, end = mail.places[slot], mail.places[slot + 1]
+    mail.values[begin:end] = mail.pool[mail.known[slot], : end - begin]

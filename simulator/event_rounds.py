@@ -126,7 +126,6 @@ class EventRounds(EventDriver):
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         result = self.plain(rule)(mail, tables, *arguments)
         finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
-        self.post.count()
         self.post.notes.tell()
         self.schedule(tables, self._happen)
         self._heed()

@@ -150,7 +150,6 @@ class EventSessions(EventDriver):
         tables = self.tables
         tables.times[columns.NOW] = self.world.now
         result = self.plain(rule)(self.post.mail, tables, *arguments)
-        self.post.count()
         self.post.notes.tell()
         if tables.counts[columns.WORN]:
             check_leg(2**24)

@@ -52,7 +52,6 @@ class Post:
     Attributes
     ----------
     inbox : TableInbox
-    traffic : Traffic
     mail : Mail
         All arrays; replaced when there is need for more room.
     notes : Notes
@@ -81,7 +80,7 @@ class Post:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
         self.agents, self.inbox = agents, TableInbox(graph, layout)
-        self.traffic = Traffic()
+        self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
             {} for _ in range(graph.agents)
@@ -106,14 +105,16 @@ class Post:
         """See `with_room`."""
         self.mail = with_room(self.mail, rows, nodes)
 
-    def count(self) -> None:
-        """Bring the traffic up to date with the compiled counts."""
-        counts, traffic = self.mail.counts.tolist(), self.traffic
+    @property
+    def traffic(self) -> Traffic:
+        """What was sent so far and became of it, as the tables have it now."""
+        counts, traffic = self.mail.counts.tolist(), self._traffic
         traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
         traffic.overtaken = counts[tallies.OVERTAKEN]
         for fate, (links, size) in MIRRORED.items():
             setattr(traffic.links, fate, counts[links])
             setattr(traffic.bytes, fate, counts[size])
+        return traffic
 
     def send(self, agent: Agent, out: Out) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
@@ -189,7 +190,6 @@ class Post:
         """Send one copy over each of some directed edges."""
         # Signals have the rank after all kinds of the protocol.
         self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, leg, vectors)
-        self.traffic.vectors = int(self.mail.counts[tallies.VECTORS])
 
     def _carry_lazily(
         self,
@@ -233,7 +233,7 @@ class Post:
             row = self._row_of(agent.index, sent, sent_at, tick)
             lazy.tell_many(self.mail, places, row, int(self.mail.counts[tallies.ORDER]) + 1)
             self.mail.counts[tallies.ORDER] += len(places)
-            self.traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
+            self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         """Tell a receiver, reliably and at once, what a sender has sent last."""
@@ -244,7 +244,7 @@ class Post:
             # All in one call, for each costs as much as the work of all; until then the version is held.
             self.mail.references[row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
-            self.traffic.start_vectors += self.layout.messages[kind].vectors
+            self._traffic.start_vectors += self.layout.messages[kind].vectors
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
         """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""

@@ -33,6 +33,7 @@ from .setting import Setting
 from .tables import tallies
 from .tables.rounds import RoundTables
 from .tables.sessions import SessionTables
+from .traffic import Traffic
 from .watchers import Observer, Phase, Recorder, Watch
 
 
@@ -129,7 +130,7 @@ class World:
         self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.post = Post(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
-        self.inbox, self.traffic = self.post.inbox, self.post.traffic
+        self.inbox = self.post.inbox
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
@@ -153,6 +154,11 @@ class World:
     def now(self) -> float:
         """Time in expected wake-ups of a rate-1 agent; while observers are told of something, when that was."""
         return max(self.env.now, self.ahead) if self.post.notes.telling is None else self.post.notes.telling
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was sent so far, and what became of it."""
+        return self.post.traffic
 
     @property
     def updates(self) -> NDArray[np.int64]:

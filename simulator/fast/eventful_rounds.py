@@ -123,11 +123,9 @@ class EventfulRounds(WakeWindows):
 
     def handle(self, why: int, index: int) -> Pause:
         """See `WakeWindows.handle`."""
-        world = self.world
         if why == round_events.STALL:
             raise Stall(self.state.complaint())
         if why == round_events.SENT_ENOUGH:
-            world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
             self.check_vectors()
             return Pause.GO_ON
         if why == round_events.WORN_OUT:
@@ -171,7 +169,6 @@ class EventfulRounds(WakeWindows):
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
         self.post.mail.silent[agent.index] = agent.silent
         round_events.speak(self.post.mail, self.tables, agent.index, said, edges)
-        self.world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`: every arrival was taken in when it happened."""

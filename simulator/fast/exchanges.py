@@ -123,7 +123,6 @@ class Exchanges(Windowed):
             check_leg(2**24)
         if counts[desk.ENOUGH]:
             counts[desk.ENOUGH] = 0
-            self.world.traffic.vectors = int(self.post.mail.counts[tallies.VECTORS])
             self.check_vectors()
 
     def _handle(self, why: int, index: int) -> Pause:
@@ -136,7 +135,6 @@ class Exchanges(Windowed):
         elif why == windows.COUNTED:
             agent = world.agents[index]
             agent.updates = int(mail.updates[index])
-            world.traffic.vectors = int(mail.counts[tallies.VECTORS])
             self.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)

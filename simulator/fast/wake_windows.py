@@ -102,7 +102,6 @@ class WakeWindows(Windowed):
             mail.silent[index], mail.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
             agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
-            world.traffic.vectors = int(mail.counts[tallies.VECTORS])
             self.stepping(lambda: self.check_limits(agent))
         elif why == windows.OVER:
             self.clock_ended(index)

@@ -148,7 +148,6 @@ class Windowed(Driver):
         self.post.notes.tell()
         if final:
             self.post.notes.keep()
-        self.post.count()
         if self.compiled:
             self._charge(final=final)
         if self.compiled and final:

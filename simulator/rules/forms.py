@@ -49,10 +49,15 @@ class Plain:
     def __init__(self, **laws: Callable[..., Any]) -> None:
         self._laws = laws
         self._spaces: dict[str, dict[str, Any]] = {}
+        self._forms: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, made: Any) -> Callable[..., Any]:
         """A rule in plain Python, in which every rule that it calls is plain, too."""
-        return self._laws.get(made.__name__) or self._form(getattr(made, "py_func", made))
+        form = self._forms.get(made)
+        if form is None:
+            form = self._laws.get(made.__name__) or self._form(getattr(made, "py_func", made))
+            self._forms[made] = form
+        return form
 
     def _form(self, function: Any) -> Callable[..., Any]:
         space = self._space(function.__module__)

@@ -138,7 +138,7 @@ class EventLog:
 
         A run that should have ended fails here instead of going on for ever.
         """
-        step, env, traffic = world.env.step, world.env, world.traffic
+        step, env = world.env.step, world.env
 
         def checked():
             before = env.now
@@ -146,6 +146,7 @@ class EventLog:
             assert env.now >= before
             self.steps += 1
             assert self.steps < 100_000
+            traffic = world.traffic
             assert traffic.conserved
             assert traffic.links.in_flight == self.departed - self.landed
 

@@ -22,7 +22,7 @@ from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.rules.sessions import follow_up
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
-from hushnet.simulator.tables.tallies import DELIVERED, LOST
+from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds
@@ -214,7 +214,7 @@ def the_other_engine_counts_otherwise(patch):
 
     def more(self, *, final):
         settle(self, final=final)
-        self.post.traffic.overtaken += 1
+        self.post.mail.counts[OVERTAKEN] += 1
 
     patch.setattr(Windowed, "settle", more)
 

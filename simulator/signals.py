@@ -30,16 +30,18 @@ def terminable() -> Iterator[Sequence[float]]:
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        again = len(asked) > 0 and time.monotonic() - asked[-1] < AGAIN
-        asked.append(time.monotonic())
-        if again:
-            return
+        if not waiting:
+            again = len(asked) > 0 and time.monotonic() - asked[-1] < AGAIN
+            asked.append(time.monotonic())
+            if again:
+                return
         handler = signal.getsignal(signal.SIGINT)
         (handler if callable(handler) else signal.default_int_handler)(number, frame)
 
+    waiting: list[threading.Timer] = []
     before = signal.signal(signal.SIGTERM, ask)
     try:
-        with _never_dropped():
+        with _never_dropped(waiting):
             yield asked
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
@@ -47,16 +49,23 @@ def terminable() -> Iterator[Sequence[float]]:
 
 def _interrupt() -> None:
     if hasattr(signal, "pthread_kill"):  # which also ends what the main thread waits for
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        heeded = callable(signal.getsignal(signal.SIGINT))  # in the background of a shell it is not
+        number = signal.SIGINT if heeded else signal.SIGTERM
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
         _thread.interrupt_main()
 
 
 @contextmanager
-def _never_dropped() -> Iterator[None]:
-    """Raise an interrupt again that Python drops, with a traceback: one that met a finalizer or a call back from C."""
+def _never_dropped(waiting: list[threading.Timer]) -> Iterator[None]:
+    """Raise an interrupt again that Python drops, with a traceback: one that met a finalizer or a call back from C.
+
+    Parameters
+    ----------
+    waiting : list of Timer
+        Has those of interrupts that were dropped.
+    """
     usual: Callable[[Any], object] = sys.unraisablehook
-    waiting: list[threading.Timer] = []
 
     def dropped(what: Any) -> None:
         if not issubclass(what.exc_type, KeyboardInterrupt):

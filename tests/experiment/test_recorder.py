@@ -156,7 +156,7 @@ def test_the_trace_has_the_tidy_columns():
 
 def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
     recorder = Recorder(tuple(name for name in METRICS if name not in ("rmse", "mse")))
-    world_of(recorder, every=4.0).run()
+    drive(world_of(recorder, every=4.0))
     found = {metric: set(rows) for metric, rows in recorder.trace().groupby("metric")["statistic"]}
     assert found.keys() == STATISTICS.keys() - {"rmse", "mse"}
     binned = {name for name in found["accuracy"] if name.startswith(BIN)}

@@ -461,7 +461,7 @@ def wrong_overrides():
         ("seeds={data: 0}", ["seeds.data = 0: must be at least 1"]),
         ("stop={}", ["give at least one of"]),
         ("clock.kind=poison", ["unknown kind; did you mean 'poisson'?"]),
-        ("engine=turbo", ["is not admissible; admissible: auto, fast, reference"]),
+        ("engine=turbo", ["is not admissible; admissible: auto, event, batched"]),
     ]
     for assignment, says in table:
         yield Case(f"--set {assignment}", CLASSIFICATION, None, [f"--set {assignment}: ", *says], ["--set", assignment])

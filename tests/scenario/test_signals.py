@@ -9,7 +9,7 @@ import time
 import pytest
 from hushnet.simulator.signals import terminable
 
-LONG = 60.0
+LONG = 30.0
 """Seconds that nothing here takes, unless an interrupt is lost."""
 
 
@@ -37,9 +37,21 @@ def call_back(number):
     callback()
 
 
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["foreground", "background"])
+def shell(request):
+    """Commands that a shell runs in the background heed no Ctrl-C."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("where", [finalize, call_back])
-def test_an_interrupt_that_python_drops_is_raised_again(where, number, capfd):
+def test_an_interrupt_that_python_drops_is_raised_again(where, number, shell, capfd):
+    if number == signal.SIGINT and shell is signal.SIG_IGN:
+        where(number)
+        return
+
     def interrupted():
         where(number)
         time.sleep(LONG)

@@ -22,11 +22,10 @@ from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.audit.worlds import Subject
 from hushnet.simulator.bench import protocol_parameters, small_setting, small_task
+from hushnet.simulator.engine import EventEngine
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
-
-from ...engine.driving import drive
 
 DELTA = 1e-5
 
@@ -144,7 +143,7 @@ def seen(case: Case) -> tuple[Any, ...]:
         world = World(
             setting_of(case), case.protocol, protocol_parameters(case.protocol, case.parameters), observer=notes
         )
-        drive(world)
+        EventEngine().run(world)
     except (HushnetError, ValueError, AssertionError) as error:
         return (str(error),)
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]

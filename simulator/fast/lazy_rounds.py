@@ -1,4 +1,4 @@
-"""The fast engine for lossless rounds: no event for any message or barrier, and compiled windows of ends of rounds.
+"""The batched engine for lossless rounds: no event for any message or barrier, and compiled windows of ends of rounds.
 
 Where nothing is lost and nobody is ever absent, when a round begins follows from when the others ended
 (`hushnet.simulator.fast.round_windows`); nothing has to be acknowledged, repeated or given up. The run is that of

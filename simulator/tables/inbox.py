@@ -1,4 +1,4 @@
-"""The inboxes of the fast engine."""
+"""The inboxes of the batched engine."""
 
 from __future__ import annotations
 

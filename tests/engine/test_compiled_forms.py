@@ -325,7 +325,7 @@ def invented_setting(fields):
 
 
 @pytest.mark.parametrize(("fields", "why"), INVENTED, ids=[why for _, why in INVENTED])
-def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fields, why):
+def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields, why):
     setting = invented_setting(fields)
     assert declined(setting) == why
     world = build_world("auto", setting, Stamp, Stamp.Parameters())
@@ -340,7 +340,7 @@ def test_what_has_no_compiled_form_runs_on_the_reference_engine_and_says_why(fie
             make(setting, Stamp, Stamp.Parameters())
 
 
-def test_invented_kinds_do_on_the_reference_engine_what_they_say():
+def test_invented_kinds_do_on_the_event_engine_what_they_say():
     late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
     drive(late)
     assert late.traffic.links.in_flight > 0

@@ -1,4 +1,4 @@
-"""The fast engine gives the events, models, tallies and records of the event engine."""
+"""The batched engine gives the events, models, tallies and records of the event engine."""
 
 from __future__ import annotations
 

@@ -96,3 +96,8 @@ class BroadcastState:
             following = int(self.tables.copies[place, columns.NEXT])
             self.world.inbox.pending[agent].append(self.arrived(place))
             place = following
+
+    def hand_over_all(self) -> None:
+        """`hand_over` for everybody, at the end of a run."""
+        for agent in range(len(self.tables.agents)):
+            self.hand_over(agent)

@@ -6,12 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Literal, final
 
 from ..agents.errors import InputError
-from ..protocols.base import ProtocolParameters
 from .driver import Driver
 from .laws import forms_of
-from .randomness import stable_ids
 from .rounds import repeats
-from .setting import Setting
 from .world import World
 
 Name = Literal["auto", "event", "batched"]
@@ -89,9 +86,9 @@ class BatchedEngine(Engine):
 
     def driver(self, world: World) -> Driver:
         """See `Engine.driver`."""
-        why = declined(world.setting)
+        why = declined(world)
         if why is not None:
-            raise refusal(world.protocol.parameters, why)
+            raise refusal(world, why)
         from .fast.broadcasts import Broadcasts
         from .fast.eventful_broadcasts import EventfulBroadcasts
         from .fast.eventful_rounds import EventfulRounds
@@ -110,19 +107,15 @@ class BatchedEngine(Engine):
         return EventfulRounds(world, compiled=self.compiled)
 
 
-def engine_for(
-    name: Name,
-    setting: Setting,
-    parameters: ProtocolParameters,
-) -> Engine:
+def engine_for(name: Name, world: World) -> Engine:
     """The engine for a world.
 
     Parameters
     ----------
     name : {"auto", "event", "batched"}
         What the scenario asks for.
-    setting, parameters
-        As of `World`.
+    world : World
+        Not run yet.
 
     Raises
     ------
@@ -131,27 +124,26 @@ def engine_for(
     """
     if name == "event":
         return EventEngine("as asked")
-    why = declined(setting)
+    why = declined(world)
     if why is None:
         return BatchedEngine()
     if name == "batched":
-        raise refusal(parameters, why)
+        raise refusal(world, why)
     return EventEngine(f"because {why}")
 
 
-def declined(setting: Setting) -> str | None:
-    """Why the batched engine cannot run a setting; None if it can, whatever the protocol."""
-    task = setting.task
-    clock = setting.clock.build(task.ids, stable_ids(task.ids), setting.draws, setting.base)
+def declined(world: World) -> str | None:
+    """Why the batched engine cannot run a world; None if it can, whatever the protocol."""
     try:
-        forms_of(setting.network, clock)
+        forms_of(world.setting.network, world.clock)
     except InputError as error:
         return str(error)
     return None
 
 
-def refusal(parameters: ProtocolParameters, why: str) -> InputError:
-    """What is said where the batched engine is asked for and cannot run a protocol."""
+def refusal(world: World, why: str) -> InputError:
+    """What is said where the batched engine is asked for and cannot run a world."""
     return InputError(
-        f"{parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto", field=("engine",)
+        f"{world.protocol.parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto",
+        field=("engine",),
     )

@@ -77,5 +77,4 @@ class EventBroadcasts(EventDriver):
         """See `Driver.settle`."""
         super().settle(final=final)
         if final:
-            for agent in self.world.agents:
-                self.state.hand_over(agent.index)
+            self.state.hand_over_all()

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..agents.errors import InputError
 from ..agents.graph import Graph
-from ..agents.inbox import Message
 from .attendance import attendance
 from .language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
 from .notes import Notebook
@@ -64,24 +63,6 @@ class MessageLog(Notebook):
         """See `Notebook`."""
         if self.first <= world.now <= self.last and self.watched[agent.index]:
             self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index})
-
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """See `Notebook`."""
-        now, kinds = world.now, list(world.layout.messages)
-        if self._watches(message) and now <= self.last and (now if lost else now + delay) >= self.first:
-            self._kind_of = kinds.__getitem__
-            copy = {columns.PLACE: message.edge, columns.ORDER: message.order, columns.SIZE: message.size}
-            what = {columns.NOTE: SENT, columns.KIND: kinds.index(message.kind), columns.TAKEN: not lost}
-            self._add(now, delay, copy | what)
-
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """See `Notebook`."""
-        if self._watches(message):
-            copy = {columns.PLACE: message.edge, columns.ORDER: message.order}
-            self._add(world.now, 0.0, {columns.NOTE: ARRIVED, **copy, columns.TAKEN: up, columns.NEWEST: newest})
-
-    def _watches(self, message: Message) -> bool:
-        return bool(self.watched[message.sender] and self.watched[message.receiver])
 
     def _add(self, now: float, delay: float, fields: Mapping[int, int]) -> None:
         note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)

@@ -48,14 +48,6 @@ class Notebook(ABC):
         """See `hushnet.simulator.watchers.Observer`; called for steps in Python, of which there is no note."""
 
     @abstractmethod
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """See `hushnet.simulator.watchers.Observer`; called by an engine that runs without tables."""
-
-    @abstractmethod
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """See `hushnet.simulator.watchers.Observer`; called by an engine that runs without tables."""
-
-    @abstractmethod
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
         """Keep what was noted.
 

@@ -27,6 +27,7 @@ from .effort import Effort
 from .finish import Finish, Reactions
 from .laws import forms_or_none
 from .network import Network
+from .notes import Notebook
 from .post import Post
 from .randomness import Purpose, stable_ids
 from .setting import Setting
@@ -48,7 +49,7 @@ class World:
     every, activations : float or int, optional
         Record instants: every so much time, or every so many activations.
     recorder : Recorder, optional
-    observer : Observer, optional
+    observer : Observer or Notebook, optional
     watch : Watch, optional
         Sees every step before anything of it leaves; compiled steps are then not used.
     unproved : str
@@ -90,7 +91,7 @@ class World:
         every: float | None = None,
         activations: int | None = None,
         recorder: Recorder | None = None,
-        observer: Observer | None = None,
+        observer: Observer | Notebook | None = None,
         watch: Watch | None = None,
         unproved: str = "",
     ) -> None:

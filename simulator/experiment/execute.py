@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..contract.verdict import Verdict
+from ..engine import engine_for
 from ..graphs import describe
 from ..privacy_statement import privacy_statement
 from ..results import RunResult
@@ -52,7 +53,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         world = experiment.world(run, recorder, log)
         failure = None
         try:
-            experiment.engine(run).run(world)
+            engine_for(run.point.scenario.engine, world).run(world)
         except tuple(FAILURES.values()) as error:
             failure = error
         ledger = world.ledger.to_frame()

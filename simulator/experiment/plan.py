@@ -17,11 +17,11 @@ from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
-from ..engine import Engine, engine_for
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.yaml_source import Source
 from ..memory import check_memory
 from ..message_log import MessageLog
+from ..notes import Notebook
 from ..randomness import Draws
 from ..recorder import Metric, Recorder
 from ..scenario import METRICS, Scenario
@@ -29,7 +29,8 @@ from ..setting import Setting, Stop
 from ..storage.files import json_text
 from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
-from ..world import Observer, World
+from ..watchers import Observer
+from ..world import World
 from .proofs import NOT_ASKED, key_of
 
 KEPT = 2**26
@@ -227,7 +228,7 @@ class Experiment:
             limits=scenario.limits.limits(),
         )
 
-    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | None = None) -> World:
+    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | Notebook | None = None) -> World:
         """The world of a run, ready to go."""
         scenario = run.point.scenario
         parameters = scenario.protocols[run.protocol]
@@ -241,11 +242,6 @@ class Experiment:
             observer=observer,
             unproved=self.verdict(run).unproved,
         )
-
-    def engine(self, run: Run) -> Engine:
-        """The engine of a run."""
-        scenario = run.point.scenario
-        return engine_for(scenario.engine, self.setting(run), scenario.protocols[run.protocol])
 
     def message_log(self, run: Run) -> MessageLog | None:
         """What keeps a run's messages one by one, where the scenario asks for it."""

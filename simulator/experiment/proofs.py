@@ -64,8 +64,8 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
     protocol = experiment.loaded.code.protocol(parameters.kind)
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
-        engine = engine_for(scenario.engine, setting, parameters)
-        return World(setting, protocol, parameters, watch=watch), engine
+        world = World(setting, protocol, parameters, watch=watch)
+        return world, engine_for(scenario.engine, world)
 
     try:
         return judged(protocol, parameters, experiment.setting(run), make)

@@ -15,7 +15,7 @@ from ..rules.lazy import there
 from ..tables.broadcasts import LATE, NOW
 from ..tables.tallies import BARRIER, HEAP, NOTES, OBSERVED, ORDER, UNFINISHED, WAKES
 from .agenda import LOAD, ON_HEAP, TICKS, TIME, pop, take_effects
-from .windows import AWAKE, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
+from .windows import AWAKE, FULL, IDLE, LOOK, REACHED, end_wake, is_event
 
 REACTION = 100
 """Why a window ended, beside the reasons in `hushnet.simulator.fast.windows`: an agent has to react to an arrival."""
@@ -38,11 +38,9 @@ def run_broadcast_events(mail, tables, agenda, limit, forced):  # pragma: no cov
     while True:
         if counts[UNFINISHED]:
             agent, now = mail.heap_agent[0], mail.heap_time[0]
-            counts[UNFINISHED] = 0
-            if not put_back(mail):
-                why = clock_over(mail, agent)
-                if why != REACHED:
-                    return why, agent, now
+            why = end_wake(mail)
+            if why != REACHED:
+                return why, agent, now
         wake = mail.heap_time[0] if counts[HEAP] > 0 else math.inf
         arrival = agenda.heap[0, TIME] / TICKS if agenda.size[ON_HEAP] > 0 else math.inf
         now = min(arrival, wake)

@@ -127,8 +127,7 @@ class EventfulBroadcasts(WakeWindows):
         """See `Driver.settle`."""
         super().settle(final=final)
         if final:
-            for agent in self.world.agents:
-                self.state.hand_over(agent.index)
+            self.state.hand_over_all()
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`: every arrival was taken in when it happened."""

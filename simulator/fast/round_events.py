@@ -10,7 +10,7 @@ import math
 
 from ...agents.compiled import compiled
 from ..rules.clocks import count_step, is_news, used_up
-from ..rules.delivery import let_go, take_row
+from ..rules.delivery import count_message, let_go, take_row
 from ..rules.notes import note_step
 from ..rules.round_messages import finish_saying, say, say_all
 from ..rules.rounds import (
@@ -25,7 +25,7 @@ from ..rules.rounds import (
 )
 from ..tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
-from ..tables.tallies import FREE_ROWS, MESSAGES, NOTES, OBSERVED, ORDER, UNFINISHED, VECTORS, WAKES
+from ..tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
 from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED
 
@@ -49,14 +49,11 @@ def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def broadcast_round(mail, tables, agent, row, charges, vectors):  # pragma: no cover - compiled
     """Say to all neighbours the version that a step has written."""
-    counts, first, last = mail.counts, mail.offsets[agent], mail.offsets[agent + 1]
+    first, last = mail.offsets[agent], mail.offsets[agent + 1]
     if last > first:
         if charges[agent]:
             mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
-        counts[ORDER] += 1
-        counts[MESSAGES] += 1
-        counts[VECTORS] += (last - first) * vectors
-        mail.order[row] = counts[ORDER]
+        mail.order[row] = count_message(mail, (last - first) * vectors)
         for edge in range(first, last):
             say(mail, tables, agent, edge, 0, row)
         finish_saying(mail, tables, agent)

@@ -123,6 +123,14 @@ def clock_over(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def end_wake(mail):  # pragma: no cover - compiled
+    """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
+    agent = mail.heap_agent[0]
+    mail.counts[UNFINISHED] = 0
+    return REACHED if put_back(mail) else clock_over(mail, agent)
+
+
+@compiled(forceinline=True, _nrt=False)
 def is_event(mail, agent, now):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
     return not mail.silent[agent] and now < mail.gone_from[agent]
@@ -182,11 +190,9 @@ def run_window(
     while True:
         if counts[UNFINISHED]:
             agent, now = mail.heap_agent[0], mail.heap_time[0]
-            counts[UNFINISHED] = 0
-            if not put_back(mail):
-                why = clock_over(mail, agent)
-                if why != REACHED:
-                    return why, agent, now
+            why = end_wake(mail)
+            if why != REACHED:
+                return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
         now, agent = mail.heap_time[0], mail.heap_agent[0]

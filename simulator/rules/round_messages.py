@@ -45,8 +45,8 @@ from ..tables.rounds import (
     VERSION,
     WORN,
 )
-from ..tables.tallies import MESSAGES, ORDER, VECTORS
-from .delivery import depart, know, let_go
+from ..tables.tallies import ORDER
+from .delivery import count_message, depart, know, let_go
 from .effects import schedule
 from .forms import rule
 
@@ -118,8 +118,7 @@ def acknowledge(mail, tables, record):
     head[ANSWERS] += 1
     if leg >= LEGS:
         tables.counts[WORN] = 1
-    mail.counts[ORDER] += 1
-    mail.counts[MESSAGES] += 1
+    count_message(mail, 0)
     slot, size = sent[ON_SLOT], int(tables.constants[HEADER])
     sender, kind = mail.heads[mail.reverse[slot]], -1 - sent[OF_KIND]
     delay = depart(mail, sender, slot, sent[OF_TICK], leg, kind, -1, size, tables.now[0])
@@ -132,10 +131,7 @@ def repeat(mail, tables, record):
     sent = tables.records[record]
     sent[ATTEMPT] += 1
     tables.counts[REPEATED] += 1
-    mail.counts[ORDER] += 1
-    mail.counts[MESSAGES] += 1
-    if sent[VERSION] >= 0:
-        mail.counts[VECTORS] += tables.vectors[sent[OF_KIND]]
+    count_message(mail, tables.vectors[sent[OF_KIND]] if sent[VERSION] >= 0 else 0)
     transmit(mail, tables, record)
     schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
 
@@ -175,8 +171,7 @@ def finish_saying(mail, tables, agent):
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         slot = mail.reverse[edge]
         if tables.links[slot, SAYING] < 0:
-            mail.counts[ORDER] += 1
-            mail.counts[MESSAGES] += 1
+            count_message(mail, 0)
             say(mail, tables, agent, edge, EMPTY, -1)
         record = tables.links[slot, SAYING]
         tables.records[record, IS_LAST] = mail.silent[agent]
@@ -194,13 +189,9 @@ def finish_saying(mail, tables, agent):
 @rule
 def say_all(mail, tables, agent, said, edges):
     """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
-    counts = mail.counts
     for k in range(len(said)):
         kind, row, first, last = said[k]
-        counts[ORDER] += 1
-        counts[MESSAGES] += 1
-        counts[VECTORS] += (last - first) * tables.vectors[kind]
-        mail.order[row] = counts[ORDER]
+        mail.order[row] = count_message(mail, (last - first) * tables.vectors[kind])
         for place in range(first, last):
             say(mail, tables, agent, edges[place], kind, row)
         let_go(mail, row)

@@ -70,8 +70,8 @@ from ..tables.sessions import (
     WATCHED,
     WORN,
 )
-from ..tables.tallies import MESSAGES, ORDER, VECTORS
-from .delivery import arrive, deliver, depart, let_go
+from ..tables.tallies import VECTORS
+from .delivery import arrive, count_message, deliver, depart, let_go
 from .forms import rule
 from .lazy import there
 from .session_agenda import push_copy, set_timer
@@ -103,15 +103,14 @@ def busy(mail, tables, edge):
 @rule
 def transmit(mail, tables, kind, edge, attempt):
     """Send one copy of a session's message; when it arrives, infinite if it is lost."""
-    session, counts = tables.sessions[edge], mail.counts
+    session = tables.sessions[edge]
     link = edge if kind == REQUEST else mail.reverse[edge]
-    size, rank, row = tables.rules[HEADER], KINDS - 1, -1
-    counts[ORDER] += 1
-    counts[MESSAGES] += 1
+    size, rank, row, vectors = tables.rules[HEADER], KINDS - 1, -1, 0
     if kind != REFUSAL:
         row = session[ASKED] if kind == REQUEST else session[ANSWER]
         size, rank = mail.size[row], tables.rules[KIND + 2 * kind]
-        counts[VECTORS] += tables.rules[KIND + 2 * kind + 1]
+        vectors = tables.rules[KIND + 2 * kind + 1]
+    count_message(mail, vectors)
     if attempt >= MOST_ATTEMPTS:
         tables.counts[WORN] = 1
     tick, leg, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]

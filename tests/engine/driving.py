@@ -48,7 +48,8 @@ def build_world(
     name: Name, setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters, **options: Any
 ) -> World:
     """A world for the engine that a scenario asks for."""
-    return prepared(World(setting, protocol, parameters, **options), engine_for(name, setting, parameters))
+    world = World(setting, protocol, parameters, **options)
+    return prepared(world, engine_for(name, world))
 
 
 def waits(world: World) -> tuple[float, float]:

@@ -327,8 +327,8 @@ def invented_setting(fields):
 @pytest.mark.parametrize(("fields", "why"), INVENTED, ids=[why for _, why in INVENTED])
 def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields, why):
     setting = invented_setting(fields)
-    assert declined(setting) == why
     world = build_world("auto", setting, Stamp, Stamp.Parameters())
+    assert declined(world) == why
     assert world.engine == f"event, because {why}"
     drive(world)
     reference = World(setting, Stamp, Stamp.Parameters())
@@ -400,7 +400,7 @@ def test_shipped_kinds_have_the_forms_that_they_had():
         {"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1},
     ):
         setting = small_setting(network=NetworkParameters.model_validate(fields))
-        assert declined(setting) is None
+        assert declined(World(setting, Stamp, Stamp.Parameters())) is None
     assert (
         Poisson(kind="poisson").build([1], np.zeros(1, dtype=np.uint64), small_setting().draws, None).form is not None
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hushnet.simulator.engine import engine_for
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.figures import redraw
 from hushnet.simulator.language.loading import load, opening_comment, shipped
@@ -188,7 +189,7 @@ def test_wake_ups_and_delays_are_those_of_an_oracle_for_every_protocol(name):
     for each in experiment.runs():
         logs[each.protocol] = Log()
         world = experiment.world(each, observer=logs[each.protocol])
-        experiment.engine(each).run(world)
+        engine_for(each.point.scenario.engine, world).run(world)
         setting, numbers = world.setting, stable_ids(world.setting.task.ids)
         draws, size = Draws(each.run_seed), 8 * setting.task.dimension
         clock = setting.clock.build(setting.task.ids, numbers, draws, None)

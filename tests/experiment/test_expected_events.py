@@ -7,6 +7,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator.cli import main
 from hushnet.simulator.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.engine import engine_for
 from hushnet.simulator.expected import Degrees, least_events, wakes_until
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
@@ -45,11 +46,8 @@ def world_of(clock, protocol, stop, **changes):
     loaded = load({**SCENARIO, "clock": clock, "protocols": {"p": protocol}, "stop": stop, **changes})
     experiment = Experiment(loaded)
     run = next(experiment.runs())
-    return (
-        loaded.scenario,
-        loaded.code.protocol(protocol["kind"]),
-        prepared(experiment.world(run), experiment.engine(run)),
-    )
+    world = experiment.world(run)
+    return loaded.scenario, loaded.code.protocol(protocol["kind"]), prepared(world, engine_for("auto", world))
 
 
 @pytest.mark.parametrize("stop", [{"time": 20.0}, {"activations": 150}, {"updates": 15}], ids=str)

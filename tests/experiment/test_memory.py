@@ -11,6 +11,7 @@ from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator import memory
 from hushnet.simulator.cli import main
+from hushnet.simulator.engine import BatchedEngine
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 
@@ -212,10 +213,10 @@ def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
     scenario = {**SCENARIO, "task": {**SCENARIO["task"], **fields}, "protocols": {"cd": protocol}, "engine": "batched"}
     experiment = Experiment(load({**scenario, "record": {"every": 0.5, "metrics": ["objective", "accuracy"]}}))
     [run] = experiment.runs()
-    experiment.engine(run).run(experiment.world(run))  # compiles what is to be compiled, untraced
+    BatchedEngine().run(experiment.world(run))  # compiles what is to be compiled, untraced
     tracemalloc.start()
     world = experiment.world(run)
-    experiment.engine(run).run(world)
+    BatchedEngine().run(world)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert world.engine == "batched (compiled step)"

@@ -23,7 +23,7 @@ from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.bench import small_task
 from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.engine import Name, declined
+from hushnet.simulator.engine import Name
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
 from hushnet.simulator.network import NetworkParameters
@@ -75,13 +75,6 @@ class Recorded:
     def sample(self, world: World, *, final: bool) -> None:
         """See `hushnet.simulator.watchers.Recorder`."""
         self.diary.sample(Sampled(world), final=final)
-
-
-def refusal(description: dict[str, Any]) -> str | None:
-    """Why the project's fast engine cannot run a description; None if it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        setting = setting_of(description, Path(folder))
-        return declined(setting)
 
 
 def run(description: dict[str, Any], engine: str = EVENT, *, observed: bool = True) -> list[Row]:

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -30,6 +31,8 @@ MOST_MEMORY = 2 << 30
 BATCH, WARM = 250, 100
 PATIENCE = 1800
 """Seconds that a case may take by the clock before its process is ended; processor time is watched from inside."""
+BETWEEN = 60
+"""Seconds between two lines that say how far a campaign is."""
 
 Case = tuple[int, str, list[str]]
 """Number of a case, its class of outcome, and what was wrong."""
@@ -107,7 +110,7 @@ def campaign(
         How many by default.
     listed : callable, optional
         All cases that there are, where they can be listed: an attempt is then given one of them instead of randomness,
-        and fewer cases than there are a random sample.
+        in an order that the seed draws, so that the first of them, and any others, are a random sample.
     here : bool
         Whether all cases are made in this process: those whose commands are processes of their own.
 
@@ -118,22 +121,23 @@ def campaign(
     """
     parser = argparse.ArgumentParser(prog=name)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first case, or its place among those listed"
+    )
     parser.add_argument("--cases", type=int, default=cases)
     parser.add_argument("--replay", "--case", type=int, help="only the case of this number, and show it")
     options = parser.parse_args()
     numbers: Sequence[int] = range(options.first, options.first + options.cases)
     loud = options.replay is not None
     things = None if listed is None else listed()
-    if things is not None and options.cases < len(things):
-        numbers = sorted(random.Random(options.seed).sample(range(len(things)), options.cases))
-    elif things is not None:
-        numbers = range(options.first, len(things))
+    if things is not None:
+        order = random.Random(options.seed).sample(range(len(things)), len(things))
+        numbers = order[options.first : options.first + options.cases]
     if loud:
         numbers = range(options.replay, options.replay + 1)
     os.environ.pop("HUSHNET_DEBUG", None)
     outcomes: Counter[str] = Counter()
-    failures = 0
+    failures, told = 0, time.monotonic()
 
     def given(number: int) -> Any:
         return random.Random(f"{options.seed}-{number}") if things is None else things[number]
@@ -147,8 +151,9 @@ def campaign(
             failures += bool(wrong)
             for what in wrong:
                 print(f"case {number}: {what}", flush=True)
-        if made % (20 * BATCH) == 0:
-            print(f"{made:,} cases and more, {failures} failures", flush=True)
+            if time.monotonic() > told + BETWEEN:
+                told = time.monotonic()
+                print(f"{outcomes.total():,} of {len(numbers):,} cases, {failures} failures", flush=True)
     print(f"{name}: seed {options.seed}, {len(numbers)} attempts, {failures} failures; {dict(outcomes)}", flush=True)
     return int(failures > 0)
 

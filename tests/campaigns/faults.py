@@ -1,10 +1,10 @@
 """Every operation of ``hushnet run`` with a file fails once, or from then on, with every error of a disk.
 
-``python -m tests.campaigns.faults [--seed 0] [--cases 100000] [--replay 17]``. Cases are numbered by what fails, so
-that a smaller number of them is a random sample. A command ends with exit code 5 and one sentence, or goes on where
-it can do without what failed; a place that may not be written, and a file that may not be read, may also be a wrong
-argument (2). What was complete stays as it was, nothing is half written, and the same command gives the same bytes
-afterwards.
+``python -m tests.campaigns.faults [--seed 0] [--first 0] [--cases 100000] [--replay 17]``. Cases are numbered by what
+fails, and made in an order that the seed draws, in parts if need be. A command ends with exit code 5 and one sentence,
+or goes on where it can do without what failed; a place that may not be written, and a file that may not be read, may
+also be a wrong argument (2). What was complete stays as it was, nothing is half written, and the same command gives the
+same bytes afterwards.
 """
 
 from __future__ import annotations

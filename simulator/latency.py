@@ -17,6 +17,7 @@ from numba import config, types
 from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
+from scipy.special import gammaincinv
 
 from ..agents.compiled import compiled
 from ..agents.errors import FieldError, InputError
@@ -33,7 +34,7 @@ llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.specia
 _inverse_gamma: Any = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
 """SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
 if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-    from scipy.special import gammaincinv as _inverse_gamma
+    _inverse_gamma = gammaincinv
 
 
 @compiled
@@ -49,6 +50,33 @@ def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
         return first * _inverse_gamma(second, u)
     normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
     return first * math.exp(second * normal - 0.5 * second * second)
+
+
+BRACKETS = 1024
+"""Parts of (0, 1) for which `brackets_of` bounds delays."""
+MARGIN = 1e-6
+"""By which share these bounds are wider than the law at the ends of a part, far above what its computation errs."""
+
+
+def brackets_of(law: Law) -> NDArray[np.float64]:
+    """Bounds of delays whose exact draw is dear, for those who may only have to know whether one is over.
+
+    Parameters
+    ----------
+    law : Law
+
+    Returns
+    -------
+    (BRACKETS, 2) float64
+        The k-th row has a lower and an upper bound, in time units, of every delay whose first uniform is at least
+        k / BRACKETS and at most (k + 1) / BRACKETS. No rows for laws that are drawn faster than looked up.
+    """
+    code, first, second = law
+    if code != GAMMA:
+        return np.empty((0, 2))
+    ends = first * gammaincinv(second, np.arange(BRACKETS + 1) / BRACKETS)
+    ends[-1] = math.inf
+    return np.stack([ends[:-1] * (1 - MARGIN), ends[1:] * (1 + MARGIN)], axis=1)
 
 
 @compiled

@@ -10,6 +10,7 @@ import numpy as np
 from ..agents.graph import Graph
 from ..protocols.base import Layout
 from .clocks import RECORDED
+from .latency import brackets_of
 from .laws import Forms
 from .network import Network
 from .setting import Stop
@@ -97,6 +98,8 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         free_rows=np.arange(rows),
         arrival=np.zeros(nodes),
         free_nodes=np.arange(nodes),
+        brackets=np.empty((0, 2)),
+        uniform=np.empty(0),
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,
@@ -142,6 +145,16 @@ def with_limits(mail: Mail, stop: Stop, forms: Forms | None, *, record: int, com
     return mail
 
 
+def with_brackets(mail: Mail, forms: Forms) -> Mail:
+    """The tables of a run in which delays that are dear to draw are drawn only when they have to be known.
+
+    It must not matter when a message arrives but for the order of arrivals and looks: nobody is ever absent, and nobody
+    observes.
+    """
+    brackets = brackets_of(forms.law)
+    return mail._replace(brackets=brackets, uniform=np.zeros(len(mail.arrival) if len(brackets) else 0))
+
+
 def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
     """Tables into which so many more versions and copies under way fit."""
     counts = mail.counts
@@ -155,7 +168,7 @@ def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
     if counts[tallies.FREE_NODES] < nodes:
         old = len(mail.arrival)
         more = max(nodes, old)
-        names = ("arrival", "version", "following", "free_nodes")
+        names = ("arrival", "version", "following", "free_nodes", *(("uniform",) if len(mail.brackets) else ()))
         mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
         mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
         counts[tallies.FREE_NODES] += more

@@ -13,7 +13,7 @@ from ..agents.graph import Graph
 from ..protocols.base import Layout, Out, Sent
 from ..protocols.privacy.ledger import Ledger
 from .laws import Forms
-from .mail import make_mail, with_limits, with_room
+from .mail import make_mail, with_brackets, with_limits, with_room
 from .network import KINDS, Network
 from .notes import NOTHING, Notes
 from .rules import delivery, lazy
@@ -100,6 +100,11 @@ class Post:
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """See `with_limits`."""
         self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
+
+    def draw_delays_late(self) -> None:
+        """See `with_brackets`."""
+        if self._forms is not None:
+            self.mail = with_brackets(self.mail, self._forms)
 
     def make_room(self, rows: int, nodes: int) -> None:
         """See `with_room`."""

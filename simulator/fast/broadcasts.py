@@ -32,6 +32,9 @@ class Broadcasts(WakeWindows):
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`."""
+        world = self.world
+        if world.setting.always_up and world.observer is None and not self.post.mail.alone.any():
+            self.post.draw_delays_late()
         return windows.wind_up(self.post.mail)
 
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..latency import PER_LINK, delay_of
+from ..latency import BRACKETS, PER_LINK, delay_of
 from ..randomness import Purpose, draw_one, lasting
 from ..tables.mail import (
     BANDWIDTH,
@@ -127,12 +127,29 @@ def loss_chance(mail, sender, edge, now):
 
 
 @rule
-def fate(mail, sender, edge, tick, leg, size, now):
-    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form.
+def time_under_way(mail, edge, size, u, v):
+    """How long a copy is under way that is not lost, from its two uniforms."""
+    constants = mail.constants
+    code = int(constants[DELAY_CODE])
+    if code == PER_LINK:
+        delay = mail.link_delays[edge]
+    else:
+        delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
+    return lasting(delay + size / constants[BANDWIDTH])
+
+
+@rule
+def time_bound(mail, size, u, side):
+    """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
+    return lasting(mail.brackets[int(u * BRACKETS), side] + size / mail.constants[BANDWIDTH])
+
+
+@rule
+def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
+    """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
 
     The delay of one that is lost is only drawn where somebody observes.
     """
-    constants = mail.constants
     u, v, w = draw_one(
         mail.key[0],
         mail.key[1],
@@ -144,17 +161,20 @@ def fate(mail, sender, edge, tick, leg, size, now):
     )
     lost = w < loss_chance(mail, sender, edge, now)
     if lost and mail.counts[OBSERVED] == 0:
-        return math.inf
-    code = int(constants[DELAY_CODE])
-    if code == PER_LINK:
-        delay = mail.link_delays[edge]
-    else:
-        delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
-    delay = lasting(delay + size / constants[BANDWIDTH])
+        return u, math.inf
+    if late:
+        return u, time_bound(mail, size, u, 0)
+    delay = time_under_way(mail, edge, size, u, v)
     if lost:
         mail.noting[LOST_DELAY] = delay
-        return math.inf
-    return delay
+        return u, math.inf
+    return u, delay
+
+
+@rule
+def fate(mail, sender, edge, tick, leg, size, now):
+    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
+    return fate_or_bound(mail, sender, edge, tick, leg, size, now, False)[1]
 
 
 @rule
@@ -167,15 +187,14 @@ def count_message(mail, vectors):
 
 
 @rule
-def depart(mail, sender, edge, tick, leg, kind, row, size, now):
-    """Send a copy of the last message over a directed edge; how long it is under way, infinite if it is lost.
+def count_departure(mail, sender, edge, tick, kind, row, size, now, delay):
+    """Count a copy of the last message that is under way for so long, infinite if it is lost.
 
     Its kind and version are for the note, see `hushnet.simulator.tables.notes`.
     """
     counts = mail.counts
     counts[SENT] += 1
     counts[SENT_BYTES] += size
-    delay = fate(mail, sender, edge, tick, leg, size, now)
     if delay == math.inf:
         counts[LOST] += 1
         counts[LOST_BYTES] += size
@@ -183,6 +202,13 @@ def depart(mail, sender, edge, tick, leg, kind, row, size, now):
         counts[IN_FLIGHT] += 1
         counts[IN_FLIGHT_BYTES] += size
     note_sent(mail, sender, edge, tick, kind, row, size, now, delay)
+
+
+@rule
+def depart(mail, sender, edge, tick, leg, kind, row, size, now):
+    """Send a copy of the last message over a directed edge; how long it is under way, infinite if it is lost."""
+    delay = fate(mail, sender, edge, tick, leg, size, now)
+    count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
     return delay
 
 

@@ -5,6 +5,9 @@ is sent; a copy under way is a node (arrival, version) in a list per inbox slot,
 and at record instants, what has arrived by then is delivered (`hushnet.simulator.rules.delivery.deliver`) in the order
 of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
+Where a delay is dear to draw, a copy under way may have bounds of its arrival in place of it
+(`hushnet.simulator.mail.with_brackets`), and the uniform that it is drawn from once they do not say enough.
+
 All arrays travel as one named tuple (`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
@@ -17,7 +20,18 @@ import math
 
 from ...agents.compiled import compiled
 from ..tables.tallies import FREE_NODES, ORDER
-from .delivery import copy_out, count_message, deliver, depart, know, let_go, take_row
+from .delivery import (
+    copy_out,
+    count_departure,
+    count_message,
+    deliver,
+    fate_or_bound,
+    know,
+    let_go,
+    take_row,
+    time_bound,
+    time_under_way,
+)
 from .forms import rule
 
 EVER = 2**62
@@ -52,15 +66,48 @@ def copy_all(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def latest(mail, node):  # pragma: no cover - compiled
+    """When a copy arrives at the latest of which only bounds are known."""
+    row = mail.version[node]
+    return mail.sent_at[row] + time_bound(mail, mail.size[row], mail.uniform[node], 1)
+
+
+@compiled(_nrt=False)
+def draw_arrival(mail, node):  # pragma: no cover - compiled
+    """Draw the delay of a copy of which only bounds were known."""
+    row = mail.version[node]
+    # Delays that have bounds depend on neither the link nor a second uniform.
+    mail.arrival[node] = mail.sent_at[row] + time_under_way(mail, 0, mail.size[row], mail.uniform[node], 0.0)
+    mail.uniform[node] = 0.0
+
+
+@compiled(forceinline=True, _nrt=False)
+def is_before(mail, one, other):  # pragma: no cover - compiled
+    """Whether a copy arrives before another one."""
+    if len(mail.brackets) and (mail.uniform[one] > 0.0 or mail.uniform[other] > 0.0):
+        for node, following, answer in ((one, other, True), (other, one, False)):
+            known = mail.uniform[node] == 0.0
+            if (mail.arrival[node] if known else latest(mail, node)) < mail.arrival[following]:
+                return answer
+        for node in (one, other):
+            if mail.uniform[node] > 0.0:
+                draw_arrival(mail, node)
+    return mail.arrival[one] < mail.arrival[other]
+
+
+@compiled(forceinline=True, _nrt=False)
 def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
     Copies are met newest first; each passes only those that were sent after it and yet arrived before it.
     """
-    counts, following = mail.counts, mail.following
+    counts, following, late = mail.counts, mail.following, len(mail.brackets) > 0
     node, before, first = mail.first_node[slot], -1, -1
     while node >= 0:
         after, arrival = following[node], mail.arrival[node]
+        if late and arrival <= now and mail.uniform[node] > 0.0 and latest(mail, node) >= now:
+            draw_arrival(mail, node)
+            arrival = mail.arrival[node]
         if arrival > now or (arrival == now and mail.order[mail.version[node]] > barrier):
             before, node = node, after
             continue
@@ -69,7 +116,7 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
         else:
             following[before] = after
         earlier, later = -1, first
-        while later >= 0 and mail.arrival[later] < arrival:
+        while later >= 0 and (is_before(mail, later, node) if late else mail.arrival[later] < arrival):
             earlier, later = later, following[later]
         following[node] = later
         if earlier < 0:
@@ -100,17 +147,21 @@ def take_in_all(mail, now, barrier):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
     """Send a version over one directed edge, and keep it under way unless it is lost."""
-    delay = depart(mail, sender, edge, mail.tick[row], leg, kind, row, mail.size[row], mail.sent_at[row])
+    tick, size, now, late = mail.tick[row], mail.size[row], mail.sent_at[row], len(mail.brackets) > 0
+    u, delay = fate_or_bound(mail, sender, edge, tick, leg, size, now, late)
+    count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
         return
     mail.references[row] += 1
     mail.counts[FREE_NODES] -= 1
     node = mail.free_nodes[mail.counts[FREE_NODES]]
     slot = kind * len(mail.heads) + mail.reverse[edge]
-    mail.arrival[node] = mail.sent_at[row] + delay
+    mail.arrival[node] = now + delay
     mail.version[node] = row
     mail.following[node] = mail.first_node[slot]
     mail.first_node[slot] = node
+    if late:
+        mail.uniform[node] = u
 
 
 @compiled(_nrt=False)

@@ -55,6 +55,12 @@ class Mail(NamedTuple):
         Of each version.
     arrival, version, following, free_nodes : (N,)
         Of each copy under way.
+    brackets : (B, 2) float64
+        Bounds of delays by their uniform (`hushnet.simulator.latency.brackets_of`), where delays are drawn only when
+        they have to be known; otherwise empty.
+    uniform : (N,) float64
+        Likewise: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a lower bound;
+        0 once ``arrival`` is exact.
     first_node, known : (Q,) int64
         Per slot: the newest copy under way, and the version known; -1 for none.
     heard_sent_at, heard_order, heard_tick, values, places
@@ -105,6 +111,8 @@ class Mail(NamedTuple):
     version: Any
     following: Any
     free_nodes: Any
+    brackets: Any
+    uniform: Any
     first_node: Any
     known: Any
     heard_sent_at: Any

@@ -95,7 +95,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     _check_whole(collection, results)
     origin = origin_files(results / FOLDER)
     left_out = read_json(results / FOLDER / "left-out.json") if "left-out.json" in origin else {}
-    if "scenario.yaml" not in origin:
+    if not {"scenario.yaml", "resolved.json"} <= set(origin):
         raise InputError(f"{results}: does not say what it was made from; run the scenario again")
     contents = {name: content for name, content in origin.items() if name != "left-out.json"}
     contents |= {name: text.encode() for name, text in _texts(collection, contents, left_out.get("files", [])).items()}

@@ -58,7 +58,9 @@ def keep_origin(experiment: Experiment) -> None:
 
 
 def origin_files(folder: Path) -> dict[str, bytes]:
-    """All files of an origin by their place in it, sorted."""
+    """All files of an origin by their place in it, sorted; none behind a link, be it the folder itself."""
+    if folder.is_symlink():
+        return {}
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 

@@ -140,7 +140,7 @@ class Experiment:
             source=Source(self.loaded.source.name, {}),
             code=replace(code, base=code.base.resolve()),
         )
-        other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.resolve(), self.metrics)
+        other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.absolute(), self.metrics)
         other.token, other._sources = self.token, dict(self._sources)
         other.verdicts = dict(self.verdicts)
         return other

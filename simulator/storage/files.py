@@ -124,10 +124,10 @@ def put_file(content: bytes, path: Path) -> None:
     Raises
     ------
     InputError
-        If something stands there that is not a file, such as a folder, a device or a pipe.
+        If something stands there that is not a file, such as a folder, a device, a pipe, or links in a circle.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
+    path = Path(os.path.realpath(path))
+    if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path}: is not a regular file, and cannot be replaced by one; choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)

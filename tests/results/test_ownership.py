@@ -181,10 +181,13 @@ def test_a_target_that_is_no_regular_file_is_refused(finished, tmp_path, command
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for target in (pipe, tmp_path, Path("/dev/full"), Path("/dev/null")):
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    for target in (pipe, circle, tmp_path, Path("/dev/full"), Path("/dev/null")):
         assert main([command, str(finished / "out"), "--out", str(target)]) == 2
         assert "is not a regular file" in capsys.readouterr().err
     assert pipe.is_fifo()
+    assert circle.is_symlink()
 
 
 def test_a_target_behind_a_link_is_replaced_and_the_link_stays(finished, tmp_path):
@@ -206,3 +209,24 @@ def test_a_bundle_packs_nothing_that_a_link_points_at(finished, tmp_path):
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         assert "notes.txt" not in archive.namelist()
         assert not any(b"SECRET" in archive.read(name) for name in archive.namelist())
+
+
+@pytest.mark.parametrize("name", ["scenario.yaml", "resolved.json", ""])
+def test_a_bundle_is_not_made_from_an_origin_that_is_elsewhere(finished, tmp_path, name, capsys):
+    root, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    shutil.copytree(finished / "out", root)
+    (root / "origin" / name).rename(elsewhere)
+    (root / "origin" / name).symlink_to(elsewhere)
+    assert main(["bundle", str(root), "--out", str(tmp_path / "all.zip")]) == 2
+    assert "does not say what it was made from" in capsys.readouterr().err
+    assert not (tmp_path / "all.zip").exists()
+
+
+def test_a_folder_of_data_that_is_a_circle_of_links_disturbs_nobody_who_needs_no_data(finished, tmp_path):
+    from hushnet.simulator.experiment import Experiment
+    from hushnet.simulator.language.loading import load
+
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    experiment = Experiment(load(finished / "s.yaml"), tmp_path / "out", circle)
+    assert experiment.elsewhere().data_dir == circle

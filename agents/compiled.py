@@ -211,13 +211,13 @@ class Stamp:
 
 def _digest(made: Any, digest: Any, seen: set[Any]) -> None:
     """Take a function's options, code, constants and all that it calls into a hash."""
-    function = made.py_func
+    function = _python_of(made)
     if function in seen:
         return
     seen.add(function)
     # What is loaded from a cache looks for its module by name.
     digest.update(function.__module__.encode())
-    for option, value in sorted(made.targetoptions.items()):
+    for option, value in sorted(getattr(made, "targetoptions", {}).items()):
         digest.update(f"{option}={sorted(value) if isinstance(value, set) else value!r}".encode())
     pending = [function.__code__]
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -237,10 +237,15 @@ def _digest(made: Any, digest: Any, seen: set[Any]) -> None:
                 _digest_value(name, function.__globals__[name], code.co_names, digest, seen)
 
 
+def _python_of(made: Any) -> Any:
+    """The function that something is compiled from, or that writes the code of an intrinsic; None of anything else."""
+    return getattr(made, "py_func", None) or getattr(made, "_defn", None)
+
+
 def _digest_value(name: str, value: Any, names: Sequence[str], digest: Any, seen: set[Any]) -> None:
     """Take what a compiled function knows under a name into a hash."""
     made = getattr(value, "compiled", value)
-    if hasattr(made, "py_func"):
+    if _python_of(made) is not None:
         _digest(made, digest, seen)
     elif isinstance(value, ModuleType):
         own = value.__name__.partition(".")[0] == __name__.partition(".")[0]

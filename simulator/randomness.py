@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..agents.compiled import compiled
 from ..agents.errors import InputError
 from ..agents.parameters import LONGEST
+from ..agents.streams import purpose_word
 
 QUANTUM = 2.0**-30
 """Every duration is a multiple of this, so that sums of durations are exact in float64 until time 2^23."""
@@ -195,10 +196,7 @@ class Draws:
         """
         if len(ids) > 3:
             raise ValueError(f"a stream has at most three ids, got {len(ids)}")
-        tag = int.from_bytes(hashlib.blake2s(purpose.encode(), digest_size=8).digest(), "big")
-        counter = [0, *ids, *([0] * (3 - len(ids)))]
+        key, counter = [self.seed, purpose_word(purpose)], [0, *ids, *([0] * (3 - len(ids)))]
         return np.random.Generator(
-            np.random.Philox(
-                key=np.array([self.seed, tag], dtype=np.uint64), counter=np.array(counter, dtype=np.uint64)
-            )
+            np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array(counter, dtype=np.uint64))
         )

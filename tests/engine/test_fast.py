@@ -487,11 +487,15 @@ def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeyp
 
 
 BOUGHT = """
+from numba.extending import intrinsic
 from hushnet.agents.compiled import compiled
 PRICE = 2
+@intrinsic
+def same(_, number):
+    return number(number), lambda context, builder, signature, arguments: arguments[0]
 @compiled
 def cost(number):
-    return PRICE * number
+    return PRICE * same(number)
 @compiled
 def bought(number):
     return cost(number) + 1
@@ -502,7 +506,8 @@ def bought(number):
     ("old", "new", "stale"),
     [
         ("PRICE = 2", "PRICE = 3", True),
-        ("PRICE * number", "number - PRICE", True),
+        ("PRICE * same(number)", "number - PRICE", True),
+        ("arguments[0]", "builder.neg(arguments[0])", True),
         ("@compiled\ndef cost", "@compiled(fastmath=True)\ndef cost", True),
         ("cost(number) + 1", "cost(number) + 2", True),
         ("def cost(number):", 'def cost(number):\n    "What it costs."', False),

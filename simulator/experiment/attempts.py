@@ -21,7 +21,7 @@ FAILED = "failed"
 """Status of a run that raised an error nobody foresaw, or killed its worker again and again."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What became of a run; small enough to send by the thousand.
 

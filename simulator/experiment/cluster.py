@@ -69,6 +69,7 @@ SETTINGS: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.profile.enabled": False,
+    "distributed.admin.low-level-log-length": 1,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.nanny.pre-spawn-environ": {
@@ -76,7 +77,8 @@ SETTINGS: dict[str, Any] = {
         "MALLOC_TRIM_THRESHOLD_": 65536,
     },
 }
-"""Its workers may be busy for long without answering, have one thread throughout, and nobody watches them."""
+"""Its workers may be busy for long without answering, have one thread throughout, and nobody watches them or reads what
+was sent to them: logs of messages would keep the last thousand, each with all that a worker needs to know."""
 
 SILENCE = ExitStack()
 """For good: connections to killed workers are complained about for a while after everything is closed."""
@@ -136,6 +138,7 @@ class Local(Cluster):
         self.jobs = jobs
         self._cluster: LocalCluster | None = None
         self._client: Client | None = None
+        self._settings = ExitStack()  # as long as processes are started, which may be at any time
         self._wanted = 0
 
     def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
@@ -150,9 +153,10 @@ class Local(Cluster):
         self._wanted = max(self._wanted, wanted)
         for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
             experiment.check_memory(scenario, processes=wanted)
-        with dask.config.set(SETTINGS), shielded():
+        with shielded():
             if self._cluster is None:
                 SILENCE.enter_context(silence_logging_cmgr(logging.CRITICAL))
+                self._settings.enter_context(dask.config.set(SETTINGS))
                 self._cluster = _started(wanted)
                 self._client = Client(self._cluster, set_as_default=False)
             elif wanted > len(self._cluster.workers):
@@ -176,6 +180,7 @@ class Local(Cluster):
     def close(self) -> None:
         """See `Workers.close`."""
         if self._cluster is None or self._client is None:
+            self._settings.close()
             return
         for nanny in list(self._cluster.workers.values()):
             nanny.close_gracefully()  # so that it starts no other worker
@@ -186,6 +191,7 @@ class Local(Cluster):
             with suppress(TimeoutError):
                 connection.close(timeout=PATIENCE)
         self._cluster = self._client = None
+        self._settings.close()
 
 
 class Existing(Cluster):

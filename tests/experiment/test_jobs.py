@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
+from hushnet.simulator.experiment.batches import Post
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
@@ -44,6 +46,17 @@ def check_same_bytes(folder: Path, workers: Workers) -> None:
 
 def test_two_processes_leave_the_same_bytes_as_this_one(workers, tmp_path):
     check_same_bytes(tmp_path, workers)
+
+
+def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path, monkeypatch):
+    """By default dask logs the last thousand messages, each with all that a worker needs to know."""
+    monkeypatch.setattr("hushnet.simulator.experiment.cluster.MOST_RUNS", 1)
+    assert perform(experiment(tmp_path, "single"), workers=workers) == []
+    end = time.monotonic() + 60
+    while (kept := sum(type(there) is Post for there in gc.get_objects())) > 4:
+        assert time.monotonic() < end, f"{kept} of {4 * 2 * 2} are still there"
+        time.sleep(0.1)  # until the scheduler has heard that nobody asks for the last ones any more
+        gc.collect()
 
 
 def test_four_processes_leave_the_same_bytes_as_this_one(tmp_path):

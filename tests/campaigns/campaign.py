@@ -29,8 +29,9 @@ CODES = {0, 2, 4, 5}
 """Exit codes of commands that ended as they should."""
 MOST_MEMORY = 2 << 30
 BATCH, WARM = 250, 100
-PATIENCE = 1800
-"""Seconds that a case may take by the clock before its process is ended; processor time is watched from inside."""
+PATIENCE = 600
+"""Seconds that a command may wait, and looks a second apart at which a case's process is asleep, before it is ended.
+However busy a machine is, a process that wants to go on is not asleep; processor time is watched from inside."""
 BETWEEN = 60
 """Seconds between two lines that say how far a campaign is."""
 
@@ -52,14 +53,44 @@ def _hang(*_: object) -> None:
     raise Hang
 
 
+class _Waiting:
+    """Handles SIGALRM: a command that has done nothing since the last one, and did not want to, hangs."""
+
+    def __init__(self) -> None:
+        self.before = self.now()
+        signal.alarm(PATIENCE)
+
+    def __call__(self, *_: object) -> None:
+        now = self.now()
+        if now[0] - self.before[0] < 1e-3 and now[1] - self.before[1] < PATIENCE / 2:
+            raise Hang
+        self.before = now
+        signal.alarm(PATIENCE)
+
+    @staticmethod
+    def now() -> tuple[float, float]:
+        """Seconds of processor time, and those that this thread was ready and another one ran in its place."""
+        delays = Path("/proc/self/schedstat")
+        return time.process_time(), int(delays.read_text().split()[1]) / 1e9 if delays.exists() else 0.0
+
+
+def asleep(pid: int) -> bool:
+    """Whether no thread of a process runs, or would if it could; always where nobody knows."""
+    states = []
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            states.append(path.read_text().rpartition(")")[2].split()[0])
+    return not {"R", "D"} & set(states)
+
+
 def command(
     arguments: list[str], *, seconds: int = PROCESSOR_SECONDS, main: Callable[[list[str]], int] = main
 ) -> tuple[int, str, list[str]]:
     """Run a command in this process; its exit code, its last words, and what is wrong with how it ended."""
     out, err = io.StringIO(), io.StringIO()
-    before = {kind: signal.signal(kind, _hang) for kind in (signal.SIGPROF, signal.SIGALRM)}
+    handlers = {signal.SIGPROF: _hang, signal.SIGALRM: _Waiting()}
+    before = {kind: signal.signal(kind, handler) for kind, handler in handlers.items()}
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.alarm(60 * seconds)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(arguments)
@@ -183,13 +214,23 @@ def forked(attempt: Attempt, given: Given, numbers: Sequence[int]) -> Iterator[C
         process.start()
         child.close()
         with contextlib.suppress(EOFError):
-            while left and parent.poll(PATIENCE):
+            while left and _heard(parent, process):
                 yield parent.recv()
                 del left[0]
         if left:
             process.kill()
             yield left.pop(0), "lost", ["never comes back, or ends the process"]
         process.join()
+
+
+def _heard(pipe: Any, process: Any) -> bool:
+    """Wait until there is something in a pipe, or the process at its other end sleeps for good."""
+    looks = 0
+    while looks < PATIENCE:
+        if pipe.poll(1.0):
+            return True
+        looks = looks + 1 if asleep(process.pid) else 0
+    return False
 
 
 def _send(attempt: Attempt, given: Given, numbers: Sequence[int], pipe: Any) -> None:

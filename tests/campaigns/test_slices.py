@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -55,3 +56,27 @@ def test_a_case_that_ends_its_process_is_a_failure_and_the_others_go_on():
     made = list(campaign.forked(attempt, luck, range(6)))
     assert [number for number, _, _ in made] == list(range(6))
     assert {outcome for _, outcome, _ in made} == {"done", "lost"}
+
+
+def test_a_command_that_waits_for_ever_hangs_and_one_that_works_does_not(monkeypatch):
+    monkeypatch.setattr(campaign, "PATIENCE", 1)
+
+    def work(_):
+        end = time.process_time() + 1.2
+        while time.process_time() < end:
+            pass
+        return 0
+
+    assert campaign.command([], main=lambda _: time.sleep(3600) or 0)[2] == ["hangs"]
+    assert campaign.command([], main=work)[2] == []
+
+
+def test_a_case_whose_process_sleeps_for_good_is_a_failure(monkeypatch):
+    monkeypatch.setattr(campaign, "PATIENCE", 2)
+
+    def attempt(number, folder, loud):
+        if number == 1:
+            time.sleep(3600)
+        return "done", []
+
+    assert [case[1] for case in campaign.forked(attempt, int, range(3))] == ["done", "lost", "done"]

@@ -21,6 +21,7 @@ from ..agents.inbox import Message
 from ..protocols.base import Out
 from .attendance import attendance
 from .finish import TIME_UP
+from .overdue import Overdue
 from .randomness import quantise
 from .tables import tallies
 from .world import World
@@ -62,8 +63,16 @@ class Driver(ABC):
         LimitReached
             When the run goes beyond one of the setting's limits; likewise.
         """
+        effort = self.world.effort
+        effort.begin()
+        try:
+            with effort.interrupter:
+                self._run()
+        except Overdue:
+            raise effort.too_long(self.world.now) from None
+
+    def _run(self) -> None:
         world, env = self.world, self.world.env
-        world.effort.begin()
         joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
         with np.errstate(over="ignore", invalid="ignore"):
             for agent, join, leave in zip(world.agents, joins, leaves, strict=True):

@@ -7,7 +7,8 @@ are absences, record instants and what is exchanged reliably at the start. A run
 before the next wake-up, timer or reaction.
 
 Processor time and memory are looked at now and then, so a run may go a little beyond them; where it ends depends on the
-machine, but nothing that it has recorded until then does.
+machine, but nothing that it has recorded until then does. A single step that goes on for long beyond the processor time
+is interrupted (`hushnet.simulator.overdue`); its memory, and steps without Python, are looked at when they are over.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from ..agents.errors import LimitReached
 from .machine import SHARE, size, total_memory, used_memory
+from .overdue import Interrupter
 from .setting import Limits
 
 INTERVAL = 0.1
@@ -60,11 +62,14 @@ class Effort:
     ----------
     wakes : int
         Wake-ups and timers that were counted here: those of the event engine.
+    interrupter : Interrupter
+        Makes the run's steps.
     """
 
     def __init__(self, limits: Limits, ids: Sequence[int | str], events: Callable[[], int]) -> None:
         self.limits, self.ids, self.events = limits, ids, events
         self.memory = memory_limit(limits)
+        self.interrupter = Interrupter(limits.seconds)
         self.wakes = 0
         self._woken_at = [-1.0] * len(ids)
         self._woken = [0] * len(ids)
@@ -121,12 +126,7 @@ class Effort:
         """`check` of processor time and memory alone."""
         met = time.thread_time()
         if met - self._began > self.limits.seconds:
-            raise LimitReached(
-                f"at time {now:.6g}: took {met - self._began:,.1f} s of processor time, and limits.seconds admits "
-                f"{self.limits.seconds:g}; raise it, or stop earlier",
-                limit="seconds",
-                most=self.limits.seconds,
-            )
+            raise self.too_long(now)
         if met - self._measured < INTERVAL:
             return
         self._measured = met
@@ -138,6 +138,15 @@ class Effort:
                 limit="memory",
                 most=self.memory,
             )
+
+    def too_long(self, now: float) -> LimitReached:
+        """What to say of a run that has had its processor time, between two steps or within one."""
+        return LimitReached(
+            f"at time {now:.6g}: took {self.seconds:,.1f} s of processor time, and limits.seconds admits "
+            f"{self.limits.seconds:g}; raise it, or stop earlier",
+            limit="seconds",
+            most=self.limits.seconds,
+        )
 
     def admit(self, events: int, now: float) -> int:
         """Check for compiled windows: up to how many events they may go on before they ask again; raises like `check`.

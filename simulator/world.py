@@ -271,7 +271,7 @@ class World:
         view, out = self.open(agent)
         if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
-        self.protocol.wake(view, out)
+        self.effort.interrupter.step(self.protocol.wake, view, out)
         self._made("wake", agent, view, out)
         return out
 
@@ -279,7 +279,7 @@ class World:
         """Let an agent react to an arrival; what it gives out is still to be sent."""
         agent.reactions += 1
         view, out = self.open(agent)
-        self.protocol.receive(view, message, out)
+        self.effort.interrupter.step(self.protocol.receive, view, message, out)
         self._made("receive", agent, view, out)
         return out
 
@@ -287,7 +287,7 @@ class World:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
         view, out = self.open(agent)
-        self.protocol.start(view, out)
+        self.effort.interrupter.step(self.protocol.start, view, out)
         before = agent.silent
         self._made("start", agent, view, out)
         agent.silent = agent.silent or before

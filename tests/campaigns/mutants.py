@@ -52,7 +52,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "linear_classification": {"agents": 5, "dimension": 3, "samples": [4, 6], "test_samples": 3},
     "mean_estimation": {"agents": 5, "samples": 4},
     "synthetic_ratings": {"users": 6, "items": 8, "ratings": [4, 6], "features": 2, "rank": 2, "als_iterations": 2},
-    "epsilon_like": {"agents": 6, "loss": "logistic", "samples": 10, "dimension": 4, "test_samples": 2},
+    "epsilon_like": {"agents": 5, "loss": "logistic", "samples": 10, "dimension": 4, "test_samples": 2},
     "gisette_like": {"rows": 40, "test_rows": 10, "dimension": 6, "factors": 2},
 }
 
@@ -94,6 +94,9 @@ def small(data: dict[str, Any]) -> dict[str, Any]:
         and figure.get("x", "time") in axes
         and figure.get("facet", "protocol") == "protocol"
     ]
+    for protocol in data["protocols"].values():
+        if "loss_weight" in protocol:  # which is for thousands of rows
+            protocol["loss_weight"] = 1.0
     data["topology"] = {**data["topology"], "allow_isolated": True, "allow_disconnected": True}
     if data["topology"]["kind"] == "knn":
         data["topology"]["k"] = 2

@@ -1,0 +1,94 @@
+"""A limit on processor time that holds within a step, too: one that takes too long is interrupted.
+
+Between steps a run looks at its limits by itself (`hushnet.simulator.effort`). A single step without an end would never
+come to that, so a second thread waits until the run has had its time and some more, and raises `Overdue` in the thread
+that makes the step. Python can do so wherever it runs Python: a compiled step, or one call of NumPy, ends first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+GRACE = 1.0
+"""Seconds of processor time beyond a limit: whatever is between two looks may take as long."""
+AGAIN = 1.0
+"""Seconds after which a step is interrupted once more that has caught what was raised."""
+
+
+class Overdue(BaseException):
+    """Raised inside a step whose run has had its processor time; no error that a step may catch as one of its own."""
+
+
+class Interrupter:
+    """Interrupts steps of a run that has had its processor time; ``with`` it the run is made, in one thread.
+
+    Parameters
+    ----------
+    seconds : float
+        Processor time of that thread from ``with`` on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._in_step = self._raising = self._raised = False
+        self._over = threading.Event()
+        self._watch: threading.Thread | None = None
+        self._thread = 0
+
+    def __enter__(self) -> Interrupter:
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._thread = threading.get_ident()
+            clock = time.pthread_getcpuclockid(self._thread)
+            end = time.clock_gettime(clock) + self.seconds + GRACE
+            self._watch = threading.Thread(target=self._wait, args=(clock, end), name="limits.seconds", daemon=True)
+            self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._watch is not None:
+            self._watch.join()
+
+    def step(self, make: Callable[..., object], *given: Any) -> None:
+        """Make a step, which may be interrupted.
+
+        Raises
+        ------
+        Overdue
+            If the run has had its time.
+        """
+        self._in_step = True
+        try:
+            make(*given)
+        finally:
+            self._in_step = False
+            while self._raising:
+                time.sleep(0)
+            if self._raised:
+                _raise_in(self._thread, None)
+
+    def _wait(self, clock: int, end: float) -> None:
+        """Wait for the end, and from then on see to it that no step goes on."""
+        while not self._over.wait(min(max(end - time.clock_gettime(clock), 0.0), threading.TIMEOUT_MAX)):
+            if time.clock_gettime(clock) < end:
+                continue
+            self._raising = True
+            if self._in_step:
+                self._raised = True
+                _raise_in(self._thread, Overdue)
+            self._raising = False
+            if self._over.wait(AGAIN):
+                return
+
+
+def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
+    """Have a thread raise something as soon as it runs Python again; None takes back what it has not yet raised."""
+    what = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)

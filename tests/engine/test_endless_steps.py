@@ -1,0 +1,127 @@
+"""A single step without an end is interrupted once its run has had its processor time, wherever it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from typing import Literal
+
+import pytest
+from hushnet.agents.errors import LimitReached
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.simulator import overdue
+from hushnet.simulator.bench import small_setting
+from hushnet.simulator.overdue import Interrupter, Overdue
+from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.setting import Limits
+
+from .driving import build_world, drive
+
+
+class BroodingParameters(ProtocolParameters):
+    """Parameters of `Brooding`."""
+
+    kind: Literal["brooding"] = "brooding"
+    phase: str
+    """In which it broods."""
+
+
+class Brooding(Protocol):
+    """Says what it has, and comes to no end in the third step of one phase."""
+
+    Parameters = BroodingParameters
+    traits = Traits(trigger="message")
+    count = 0
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def brood(self, phase):
+        self.count += phase == self.parameters.phase
+        while self.count == 3:
+            with contextlib.suppress(Exception):
+                sum(range(100))
+
+    def start(self, view, out):
+        self.brood("start")
+
+    def wake(self, view, out):
+        self.brood("wake")
+        out.send("model", view.state["model"] + 1.0, out.plain())
+
+    def receive(self, view, message, out):
+        self.brood("receive")
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(overdue, "GRACE", 0.01)
+    monkeypatch.setattr(overdue, "AGAIN", 0.05)
+
+
+@pytest.mark.parametrize("engine", ["batched", "event"])
+@pytest.mark.parametrize("phase", ["start", "wake", "receive"])
+def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine, phase, monkeypatch):
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)  # so that nobody else notices
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
+    recorder = Recorder(["traffic"])
+    world = build_world(engine, setting, Brooding, BroodingParameters(phase=phase), recorder=recorder, every=0.01)
+    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2") as error:
+        drive(world)
+    assert (error.value.limit, error.value.most) == ("seconds", 0.2)
+    assert 1 <= world.protocol.count <= 3
+    assert world.traffic.conserved
+    assert (phase == "start") == recorder.trace().empty
+    assert not any(thread.name == "limits.seconds" for thread in threading.enumerate())
+
+
+def test_a_step_that_catches_everything_is_interrupted_again():
+    caught = []
+
+    def stubborn():
+        while len(caught) < 3:
+            try:
+                while True:
+                    sum(range(100))
+            except BaseException as error:
+                caught.append(type(error))
+
+    fourth = contextlib.suppress(Overdue)  # may come before the step is over
+    with Interrupter(0.05) as interrupter, fourth:
+        interrupter.step(stubborn)
+    assert caught == [Overdue] * 3
+
+
+def test_only_steps_are_interrupted():
+    done = []
+    with Interrupter(0.0) as interrupter:
+        end = time.process_time() + 0.5
+        while time.process_time() < end:
+            with contextlib.suppress(Overdue):
+                interrupter.step(int)
+            done.append(len(done))
+    assert done == list(range(len(done)))
+
+
+def test_another_thread_makes_a_run_as_well():
+    """Workers of a cluster make runs in a thread of theirs."""
+    met = []
+
+    def run():
+        try:
+            with Interrupter(0.05) as interrupter:
+                interrupter.step(endless)
+        except Overdue as error:
+            met.append(error)
+
+    def endless():
+        while True:
+            sum(range(100))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert len(met) == 1

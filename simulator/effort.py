@@ -24,6 +24,8 @@ from .setting import Limits
 
 INTERVAL = 0.1
 """Seconds of processor time between two looks at the memory, and about those between two looks of compiled windows."""
+OF_THE_MACHINE = ("seconds", "memory")
+"""Limits that a run reaches earlier or later, or not at all, on another machine."""
 MOST_UNSEEN = 2**20
 """Events that compiled windows run at most between two looks."""
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.errors import HushnetError, InputError
+from ...agents.errors import HushnetError, InputError, LimitReached
 from ...agents.tasks.base import Task
+from ..effort import OF_THE_MACHINE
 from ..engine import Engine
 from ..setting import Setting
 from ..watchers import Watch
@@ -268,12 +269,12 @@ def _made(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
 
 
 def _run(world: World, engine: Engine) -> str:
-    """Run a world: why it has ended, or how it has failed."""
+    """Run a world: why it has ended, or how it has failed, unless that depends on the machine."""
     try:
         with _failing():
             engine.run(world)
     except HushnetError as error:
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) or (isinstance(error, LimitReached) and error.limit in OF_THE_MACHINE):
             raise
         return f"{type(error).__name__}: {error}"
     return world.ended

@@ -15,7 +15,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ..bench import small_setting, split_setting
 from ..engine import Engine, EventEngine
 from ..network import NetworkParameters
-from ..setting import Setting
+from ..setting import Limits, Setting
 from ..watchers import Watch
 from ..world import World
 from .replay import Make, Replayed, replay
@@ -34,13 +34,17 @@ TIME = 8.0
 """How long they run, in expected wake-ups of each agent."""
 
 
-def check_replay(protocol: type[Protocol], parameters: ProtocolParameters) -> dict[str, Replayed]:
+def check_replay(
+    protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds
+) -> dict[str, Replayed]:
     """Replay a protocol in small worlds, for agents of every role.
 
     Parameters
     ----------
     protocol : type of Protocol
     parameters : ProtocolParameters
+    seconds : float
+        Processor time of a run at most.
 
     Returns
     -------
@@ -52,6 +56,8 @@ def check_replay(protocol: type[Protocol], parameters: ProtocolParameters) -> di
     ContractViolation
         If something that can be observed differs between neighbouring data sets although the noisy values are the same,
         or an exact value under noise moves by more than was charged for.
+    LimitReached
+        If a run takes longer than it may.
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
@@ -60,7 +66,8 @@ def check_replay(protocol: type[Protocol], parameters: ProtocolParameters) -> di
     found = {}
     for name, settings in small_worlds(make, parameters):
         for setting in settings:
-            found[name] = replay(make, setting, planted=True, together=3, alone=2)
+            limited = replace(setting, limits=replace(setting.limits, seconds=seconds))
+            found[name] = replay(make, limited, planted=True, together=3, alone=2)
             if found[name].runs > 1:
                 break
     return found

@@ -87,7 +87,7 @@ def judged(protocol: type[Protocol], parameters: ProtocolParameters, setting: Se
         Makes it.
     """
     with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
-        small, warnings = _small(lambda: check_replay(protocol, parameters))
+        small, warnings = _small(lambda: check_replay(protocol, parameters, seconds=setting.limits.seconds))
         if isinstance(small, str):
             return Verdict("failed", f"in a small world, {small}", warnings)
         try:

@@ -13,9 +13,12 @@ from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.simulator import overdue
 from hushnet.simulator.bench import small_setting
+from hushnet.simulator.contract.verdict import judged
+from hushnet.simulator.engine import EventEngine
 from hushnet.simulator.overdue import Interrupter, Overdue
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Limits
+from hushnet.simulator.world import World
 
 from .driving import build_world, drive
 
@@ -76,6 +79,16 @@ def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine
     assert world.traffic.conserved
     assert (phase == "start") == recorder.trace().empty
     assert not any(thread.name == "limits.seconds" for thread in threading.enumerate())
+
+
+def test_a_contract_is_not_checked_for_longer_than_a_run_may_take():
+    def make(setting, watch):
+        return World(setting, Brooding, parameters, watch=watch), EventEngine()
+
+    parameters = BroodingParameters(phase="wake")
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.05))
+    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.05"):
+        judged(Brooding, parameters, setting, make)
 
 
 def test_a_step_that_catches_everything_is_interrupted_again():

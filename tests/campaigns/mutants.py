@@ -2,14 +2,13 @@
 
 ``python -m tests.campaigns.mutants [--seed 0] [--cases 1000] [--first 0] [--replay 17]``. A failure is a traceback, a
 hang, an answer without bounds, much memory, an error that nobody foresaw, and what ``check`` calls valid and ``run``
-refuses although it needed no data or graph to know. Which refusals need them is listed under ``DRAWN``.
+refuses although it needed no data or graph to know (`tests.campaigns.grounds`).
 """
 
 from __future__ import annotations
 
 import copy
 import random
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -26,6 +25,7 @@ from hushnet.simulator.language.yaml_source import read_file
 from hushnet.simulator.storage.files import json_text, yaml_text
 
 from .campaign import campaign, command, exit_with
+from .grounds import needs_what_was_drawn, noted
 from .hostile import mutate
 
 RUN = 0.2
@@ -40,13 +40,6 @@ SECONDS = 120
 LIMITS = ["--set", "limits.seconds=10", "--set", "limits.memory=1 GiB"]
 """Of a run. A scenario may ask for much, and then takes what it asks for; what it is granted has to be kept to, memory
 to within a factor of two, as estimates are."""
-
-DRAWN = re.compile(
-    r"falls into \d+ components|without a neighbour|no such file|cannot be read|needs (MovieLens|UCI|LIBSVM)|"
-    r"has a row of|determinants of|for agent |2 c1 <|GiB of memory|is not finite|diverged|nothing was recorded|"
-    r"of conserved was not recorded|cannot be calibrated|is run only with|no weights|stalled"
-)
-"""Refusals that need drawn data, a graph, a file beside the scenario, or this machine."""
 
 SMALL: dict[str, dict[str, Any]] = {
     "linear_classification": {"agents": 5, "dimension": 3, "samples": [4, 6], "test_samples": 3},
@@ -131,13 +124,13 @@ def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str
     if code or not to_run or wrong:
         return "refused" if code else "valid", wrong
     limits = [] if "limits" in data else LIMITS
-    with nullcontext() if rng.random() < DRAWN_OUT else no_ink():
+    with nullcontext() if rng.random() < DRAWN_OUT else no_ink(), noted() as errors:
         arguments = ["run", str(path), "--out", str(folder / "out"), "--quiet", *limits]
         code, answer, failures = command(arguments, seconds=SECONDS)
     if loud:
         print(f"{what}: run: {code} {answer}")
     wrong += [f"{what}: run {failure}" for failure in failures]
-    if code == 2 and not DRAWN.search(answer):
+    if code == 2 and not (errors and all(map(needs_what_was_drawn, errors))):
         wrong.append(f"{what}: valid in check, and refused by run: {answer.splitlines()[-1][:300]}")
     return {0: "run", 2: "refused by run"}.get(code, f"run with code {code}"), wrong
 

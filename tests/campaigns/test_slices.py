@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.files import read_bytes
+from hushnet.simulator.bench import small_setting, small_task
 
 from . import campaign, data_files, mutants
+from .grounds import needs_what_was_drawn, noted
 
 
 def luck(number):
@@ -80,3 +85,37 @@ def test_a_case_whose_process_sleeps_for_good_is_a_failure(monkeypatch):
         return "done", []
 
     assert [case[1] for case in campaign.forked(attempt, int, range(3))] == ["done", "lost", "done"]
+
+
+def raised(function, *given):
+    with pytest.raises(InputError) as error:
+        function(*given)
+    return error.value
+
+
+def test_a_refusal_that_needs_no_data_is_told_from_one_that_does(tmp_path):
+    task, graph = small_task(), small_setting().graph
+
+    def without(agents):
+        raise InputError(f"{agents} are too few")
+
+    def with_data(task):
+        raise InputError(f"{task.agents} are too few")
+
+    def with_a_graph(holder):
+        raise InputError("are too few")
+
+    assert not needs_what_was_drawn(raised(without, 3))
+    assert needs_what_was_drawn(raised(with_data, task))
+    assert needs_what_was_drawn(raised(with_a_graph, SimpleNamespace(graph=graph)))
+    assert needs_what_was_drawn(raised(read_bytes, tmp_path / "missing"))
+
+
+def test_what_a_command_complains_about_is_noted(tmp_path):
+    path = tmp_path / "s.yaml"
+    text = "task: {kind: mean_estimation, agents: 3}\ntopology: {kind: erdos_renyi, probability: 1.0e-9}\n"
+    path.write_text(f"schema: 1\nscenario: s\n{text}protocols: {{a: {{kind: local}}}}\nstop: {{time: 1}}\nseeds: 1\n")
+    with noted() as errors:
+        assert campaign.command(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"])[0] == 2
+    assert [type(error) for error in errors] == [InputError]
+    assert needs_what_was_drawn(errors[0])

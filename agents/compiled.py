@@ -140,9 +140,12 @@ def form_of(thing: object, name: str) -> Any:
     name : str
         Of a method or property.
     """
-    kind = type(thing)
-    patched = (key for key in getattr(thing, "__dict__", ()) if callable(getattr(kind, key, None)))
-    return getattr(thing, name) if name in vars(kind) and not any(patched) else None
+    return getattr(thing, name) if name in vars(type(thing)) and not is_patched(thing) else None
+
+
+def is_patched(thing: object) -> bool:
+    """Whether somebody has put another method on an object."""
+    return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
 
 
 def announce(function: Any, what: str) -> None:

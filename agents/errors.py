@@ -65,6 +65,10 @@ class RunFailure(HushnetError):
     """A run that raised an error which nobody foresaw, or that killed its worker; the others went on."""
 
 
+class Objection(AssertionError):
+    """What somebody who watches a step has against it; it is no failure of the step's text."""
+
+
 class StepFailure(RunFailure):
     """A run in which a compiled step raised an error; what was recorded before that step is kept."""
 

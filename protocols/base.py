@@ -20,8 +20,9 @@ uneven parties      widths per agent instead of one number
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -36,7 +37,11 @@ from ..agents.tables import Shard
 from .invariants import Declared, NoInvariant
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .privacy.budget import PrintedNoise, Privacy
+from .privacy.mechanisms import Release
 from .schedule import ScheduleParameters, expanded
+from .steps.names import Constants
+from .steps.noise import StepNoise
+from .steps.record import PythonSteps, text_in
 from .surroundings import Surroundings
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 
@@ -131,6 +136,10 @@ class Traits:
                 raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
 
 
+EXCHANGE_TEXTS = {"offer": "request", "accept": "respond", "finish": "complete"}
+"""The methods of a pairwise exchange, and the texts that may stand for them."""
+
+
 class Protocol(ABC):
     """How a peer learns. A subclass is one algorithm; variants are fields of its parameters.
 
@@ -152,6 +161,16 @@ class Protocol(ABC):
     """What the task has to spread over agents: rows, or columns of the same rows (``task.split: {by: columns}``)."""
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
+    step: ClassVar[Callable[..., Any] | None] = None
+    """One text for a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
+    request: ClassVar[Callable[..., Any] | None] = None
+    """Likewise ``request(me, partner)`` in place of `offer`; with `respond` and `complete`."""
+    respond: ClassVar[Callable[..., Any] | None] = None
+    """Likewise ``respond(me, partner, heard)`` in place of `accept`."""
+    complete: ClassVar[Callable[..., Any] | None] = None
+    """Likewise ``complete(me, partner, heard)`` in place of `finish`."""
+    step_noise: StepNoise | None = None
+    """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 
     def __init__(self, parameters: Any, problem: Problem) -> None:
         self.parameters = parameters
@@ -216,9 +235,61 @@ class Protocol(ABC):
     def start(self, view: View, out: Out) -> None:
         """Set an agent's blocks at time 0 (or when it joins) and send what neighbours may know from the start."""
 
+    def constants(self) -> Constants:
+        """What the texts of steps read beside blocks, parameters and data; by default nothing more."""
+        return Constants()
+
+    def release(self, view: View) -> Release:
+        """What an agent's next message reveals, where its text sends it.
+
+        By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
+        and on what comes later only by `step_noise`.
+        """
+        if self.step_noise is not None:
+            return self.step_noise.release(view)
+        recipients = len(view.neighbours)
+        if not len(view.data):
+            return Release.public(view.agent, view.now, "the agent has no data", recipients=recipients)
+        return Release.plain(view.agent, view.now, "no noise", recipients=recipients)
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether `local_data` gives anything else than it is given."""
+        return type(self).local_data is not Protocol.local_data
+
+    @property
+    def notes_losses(self) -> bool:
+        """Whether the block ``model`` is what the recorder measures, on the task's own rows."""
+        return type(self).models is Protocol.models and not self.changes_rows
+
+    @cached_property
+    def texts(self) -> Mapping[str, Callable[..., Any]]:
+        """The texts of its steps, of the kind that it runs with; empty if it has none of that kind."""
+        found = {name: text_in(type(self), name) for name in self._methods}
+        return {name: text for name, text in found.items() if text is not None}
+
+    @property
+    def _methods(self) -> Mapping[str, str]:
+        """What makes a step: the name of each text, and of the method that it stands for."""
+        if self.traits_for(self.parameters).exchange == "pairwise":
+            return {text: method for method, text in EXCHANGE_TEXTS.items()}
+        return {"step": "wake"}
+
+    @property
+    def methods_beside_texts(self) -> tuple[str, ...]:
+        """The methods of its own that it makes steps by, although it has texts; empty if the texts are the steps."""
+        methods = [*self._methods.values(), *(["partner"] if len(self._methods) > 1 else [])]
+        return tuple(name for name in methods if getattr(type(self), name) is not getattr(Protocol, name))
+
+    @cached_property
+    def steps(self) -> PythonSteps:
+        """The Python form of its texts."""
+        return PythonSteps(self, self.texts)
+
     def wake(self, view: View, out: Out) -> None:
-        """One step of an agent; by default nothing."""
-        return
+        """One step of an agent; by default what its text says, if it has one."""
+        if self.texts:
+            self.steps.wake(view, out)
 
     def receive(self, view: View, message: Message, out: Out) -> None:
         """Reaction to one arrival (trigger ``message``); by default nothing."""
@@ -227,9 +298,15 @@ class Protocol(ABC):
     def partner(self, view: View) -> int:
         """Which neighbour (its rank in `View.neighbours`) a pairwise session calls; uniform by default.
 
-        What `View.partner_luck` picks by a law of the protocol's own is `rank_of`.
+        By default by `partner_law`.
         """
-        return rank_of(view.partner_luck(), len(view.neighbours), NO_LAW)
+        law = self.partner_law()
+        own = law[self.problem.graph.edges_of(view.agent)] if len(law) else law
+        return rank_of(view.partner_luck(), len(view.neighbours), own)
+
+    def partner_law(self) -> NDArray[np.float64]:
+        """(E,) weights > 0 by which agents pick among their directed edges; empty for the uniform law (`NO_LAW`)."""
+        return NO_LAW
 
     def offer(self, view: View, partner: int, out: Out) -> None:
         """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it.
@@ -237,7 +314,7 @@ class Protocol(ABC):
         Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
         `finish` needs of this instant belongs in a block, because other sessions may change the agent in between.
         """
-        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method offer")
+        self._text("request").request(view, partner, out)
 
     def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
         """The callee's update from the caller's request; send exactly one ``reply`` to it.
@@ -245,11 +322,16 @@ class Protocol(ABC):
         Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
         called.
         """
-        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method accept")
+        self._text("respond").respond(view, partner, vector, out)
 
     def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
         """The caller's update from the callee's reply, which may come after other sessions of the caller."""
-        raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no method finish")
+        self._text("complete").complete(view, partner, vector)
+
+    def _text(self, name: str) -> PythonSteps:
+        if name not in self.texts:
+            raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no text {name}")
+        return self.steps
 
     def models(self, state: State) -> NDArray[np.float64] | None:
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""

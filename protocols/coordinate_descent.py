@@ -8,7 +8,7 @@ Agent i minimises its block of the graph-regularised objective (2),
 equation           here
 =================  ==================================================================================
 (3), block of Q'   D_ii (Theta_i + mu c_i L_i') - sum_j W_ij Theta_j
-(4), update        ``wake``, with alpha = 1 / (1 + mu c_i L_loc)
+(4), update        ``step``, with alpha = 1 / (1 + mu c_i L_loc)
 (6), private       the same update with noise added to L_i'
 theorem 1          scale 2 L0 / (eps m): `GradientNoise.sensitivities` times the plan's multipliers
 proposition 2      ``privacy.allocation``
@@ -25,13 +25,12 @@ removes its pull; an agent without neighbours works alone.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from ..agents.blocks import State
 from ..agents.clipping import clip_rows
 from ..agents.errors import FieldError, InputError
 from ..agents.losses import Loss, public_smoothness, spectral_smoothness
@@ -40,12 +39,11 @@ from ..agents.parameters import Finite, NotNegative, Positive, Size
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
-from .coordinate_descent_step import make_kernel
 from .invariants import Declared, told_is_kept
-from .kernel import Kernel
 from .noise import GradientNoise, active, check_all_rows, row_bounds
 from .privacy.budget import Privacy
 from .privacy.plans import allocation_weights
+from .steps import Constants, average, local_gradient, perturbed
 from .surroundings import Surroundings, check_length, check_slope
 from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimiser, check_start
 
@@ -163,7 +161,7 @@ class CoordinateDescent(Protocol):
             pull = self.parameters.mu * self.confidence
             self.warm = WarmStart(asked, self.problem, pull, self.bounds["l2"])
             privacy = self.warm.left_of(privacy, weights)
-        self.noise = GradientNoise(privacy, task, weights=weights, radius=self.parameters.radius)
+        self.step_noise = self.noise = GradientNoise(privacy, task, weights=weights, radius=self.parameters.radius)
 
     def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:
         """Shares of the budget by update; the k-th wake-up is expected at the global index k n."""
@@ -230,34 +228,27 @@ class CoordinateDescent(Protocol):
             view.state["model"][:], release = self.warm.share(view, out)
         out.send("model", view.state["model"], release)
 
-    def wake(self, view: View, out: Out) -> None:
+    def constants(self) -> Constants:
+        """The number of an agent's updates."""
+        return Constants(run={"limit": math.inf if self.limit is None else self.limit})
+
+    @staticmethod
+    def step(me: Any) -> bool:
         """Update (4), or (6) with noise, and broadcast."""
-        release = self.noise.release(view)
-        if not out.reserve(release):
-            out.fall_silent()
-            return
-        model, alpha, pull = view.state["model"], view.state["alpha"][0], view.state["pull"][0]
-        gradient = release.perturb(self.noise.gradient(model, view), rng=view.stream("noise"))
-        around = model
-        if len(view.neighbours):
-            around = view.weights @ view.received("model") / view.weights.sum()
-        model[:] = (1 - alpha) * model + alpha * (around - pull * gradient)
-        out.send("model", model, release)
-        if self.limit is not None and view.updates + 1 >= self.limit:
-            out.fall_silent()
+        gradient = perturbed(me, local_gradient(me, me.model))
+        around = average(me) if me.degree > 0 else me.model
+        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.message = me.model
+        return me.updates + 1 >= me.limit
 
     def invariants(self) -> Declared:
         """An agent goes on from the very model that it has told, with its noise: theorem 1 relies on it."""
         return (told_is_kept("model", "model", "Bellet et al. 2018, (4) and (6): the new block is what is broadcast"),)
 
-    def kernel(self, state: State) -> Kernel | None:
-        """The compiled step of a run without any privacy accounting."""
-        if self.privacy is not None:
-            return None
-        task, shards = self.problem.task, None
-        if self.parameters.radius is not None:
-            shards = [self.local_data(agent, task.train.shard(agent)) for agent in range(task.agents)]
-        return make_kernel(task, self.problem.graph, state, shards, self.limit)
+    @property
+    def changes_rows(self) -> bool:
+        """Whether there is a radius."""
+        return self.parameters.radius is not None
 
     def objective(self) -> Objective:
         """Objective (2) on the task's own data."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -10,31 +10,34 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from ..agents.addresses import AddressTable
 from ..agents.compiled import compiled
+from .privacy.ledger import Ledger
+from .privacy.mechanisms import Release
 
-REALS, WHOLES, SINGLES = 9, 4, 1
-"""Arrays of real and of whole numbers and of float32 data that a compiled step gets, beside what it has heard."""
+_REAL, _WHOLE = types.float64[::1], types.int64[::1]
 
-_REAL, _WHOLE, _SINGLE = types.float64[::1], types.int64[::1], types.float32[::1]
+SILENT, UNSAID, PLAIN, UNBOUNDED = 1, 2, 4, 8
+"""What a compiled step says of itself, added up: it was the agent's last; it sends nothing; what it sends reveals data
+without noise; a number that it has written is not finite."""
 
-STEP = types.boolean(
+STEP = types.int64(
     types.int64,
+    types.int64,
+    types.float64,
     types.int64,
     types.int64,
     types.int64,
     _WHOLE,
     types.float64[:, ::1],
-    types.boolean,
     _REAL,
-    types.UniTuple(_REAL, REALS),
-    types.UniTuple(_WHOLE, WHOLES),
-    types.UniTuple(_SINGLE, SINGLES),
+    _WHOLE,
 )
-"""``step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles)``, true if it falls silent.
+"""``step(agent, tick, now, updates, first, last, known, pool, message, table)``.
 
 The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbours, ``known[e]`` is the row of ``pool``
-with the newest vector heard there, or -1. What was never heard counts as the agent's own block if ``own``, and as zeros
-otherwise. The step writes what it broadcasts into ``message``, and its state through ``reals``.
+with the newest vector heard there, or -1. The step writes what it broadcasts into ``message``, and its state where
+``table`` says that it is (`hushnet.agents.addresses`). It returns `SILENT`, `UNSAID`, `PLAIN` and `UNBOUNDED` added up.
 """
 
 
@@ -73,30 +76,63 @@ def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
 OFFER, ACCEPT, FINISH = range(1, 4)
 """Phases of a session, as the compiled form of an exchange is told them."""
 
-EXCHANGE = types.void(
+EXCHANGE = types.int64(
     types.int64,
     types.int64,
+    types.int64,
+    types.float64,
     types.int64,
     types.int64,
     types.int64,
     types.int64,
     _WHOLE,
     types.float64[:, ::1],
-    types.boolean,
     _REAL,
     _REAL,
-    types.UniTuple(_REAL, REALS),
-    types.UniTuple(_WHOLE, WHOLES),
-    types.UniTuple(_SINGLE, SINGLES),
+    _WHOLE,
 )
 """Half of an exchange, or its opening.
 
-``step(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles)``: in each
-`phase` an agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard`` from it
-(the request in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message`` (the
-request in `OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state through ``reals``. What it has heard of
-all neighbours is as in `STEP`; ``known[e]`` is of the layout's first kind of message.
+``step(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table)``: in each `phase` an
+agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard`` from it (the request
+in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message`` (the request in
+`OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state. What it has heard of all neighbours is as in
+`STEP`; ``known[e]`` is of the layout's first kind of message. It returns `PLAIN` and `UNBOUNDED` added up.
 """
+
+
+class Charges(ABC):
+    """What compiled steps reveal: found out when an agent has started, and charged when somebody looks."""
+
+    def started(self, agent: int) -> None:
+        """Find out what an agent that has just made its start may say, and what it costs; by default nothing."""
+        return
+
+    @abstractmethod
+    def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
+        """Charge messages of an agent that its steps have called `PLAIN`."""
+
+    def settle(self, ledger: Ledger, now: float) -> None:
+        """Charge the noise that steps have drawn since the last time; by default none is."""
+        return
+
+
+@final
+@dataclass(frozen=True)
+class PlainCharges(Charges):
+    """Nothing is perturbed.
+
+    Parameters
+    ----------
+    reason : str
+        Why there is no noise, for the ledger.
+    """
+
+    reason: str
+
+    def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
+        """See `Charges.charge`."""
+        ledger.add(Release.plain(agent, now, self.reason), times)
 
 
 @dataclass(frozen=True)
@@ -108,44 +144,25 @@ class Compiled(ABC):
     step : callable
         Compiled for the signature of its kind (see `hushnet.agents.compiled.compiled_callback`). An exception that it
         raises ends the run.
-    reals, wholes : sequences of (k,) float64 and (k,) int64
-        Its state (views of the run's blocks) and constants, at most `REALS` and `WHOLES` of them.
-    model : (n, width) float64
-        The block that a step changes; it is checked to be finite.
-    charged : (n,) bool
-        Agents whose messages reveal their data without noise; the others' messages cost nothing.
-    reason : str
-        Why there is no noise, for the ledger.
-    singles : sequence of (k,) float32
-        Data that are kept in single precision, at most `SINGLES` of them.
+    table : AddressTable
+        Where its state (the run's blocks) and its constants are.
+    charges : Charges
+        What its messages cost.
     noted : (n,) float64
-        What steps note for the recorder, as one of ``reals``; empty if they do not. An agent's step replaces NaN by the
-        mean loss over its rows of the task, without regulariser, at the model that it found.
+        What steps note for the recorder; empty if they do not. An agent's step replaces NaN by the mean loss over its
+        rows of the task, without regulariser, at the model that it found.
     """
 
     step: Any
-    reals: tuple[NDArray[np.float64], ...]
-    wholes: tuple[NDArray[np.int64], ...]
-    model: NDArray[np.float64]
-    charged: NDArray[np.bool_]
-    reason: str
-    singles: tuple[NDArray[np.float32], ...] = ()
+    table: AddressTable
+    charges: Charges
     noted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def arguments(self) -> tuple[tuple[NDArray[Any], ...], ...]:
-        """``reals``, ``wholes`` and ``singles``, filled up with empty arrays to the lengths that every step has."""
-        return (
-            _filled(self.reals, REALS, np.float64),
-            _filled(self.wholes, WHOLES, np.int64),
-            _filled(self.singles, SINGLES, np.float32),
-        )
 
 
 @final
 @dataclass(frozen=True)
 class Kernel(Compiled):
-    """A compiled `Protocol.wake`, for `STEP`: every agent with neighbours broadcasts one vector at every step."""
+    """A compiled `Protocol.wake`, for `STEP`: agents with neighbours broadcast one vector at a step, or none."""
 
 
 @final
@@ -161,7 +178,3 @@ class PairKernel(Compiled):
     """
 
     law: NDArray[np.float64] = field(default_factory=lambda: NO_LAW)
-
-
-def _filled(arrays: tuple[NDArray[Any], ...], count: int, dtype: type) -> tuple[NDArray[Any], ...]:
-    return (*arrays, *(np.empty(0, dtype=dtype) for _ in range(count - len(arrays))))

@@ -26,13 +26,12 @@ own knowledge, so that it does no harm if only the callee's half is made: caller
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ..agents.blocks import State
 from ..agents.errors import FieldError
 from ..agents.objectives import check_unique
 from ..agents.parameters import Positive
@@ -43,13 +42,13 @@ from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
-from .kernel import NO_LAW, Kernel, PairKernel, rank_of
-from .model_propagation_step import broadcast_kernel, gossip_kernel
+from .kernel import NO_LAW
 from .noise import active, check_all_rows
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Release
 from .schedule import ExchangeSchedule
+from .steps import Constants, average, heard_of
 from .surroundings import Surroundings, check_length
 
 
@@ -195,12 +194,6 @@ class ModelPropagation(Protocol):
         self.releases[agent] = release
         return release
 
-    def _release(self, view: View, out: Out) -> Release:
-        """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
-        if self.noise is None and len(view.data):
-            return out.plain("models without noise")
-        return self.releases[view.agent]
-
     @cached_property
     def _closed_form(self) -> NDArray[np.float64]:
         """(n, p) minimisers (4), from everybody's solitary models, with their noise."""
@@ -208,42 +201,44 @@ class ModelPropagation(Protocol):
             return self.objective().minimise()[0]
         return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
 
-    def wake(self, view: View, out: Out) -> None:
-        """Update on the newest of all neighbours, and tell them: (5) in rounds, Bellet's (16) otherwise."""
-        if self.parameters.closed_form:
-            return
-        self._update(view, view.received("model"))
-        out.send("model", view.state["model"], self._release(view, out))
+    def constants(self) -> Constants:
+        """The pull of every agent's solitary model."""
+        return Constants(agent={"pull": self.pull})
 
-    def partner(self, view: View) -> int:
+    def release(self, view: View) -> Release:
+        """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
+        if self.noise is None and len(view.data):
+            return Release.plain(view.agent, view.now, "models without noise", recipients=len(view.neighbours))
+        return self.releases[view.agent]
+
+    def partner_law(self) -> NDArray[np.float64]:
         """Any neighbour, or neighbours by their weights."""
-        law = view.weights if self.parameters.partners == "weighted" else NO_LAW
-        return rank_of(view.partner_luck(), len(view.neighbours), law)
+        return self.problem.graph.weights if self.parameters.partners == "weighted" else NO_LAW
 
-    def offer(self, view: View, partner: int, out: Out) -> None:
+    @staticmethod
+    def step(me: Any) -> None:
+        """Update on the newest of all neighbours, and tell them: (5) in rounds, Bellet's (16) otherwise."""
+        if me.closed_form:
+            return
+        if me.degree > 0:
+            me.model = (average(me) + me.pull * me.solitary) / (1 + me.pull)
+        me.message = me.model
+
+    @staticmethod
+    def request(me: Any, partner: int) -> None:
         """Show the own model."""
-        out.send("request", view.state["model"], self._release(view, out), to=int(view.neighbours[partner]))
+        me.message = me.model
 
-    def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
+    @staticmethod
+    def respond(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
         """Show the own model as it is before the update, then make the update (6)."""
-        out.send("reply", view.state["model"], self._release(view, out), to=int(view.neighbours[partner]))
-        self._meet(view, partner, vector)
+        me.message = me.model
+        _meet(me, partner, heard)
 
-    def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
+    @staticmethod
+    def complete(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
         """Make the update (6)."""
-        self._meet(view, partner, vector)
-
-    def _meet(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
-        copies, met = (cast("NDArray[np.float64]", view.edge[name]) for name in ("copy", "met"))
-        copies[partner], met[partner] = vector, 1.0
-        self._update(view, np.where(met > 0, copies, view.received("model")))
-
-    def _update(self, view: View, known: NDArray[np.float64]) -> None:
-        """Equation (6) on the (degree, p) models that the agent knows of its neighbours."""
-        if len(view.neighbours):
-            pull = self.pull[view.agent]
-            around = view.weights @ known / view.weights.sum()
-            view.state["model"][:] = (around + pull * view.state["solitary"]) / (1 + pull)
+        _meet(me, partner, heard)
 
     def invariants(self) -> Declared:
         """Models and copies are averages of solitary models, whatever is late, lost or absent."""
@@ -264,16 +259,6 @@ class ModelPropagation(Protocol):
     def _size(self, instant: Instant) -> float:
         return (1.0 + largest(self.pull)) * _solitary_size(instant)
 
-    def kernel(self, state: State) -> Kernel | PairKernel | None:
-        """The compiled steps of a run without any privacy accounting."""
-        if self.noise is not None or self.parameters.closed_form:
-            return None
-        task, graph = self.problem.task, self.problem.graph
-        if not self.parameters.gossip:
-            return broadcast_kernel(task, graph, state, self.pull)
-        law = graph.weights if self.parameters.partners == "weighted" else NO_LAW
-        return gossip_kernel(task, graph, state, self.pull, law)
-
     def objective(self) -> Propagation:
         """Objective (3) around the exact solitary models, without noise: its cost shows as a gap."""
         return self._objective
@@ -287,6 +272,19 @@ class ModelPropagation(Protocol):
     def assumed_public(self) -> tuple[str, ...]:
         """The numbers of rows, where confidences come from them."""
         return assumed_of(self.parameters.confidence)
+
+
+def _meet(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
+    """Equation (6) with a neighbour's model and with what is known of the others."""
+    me.copy[partner] = heard
+    me.met[partner] = 1.0
+    around = np.zeros(len(me.model))
+    for rank in range(me.degree):
+        if me.met[rank] > 0.0:
+            around += me.weights[rank] * me.copy[rank]
+        else:
+            around += me.weights[rank] * heard_of(me, rank)
+    me.model = (around / me.weights.sum() + me.pull * me.solitary) / (1 + me.pull)
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

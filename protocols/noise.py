@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
-from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
-from .base import View
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
+from .steps.noise import StepNoise
 from .surroundings import check_slope
+from .view import View
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""
 
 
-class GradientNoise:
+class GradientNoise(StepNoise):
     """Noise for the mean gradient of an agent's own examples.
 
     Parameters
@@ -65,6 +65,31 @@ class GradientNoise:
     def check_rows(self, shard: Shard, agent: int | str) -> None:
         """See the function."""
         check_rows(self.privacy, shard, agent)
+
+    @property
+    def mechanism(self) -> str | None:
+        """See `StepNoise.mechanism`."""
+        return None if self.privacy is None else self.privacy.mechanism
+
+    @property
+    def dimension(self) -> int:
+        """See `StepNoise.dimension`."""
+        return self.task.dimension
+
+    @property
+    def clip(self) -> tuple[Norm, float] | None:
+        """See `StepNoise.clip`."""
+        if self.privacy is None or self.privacy.sensitivity != "clip":
+            return None
+        assert self.privacy.clip is not None
+        return self.privacy.norm, self.privacy.clip
+
+    def scales(self) -> NDArray[np.float64]:
+        """See `StepNoise.scales`; one stage where all releases are alike."""
+        counts = np.maximum(self.task.train.counts, 1)
+        sensitivities = np.array([self.sensitivities(int(count))[0] for count in counts])
+        rows = np.array([own.multipliers if _varies(own) else own.multipliers[:1] for own in self.plans])
+        return sensitivities[:, None] * np.broadcast_to(rows, (len(counts), rows.shape[1]))
 
     def sensitivities(self, count: int) -> tuple[float, float]:
         """What the noise is scaled for, and what can be proved, for an agent with `count` examples."""
@@ -106,14 +131,10 @@ class GradientNoise:
             dimension=self.task.dimension,
         )
 
-    def gradient(self, model: NDArray[np.float64], view: View) -> NDArray[np.float64]:
-        """(p,) gradient of the agent's local objective, its examples clipped where the noise relies on it."""
-        if self.privacy is not None and self.privacy.sensitivity == "clip":
-            assert self.privacy.clip is not None
-            return clipped_gradient(
-                model, view.data, self.task.loss, view.regularisation, self.privacy.norm, self.privacy.clip
-            )
-        return local_gradient(model, view.data, self.task.loss, view.regularisation)
+
+def _varies(own: Plan) -> bool:
+    """Whether an agent's releases are not all alike."""
+    return any(len(np.unique(each)) > 1 for each in (own.multipliers, own.epsilons, own.deltas))
 
 
 def active(privacy: Privacy | None) -> bool:

@@ -304,7 +304,9 @@ class World:
         agent.silent = out.silent
         self.check_finite(agent, out)
 
-    def check_finite(self, agent: Agent, out: Out | None = None) -> None:
+    def check_finite(
+        self, agent: Agent, out: Out | None = None, *, told: tuple[str, NDArray[np.float64]] | None = None
+    ) -> None:
         """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
 
         That a run ends tells that something was not finite. A block may depend on an agent's data in other ways than
@@ -314,10 +316,14 @@ class World:
         ----------
         agent : Agent
         out : Out, optional
-            What the agent sends in this step; without it, the blocks are looked at, which a compiled step has found to
-            be what it sends.
+            What the agent sends in this step.
+        told : (str, (width,) float64), optional
+            Kind and vector of the one message that a compiled step sends.
         """
-        for name, vector in self._owned(agent) if out is None or not self.private else _sent(out):
+        sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]
+        sent += [] if told is None else [told]
+        said = ((f"the {kind} that it sends", vector) for kind, vector in sent)
+        for name, vector in said if self.private else self._owned(agent):
             if not np.isfinite(vector).all():
                 raise Divergence(
                     f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
@@ -334,11 +340,6 @@ class World:
             vectors = block.of(slots)
             for vector in vectors if isinstance(vectors, list) else [vectors]:
                 yield name, vector
-
-
-def _sent(out: Out) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """The vectors that leave with a step, by what they are called."""
-    return ((f"the {sent.kind} that it sends", sent.vector) for sent in out.sent)
 
 
 def _first_bad(vector: NDArray[np.float64]) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,11 @@ from .budget import Budget
 from .mechanisms import Release, mechanism_of
 from .mechanisms.contract import unproved
 from .meter import Meter
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""More releases than anybody makes."""
+COUNTED = 10**6
+"""Releases that are counted one by one to see how many a budget allows; one that allows so many counts as unlimited."""
 
 Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
 
@@ -117,6 +123,10 @@ class Ledger:
         self._pending[release] = charge
         return True
 
+    def holds(self, release: Release) -> bool:
+        """Whether a release was reserved or charged, so that sending it again asks for nothing."""
+        return release in self._pending or release in self._committed
+
     def commit(self, release: Release, vector: NDArray[np.float64] | None = None) -> bool:
         """Charge a release at its first send.
 
@@ -169,6 +179,41 @@ class Ledger:
         self._note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
+
+    @property
+    def limited(self) -> bool:
+        """Whether a release may be refused."""
+        return self._budgeted or self._updates < math.inf
+
+    def affordable(self, agent: int, charges: Sequence[Charge], known: dict[Any, int]) -> int:
+        """How many releases an agent could still reserve: with these charges in turn, and the last one for ever.
+
+        Parameters
+        ----------
+        agent : int
+        charges : sequence of Charge
+        known : dict
+            What was found for others with the same charges and the same state, which it is put into.
+
+        Returns
+        -------
+        int
+            At most `UNLIMITED`.
+        """
+        spent = None if self._meters is None else self._meters[agent].state
+        key = (tuple(charges), self._totals[agent] + self._reserved[agent], spent)
+        if key not in known:
+            known[key] = self._affordable(agent, charges)
+        return known[key]
+
+    def _affordable(self, agent: int, charges: Sequence[Charge]) -> int:
+        room = min(self._updates - self._totals[agent] - self._reserved[agent], UNLIMITED)
+        meter = None if self._meters is None else copy(self._meters[agent])
+        for count in range(int(min(room, max(len(charges), COUNTED if meter else 0)))):
+            charge = charges[min(count, len(charges) - 1)]
+            if (self._budgeted and math.isinf(charge.claimed_epsilon)) or (meter and not meter.take(charge)):
+                return count
+        return int(max(room, 0))
 
     def cancel(self, release: Release) -> None:
         """Give back what was reserved for a release that is not going to be sent; without effect otherwise."""

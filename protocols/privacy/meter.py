@@ -29,6 +29,11 @@ class Meter:
         curve = budget.delta > 0 and budget.by in ("gaussian", "verified")
         self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
 
+    @property
+    def state(self) -> tuple[float, ...]:
+        """All that a further charge's fate depends on."""
+        return self.total, self.drift, self.square, self.logs, self.precision, self.others
+
     def take(self, charge: Charge) -> bool:
         """Add a charge if it fits."""
         self.add(charge)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
-from ...protocols.base import Protocol, ProtocolParameters, Sent
+from ...protocols.base import EXCHANGE_TEXTS, Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from ..choice import rounds_of
@@ -156,11 +156,13 @@ def _check_number(what: str, values: NDArray[np.float64]) -> None:
 
 
 def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """A protocol that exchanges pairwise has all three methods of an exchange."""
+    """A protocol that exchanges pairwise has all three methods of an exchange, or texts for them."""
     if protocol.traits_for(parameters).exchange == "pairwise":
-        for name in ("offer", "accept", "finish"):
-            if getattr(protocol, name) is getattr(Protocol, name):
-                raise ContractViolation(f"{protocol.__name__} exchanges pairwise, but has no method {name}")
+        for name, text in EXCHANGE_TEXTS.items():
+            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, text) is None:
+                raise ContractViolation(
+                    f"{protocol.__name__} exchanges pairwise, but has neither a text {text} nor a method {name}"
+                )
 
 
 def check_public_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

@@ -1,5 +1,9 @@
 """What is raised where a protocol breaks its contract."""
 
+from __future__ import annotations
 
-class ContractViolation(AssertionError):
+from ...agents.errors import Objection
+
+
+class ContractViolation(Objection):
     """A protocol broke the contract; the message says how."""

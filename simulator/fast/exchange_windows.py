@@ -11,7 +11,7 @@ import math
 
 from ...agents.agent import ARRIVAL, TIMER, WAKE
 from ...agents.compiled import compiled, compiled_callback
-from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, rank_of
+from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
 from ..randomness import Purpose, draw_one
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import let_go, take_row
@@ -47,9 +47,9 @@ observer told of it; the world has something to check."""
 
 
 @compiled_callback(EXCHANGE)
-def no_exchange(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):  # noqa: ARG001 - as all
+def no_exchange(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):  # noqa: ARG001 - as all
     """Stands for the compiled exchange of a protocol that has none."""
-    return  # pragma: no cover - compiled
+    return 0  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
@@ -94,8 +94,8 @@ def charge(mail, agent, row):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_half(mail, tables, step, reals, wholes, singles, models, charges, own):  # pragma: no cover - compiled
-    """Make half of an exchange; whether the agent's model is still finite."""
+def make_half(mail, tables, step, table):  # pragma: no cover - compiled
+    """Make half of an exchange; whether what it has written is finite."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     acting = mail.reverse[edge] if phase == ACCEPT else edge
     agent, partner = tail_of(mail, acting), mail.heads[acting]
@@ -108,30 +108,26 @@ def make_half(mail, tables, step, reals, wholes, singles, models, charges, own):
         row = take_row(mail, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
         message = mail.pool[row][:width]
     first, last = mail.offsets[agent], mail.offsets[agent + 1]
-    step(
+    said = step(
         phase,
         agent,
-        acting,
+        mail.ticks[agent],
+        tables.times[NOW],
         mail.updates[agent],
+        acting,
         first,
         last,
         mail.known,
         mail.pool,
-        own,
         heard,
         message,
-        reals,
-        wholes,
-        singles,
+        table,
     )
-    total = 0.0
-    for k in range(models.shape[1]):
-        total += models[agent, k] * 0.0
-    if total != 0.0:
+    if said & UNBOUNDED:
         return False
     if phase != FINISH:
         tables.counts[ROW] = row
-        if charges[agent] and is_news(mail, agent, row, len(message)):
+        if said & PLAIN and is_news(mail, agent, row, len(message)):
             charge(mail, agent, row)
     return True
 
@@ -154,15 +150,13 @@ def settle_clocks(mail, tables):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def run_exchanges(
-    mail, tables, limit, forced, compiled_half, step, reals, wholes, singles, models, charges, own, law
-):  # pragma: no cover - compiled
+def run_exchanges(mail, tables, limit, forced, compiled_half, step, table, law):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts = tables.counts
     while True:
         if counts[PHASE]:
             edge = counts[EDGE]
-            if compiled_half and not make_half(mail, tables, step, reals, wholes, singles, models, charges, own):
+            if compiled_half and not make_half(mail, tables, step, table):
                 return DIVERGED, tail_of(mail, mail.reverse[edge] if counts[PHASE] == ACCEPT else edge)
             if carry_on(mail, tables) and compiled_half and count_step(mail, tail_of(mail, edge)):
                 return COUNTED, tail_of(mail, edge)

@@ -11,9 +11,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.addresses import AddressTable
 from ...agents.agent import WAKE
 from ...agents.compiled import announce, as_callback
-from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel
+from ...protocols.base import Out, View
+from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
 from ..halves import make_reply, make_request, take_reply
 from ..randomness import check_leg
 from ..rules.forms import Plain
@@ -29,7 +31,7 @@ _upcoming = Plain()(exchange_windows.upcoming)
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
 """Halves of an exchange in words, and its opening."""
 
-NO_KERNEL = PairKernel(exchange_windows.no_exchange, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+NO_KERNEL = PairKernel(exchange_windows.no_exchange, AddressTable(), PlainCharges(""))
 """Stands for the compiled exchange of a protocol that has none."""
 
 
@@ -60,9 +62,7 @@ class Exchanges(Windowed):
     def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
         """What a window is called with besides mail, desk and its limit."""
         law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
-        own = self.world.setting.network.start != "zero"
-        step = as_callback(kernel.step, EXCHANGE)
-        return self.compiled, step, *kernel.arguments, kernel.model, kernel.charged, own, law
+        return self.compiled, as_callback(kernel.step, EXCHANGE), kernel.table.values, law
 
     @property
     def desk(self) -> SessionTables:
@@ -92,6 +92,21 @@ class Exchanges(Windowed):
         edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
         agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
         return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
+
+    def text_again(self, view: View, out: Out) -> None:
+        """See `Windowed.text_again`."""
+        counts, graph, protocol = self.desk.counts, self.world.setting.graph, self.world.protocol
+        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        acting = int(graph.reverse[edge]) if phase == ACCEPT else edge
+        partner = acting - int(graph.edges_of(view.agent).start)
+        if phase == OFFER:
+            protocol.offer(view, partner, out)
+            return
+        vector = self._heard(0 if phase == ACCEPT else 1, int(graph.heads[acting]))
+        if phase == ACCEPT:
+            protocol.accept(view, partner, vector, out)
+        else:
+            protocol.finish(view, partner, vector)
 
     def take_in(self, now: float, barrier: int) -> None:
         """See `Windowed.take_in`; arrivals are events here."""

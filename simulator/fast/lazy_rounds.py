@@ -69,7 +69,14 @@ class LazyRounds(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`."""
         announce(round_windows.run_rounds, "the batched engine")
-        return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, *self._call)
+        header = self.world.network.size(0)
+        return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, header, *self._call)
+
+    def make_room(self) -> None:
+        """See `WakeWindows.make_room`: who says nothing sends a message of its own to every neighbour."""
+        super().make_room()
+        most = int(self.world.setting.graph.degrees.max(initial=1))
+        self.post.make_room(most, most)
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`; it ends the agent's round."""

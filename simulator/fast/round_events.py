@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from ...agents.compiled import compiled
+from ...protocols.kernel import PLAIN, UNBOUNDED, UNSAID
 from ..rules.clocks import count_step, is_news, used_up
 from ..rules.delivery import count_message, let_go, take_row
-from ..rules.notes import note_step
 from ..rules.round_messages import finish_saying, say, say_all
 from ..rules.rounds import (
     after_step,
@@ -27,7 +27,7 @@ from ..tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
 from ..tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
-from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED
+from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
 """Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
@@ -47,16 +47,19 @@ def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def broadcast_round(mail, tables, agent, row, charges, vectors):  # pragma: no cover - compiled
-    """Say to all neighbours the version that a step has written."""
+def broadcast_round(mail, tables, agent, row, said, vectors):  # pragma: no cover - compiled
+    """Say to all neighbours the version that a step has written, or nothing, as the step says of itself."""
     first, last = mail.offsets[agent], mail.offsets[agent + 1]
-    if last > first:
-        if charges[agent]:
+    spoken = last > first and said & UNSAID == 0
+    if spoken:
+        if said & PLAIN:
             mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
         mail.order[row] = count_message(mail, (last - first) * vectors)
         for edge in range(first, last):
             say(mail, tables, agent, edge, 0, row)
+    if last > first:
         finish_saying(mail, tables, agent)
+    if spoken:
         if mail.latest[agent] >= 0:
             let_go(mail, mail.latest[agent])
         mail.latest[agent] = row
@@ -65,24 +68,13 @@ def broadcast_round(mail, tables, agent, row, charges, vectors):  # pragma: no c
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_step(
-    mail, tables, agent, step, reals, wholes, singles, models, charges, own, size, vectors
-):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and say its round; false if its state is not finite then."""
-    first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
+def step_and_say(mail, tables, agent, step, table, size, vectors):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and say its round; what the step says of itself."""
     row = take_row(mail, tables.now[0], 0, mail.ticks[agent], size)
-    message = mail.pool[row]
-    note_step(mail, agent, tables.now[0])
-    mail.silent[agent] = step(
-        agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
-    )
-    total = 0.0
-    for k in range(width):
-        total += models[agent, k] * 0.0
-    if total != 0.0:
-        return False
-    broadcast_round(mail, tables, agent, row, charges, vectors)
-    return True
+    said = make_step(mail, agent, tables.now[0], step, table, row)
+    if said & UNBOUNDED == 0:
+        broadcast_round(mail, tables, agent, row, said, vectors)
+    return said
 
 
 @compiled(_nrt=False)
@@ -95,12 +87,7 @@ def run_round_events(
     room,
     compiled_step,
     step,
-    reals,
-    wholes,
-    singles,
-    models,
-    charges,
-    own,
+    table,
     size,
     vectors,
 ):  # pragma: no cover - compiled
@@ -153,9 +140,10 @@ def run_round_events(
             counts[STEPPING], mail.counts[UNFINISHED] = subject, 1
             if not compiled_step:
                 return AWAKE, subject, now
-            if not make_step(mail, tables, subject, step, reals, wholes, singles, models, charges, own, size, vectors):
+            said = step_and_say(mail, tables, subject, step, table, size, vectors)
+            if said & UNBOUNDED:
                 return DIVERGED, subject, now
-            due = count_step(mail, subject)
+            due = is_counted(said) and count_step(mail, subject)
 
 
 @compiled(_nrt=False)

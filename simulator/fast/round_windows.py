@@ -22,10 +22,25 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
+from ...protocols.kernel import UNBOUNDED, UNSAID
+from ..network import KINDS
 from ..rules.clocks import count_step, next_time, used_up
-from ..rules.delivery import count_arrival, know, let_go
+from ..rules.delivery import count_arrival, count_message, know, let_go, take_row
+from ..rules.lazy import send_copy
 from ..tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
-from .windows import AWAKE, COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, step_and_send, take_top
+from .windows import (
+    AWAKE,
+    COUNTED,
+    DIVERGED,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    clock_over,
+    is_counted,
+    step_and_send,
+    take_top,
+)
 
 
 class Barriers(NamedTuple):
@@ -174,9 +189,19 @@ def land_all(mail, now, barrier):  # pragma: no cover - compiled
             node = mail.following[node]
 
 
+@compiled(forceinline=True, _nrt=False)
+def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
+    """End a round in which an agent says nothing: a message without numbers to everybody."""
+    kind = len(mail.first_node) // len(mail.heads) - 1
+    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+        row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)
+        send_copy(mail, agent, edge, kind, row, KINDS - 1)
+        let_go(mail, row)
+
+
 @compiled(_nrt=False)
 def run_rounds(
-    mail, barriers, limit, forced, compiled_step, step, reals, wholes, singles, models, charges, own, size, vectors
+    mail, barriers, limit, forced, header, compiled_step, step, table, size, vectors
 ):  # pragma: no cover - compiled
     """Run ends of rounds strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
 
@@ -201,7 +226,7 @@ def run_rounds(
         if used_up(mail):
             return LOOK, agent, now
         degree = mail.offsets[agent + 1] - mail.offsets[agent]
-        if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < degree):
+        if compiled_step and (counts[FREE_ROWS] < max(degree, 1) or counts[FREE_NODES] < degree):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1
@@ -210,7 +235,10 @@ def run_rounds(
         show(mail, agent)
         if not compiled_step:
             return AWAKE, agent, now
-        if not step_and_send(mail, agent, now, step, reals, wholes, singles, models, charges, own, size, vectors):
+        said = step_and_send(mail, agent, now, step, table, size, vectors)
+        if said & UNBOUNDED:
             return DIVERGED, agent, now
-        if count_step(mail, agent):
+        if said & UNSAID:
+            say_nothing(mail, agent, now, header)
+        if is_counted(said) and count_step(mail, agent):
             return COUNTED, agent, now

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...agents.agent import WAKE, Agent
 from ...agents.compiled import as_callback
+from ...protocols.base import Out, View
 from ...protocols.kernel import STEP, Kernel
 from ..rules.lazy import EVER
 from ..tables import tallies
@@ -49,6 +50,10 @@ class WakeWindows(Windowed):
         mail = self.post.mail
         return int(mail.heap_agent[0]), float(mail.heap_time[0]), "step"
 
+    def text_again(self, view: View, out: Out) -> None:
+        """See `Windowed.text_again`."""
+        self.world.protocol.wake(view, out)
+
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`."""
         finish, counts = self.world.finish, self.post.mail.counts
@@ -73,14 +78,11 @@ class WakeWindows(Windowed):
 
     def _arguments(self, kernel: Kernel | None) -> tuple[Any, ...]:
         """What a window is called with besides its limit and the arrays that are replaced when they grow."""
-        own = self.world.setting.network.start != "zero"
         if kernel is None:
-            none = Kernel(windows.no_step, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
-            return False, none.step, *none.arguments, none.model, none.charged, own, 0, 1
+            return False, windows.no_step, np.empty(0, dtype=np.int64), 0, 1
         (kind,) = self.world.layout.messages.values()
         size = self.world.network.size(int(np.max(kind.width)))
-        step = as_callback(kernel.step, STEP)
-        return True, step, *kernel.arguments, kernel.model, kernel.charged, own, size, kind.vectors
+        return True, as_callback(kernel.step, STEP), kernel.table.values, size, kind.vectors
 
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
@@ -110,7 +112,8 @@ class WakeWindows(Windowed):
             world.finish.check()
         elif why == windows.DIVERGED:
             agent.updates = int(mail.updates[index])
-            world.check_finite(agent)
+            row = int(mail.free_rows[mail.counts[tallies.FREE_ROWS]])  # the one that the step has just written
+            world.check_finite(agent, told=(next(iter(world.layout.messages)), mail.pool[row]))
         elif why == windows.LOOK:
             self.look()
         elif why == windows.IDLE:

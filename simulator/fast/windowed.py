@@ -15,15 +15,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 import simpy
+from numba.core import config
 
 from ...agents.agent import AVAILABILITY, Agent, At
 from ...agents.availability import Timeline
-from ...agents.blocks import State
-from ...agents.compiled import form_of
+from ...agents.compiled import form_of, is_patched
 from ...agents.errors import StepFailure
-from ...protocols.base import Protocol
+from ...protocols.base import Out, Protocol, View
 from ...protocols.kernel import Compiled, Kernel, PairKernel
-from ...protocols.privacy.mechanisms import Release
+from ...protocols.steps.building import build
+from ...protocols.steps.surroundings import StepSurroundings
+from ...protocols.steps.word_forms import NoForm
 from ..driver import Driver
 from ..finish import TIME_UP
 from ..rules import lazy
@@ -77,7 +79,7 @@ class Windowed(Driver):
         super().__init__(world)
         self.kernel, why = None, ""
         if compiled and world.watch is None:
-            self.kernel, why = kernel_of(world.protocol, world.state)
+            self.kernel, why = kernel_of(world)
         self.compiled = compiled = self.kernel is not None
         self.engine = f"batched ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
         if why:
@@ -130,6 +132,8 @@ class Windowed(Driver):
     def started(self, agent: Agent) -> None:
         """See `Driver.started`."""
         self.post.mail.silent[agent.index] = agent.silent
+        if self.kernel is not None:
+            self.kernel.charges.started(agent.index)
 
     def turn(self, agent: Agent) -> None:
         """See `Driver.turn`; only leaving is an event."""
@@ -186,12 +190,36 @@ class Windowed(Driver):
             index, now, step = self.at_work()
             self.stopped_at(now)
             self.world.activations = int(self.post.mail.counts[tallies.ACTIVATIONS])
+            self.again_in_python(index)
             name, updates = type(self.world.protocol).__name__, int(self.post.mail.updates[index])
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
                 f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
                 "mend it, or use engine: event to run the Python step"
             ) from error
+
+    def again_in_python(self, index: int) -> None:
+        """Make the step of a text again that failed compiled: Python knows the author's line.
+
+        What the compiled step has written until then stays; no record is taken of it.
+
+        Raises
+        ------
+        StepFailure
+            With that line.
+        """
+        world, agent = self.world, self.world.agents[index]
+        if not world.protocol.texts:
+            return
+        mail = self.post.mail
+        agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
+        lazy.copy_all(mail)
+        view, out = world.open(agent)
+        self.text_again(view, out)
+
+    @abstractmethod
+    def text_again(self, view: View, out: Out) -> None:
+        """Run the text of the step that a window is making, in Python."""
 
     @abstractmethod
     def take_in(self, now: float, barrier: int) -> None:
@@ -253,26 +281,56 @@ class Windowed(Driver):
     def _charge(self, *, final: bool) -> None:
         """Charge compiled messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
         assert self.kernel is not None
+        self.kernel.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
         charged = self.post.mail.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
-            self.world.ledger.add(Release.plain(index, self.world.now, self.kernel.reason), int(due[index]))
+            self.kernel.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
 
 
-def kernel_of(protocol: Protocol, state: State) -> tuple[Compiled | None, str]:
-    """A protocol's compiled step, if it vouches for one (`form_of`); why one that it inherits is not used."""
+def kernel_of(world: World) -> tuple[Compiled | None, str]:
+    """A protocol's compiled step, and why it has none where that is worth saying.
+
+    It is made of the protocol's texts, or what the protocol vouches for (`form_of`).
+    """
+    protocol, state = world.protocol, world.state
     form, kind = form_of(protocol, "kernel"), type(protocol)
     if form is not None:
         return form(state), ""
+    if protocol.texts and kind.kernel is Protocol.kernel:
+        return _built(world)
     if kind.kernel is Protocol.kernel or protocol.kernel(state) is None:
         return None, ""
     if "kernel" in vars(kind):
         return None, f"a method of this very {kind.__name__} was replaced"
     return None, f"{kind.__name__} does not define kernel itself"
+
+
+def _built(world: World) -> tuple[Compiled | None, str]:
+    """The compiled form of a protocol's texts, or why there is none."""
+    protocol, name = world.protocol, type(world.protocol).__name__
+    if is_patched(protocol):
+        return None, f"a method of this very {name} was replaced"
+    if protocol.methods_beside_texts:
+        return None, f"{name} has a method {protocol.methods_beside_texts[0]} beside its text"
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return None, "numba is told to compile nothing"
+    around = StepSurroundings(
+        state=world.state,
+        unheard_is_own=world.setting.network.start != "zero",
+        numbers=world.numbers,
+        seed=world.setting.draws.seed,
+        view=world.views.__getitem__,
+        ledger=world.ledger,
+    )
+    try:
+        return build(protocol, protocol.texts, around), ""
+    except NoForm as why:
+        return None, str(why)
 
 
 def checked(kernel: Compiled | None, kind: type[Form], complaint: str) -> Form | None:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...agents.compiled import compiled, compiled_callback
-from ...protocols.kernel import STEP
+from ...protocols.kernel import PLAIN, SILENT, STEP, UNBOUNDED, UNSAID
 from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ..rules.delivery import count_message, let_go, take_row
 from ..rules.lazy import EVER, send_copy, take_in, there
@@ -38,9 +38,9 @@ last clock has ended; a state is not finite; the run's limits are to be looked a
 
 
 @compiled_callback(STEP)
-def no_step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # noqa: ARG001 - as all
+def no_step(agent, tick, now, updates, first, last, known, pool, message, table):  # noqa: ARG001 - as all
     """Stands for the compiled step of a protocol that has none."""
-    return False  # pragma: no cover - compiled
+    return 0  # pragma: no cover - compiled
 
 
 @compiled
@@ -144,10 +144,10 @@ def has_note_room(mail, degree):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def broadcast(mail, agent, row, charges, models):  # pragma: no cover - compiled
-    """Broadcast the version that a step has written."""
+def broadcast(mail, agent, row, plain, models):  # pragma: no cover - compiled
+    """Broadcast the version that a step has written, and count it as a charge if it reveals data without noise."""
     first, last = mail.offsets[agent], mail.offsets[agent + 1]
-    if charges[agent]:
+    if plain:
         mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
     mail.order[row] = count_message(mail, (last - first) * models)
     for edge in range(first, last):
@@ -158,33 +158,47 @@ def broadcast(mail, agent, row, charges, models):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_send(
-    mail, agent, now, step, reals, wholes, singles, models, charges, own, size, vectors
-):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and broadcast what it says; false if its state is not finite then."""
-    first, last, width = mail.offsets[agent], mail.offsets[agent + 1], mail.pool.shape[1]
-    row = take_row(mail, now, 0, mail.ticks[agent], size)
-    message = mail.pool[row]
+def make_step(mail, agent, now, step, table, row):  # pragma: no cover - compiled
+    """Let an agent make its compiled step, which writes what it says into a row; what the step says of itself."""
     note_step(mail, agent, now)
-    mail.silent[agent] = step(
-        agent, mail.updates[agent], first, last, mail.known, mail.pool, own, message, reals, wholes, singles
+    said = step(
+        agent,
+        mail.ticks[agent],
+        now,
+        mail.updates[agent],
+        mail.offsets[agent],
+        mail.offsets[agent + 1],
+        mail.known,
+        mail.pool,
+        mail.pool[row],
+        table,
     )
-    total = 0.0
-    for k in range(width):
-        total += models[agent, k] * 0.0
-    if total != 0.0:
-        return False
-    if last > first:
-        broadcast(mail, agent, row, charges, vectors)
+    mail.silent[agent] = (said & SILENT) != 0
+    return said
+
+
+@compiled(forceinline=True, _nrt=False)
+def is_counted(said):  # pragma: no cover - compiled
+    """Whether a compiled step counts: not one at which its agent has fallen silent without a word."""
+    return said & (SILENT | UNSAID) != (SILENT | UNSAID)
+
+
+@compiled(forceinline=True, _nrt=False)
+def step_and_send(mail, agent, now, step, table, size, vectors):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and broadcast what it says; what the step says of itself."""
+    row = take_row(mail, now, 0, mail.ticks[agent], size)
+    said = make_step(mail, agent, now, step, table, row)
+    if said & UNBOUNDED:
+        return said
+    if said & UNSAID == 0 and mail.offsets[agent + 1] > mail.offsets[agent]:
+        broadcast(mail, agent, row, said & PLAIN != 0, vectors)
     else:
         let_go(mail, row)
-    return True
+    return said
 
 
 @compiled(_nrt=False)
-def run_window(
-    mail, limit, forced, compiled_step, step, reals, wholes, singles, models, charges, own, size, vectors
-):  # pragma: no cover - compiled
+def run_window(mail, limit, forced, compiled_step, step, table, size, vectors):  # pragma: no cover - compiled
     """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = mail.counts
     while True:
@@ -219,7 +233,8 @@ def run_window(
                     take_in(mail, slot, agent, now, EVER)
         if not compiled_step:
             return AWAKE, agent, now
-        if not step_and_send(mail, agent, now, step, reals, wholes, singles, models, charges, own, size, vectors):
+        said = step_and_send(mail, agent, now, step, table, size, vectors)
+        if said & UNBOUNDED:
             return DIVERGED, agent, now
-        if count_step(mail, agent):
+        if is_counted(said) and count_step(mail, agent):
             return COUNTED, agent, now

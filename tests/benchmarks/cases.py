@@ -10,12 +10,13 @@ import numpy as np
 from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.blocks import State
 from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES, local_gradient
+from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.kernel import PairKernel
+from hushnet.protocols.kernel import Kernel, PairKernel
+from hushnet.protocols.steps import local_gradient
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.message_log import MessageLog
@@ -23,7 +24,7 @@ from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.randomness import Draws
 from hushnet.simulator.setting import Setting, Stop
 
-from .gossip_step import make_kernel
+from .hand import coordinate_descent_step, gossip_step
 
 Family = Literal["broadcast", "gossip", "rounds"]
 ENGINES = ("batched", "event", "naive")
@@ -183,24 +184,42 @@ class Gossip(Protocol):
     def start(self, view: Any, out: Any) -> None:
         """Start at zero, which every agent knows."""
 
-    def offer(self, view: Any, partner: int, out: Any) -> None:
+    @staticmethod
+    def request(me: Any, partner: int) -> None:
         """Call with the own model."""
-        out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+        me.message = me.model
 
-    def accept(self, view: Any, partner: int, vector: Any, out: Any) -> None:
+    @staticmethod
+    def respond(me: Any, partner: int, heard: Any) -> None:
         """Answer with the own model, then learn."""
-        out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
-        self.finish(view, partner, vector)
+        me.message = me.model
+        _learn(me, heard)
 
-    def finish(self, view: Any, partner: int, vector: Any) -> None:
+    @staticmethod
+    def complete(me: Any, partner: int, heard: Any) -> None:
         """Average with the other's model and step down the own gradient."""
-        model = view.state["model"]
-        model += (vector - model) / 2
-        model -= STEP_SIZE * local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
+        _learn(me, heard)
+
+
+def _learn(me: Any, heard: Any) -> None:
+    me.model += (heard - me.model) / 2
+    me.model -= STEP_SIZE * local_gradient(me, me.model)
+
+
+class HandGossip(Gossip):
+    """The same, compiled by hand."""
 
     def kernel(self, state: State) -> PairKernel:
-        """The same, compiled."""
-        return make_kernel(self.problem.task, state, STEP_SIZE)
+        """See `hand.gossip_step`."""
+        return gossip_step.make_kernel(self.problem.task, state, STEP_SIZE)
+
+
+class HandCoordinateDescent(CoordinateDescent):
+    """Coordinate descent, compiled by hand."""
+
+    def kernel(self, state: State) -> Kernel:
+        """See `hand.coordinate_descent_step`."""
+        return coordinate_descent_step.make_kernel(self.problem.task, self.problem.graph, state, self.limit)
 
 
 def protocol_of(family: Family, patience: float | None = None) -> tuple[type[Protocol], ProtocolParameters]:

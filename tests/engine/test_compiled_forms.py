@@ -16,8 +16,9 @@ from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel
+from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel, PlainCharges
 from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.steps import Constants
 from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.clocks import Clock, Poisson, PoissonClock
 from hushnet.simulator.engine import BatchedEngine, EventEngine, declined
@@ -28,6 +29,7 @@ from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
 from hushnet.simulator.world import World
 
+from ..benchmarks.hand.arrays import ranks, table_of, vector
 from .driving import build_world, drive, fast_world
 from .exchange import Gossip
 from .helpers import Stamp
@@ -42,18 +44,20 @@ class Frozen(CoordinateDescent):
         out.send("model", view.state["model"], out.plain())
 
 
-class Helped(ModelPropagation):
-    """Its steps are its parent's, and what they call is not."""
+class Sevens(ModelPropagation):
+    """Its text is not its parent's."""
 
-    def _update(self, view, known):
-        view.state["model"][:] = 7.0
+    @staticmethod
+    def step(me):
+        me.model[:] = 7.0
+        me.message = me.model
 
 
-class Vouching(CoordinateDescent):
-    """Inherits its step and says itself that the compiled form is right for it."""
+class Confident(CoordinateDescent):
+    """Its text is its parent's, and a constant of it is not."""
 
-    def kernel(self, state):
-        return super().kernel(state)
+    def constants(self):
+        return Constants(run={"limit": 2.0})
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -61,33 +65,30 @@ def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule)
     fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
     engines = EventEngine(), BatchedEngine()
     reference, fast = (run_small(Frozen, fields, engine=engine) for engine in engines)
-    assert fast.engine == "batched (Python step, because Frozen does not define kernel itself)"
+    assert fast.engine == "batched (Python step, because Frozen has a method wake beside its text)"
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
     assert not np.array_equal(
         fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
     )
 
 
-@pytest.mark.parametrize("schedule", [None, "rounds", "async"])
-def test_an_overridden_helper_counts_as_much_as_an_overridden_step(schedule):
-    fields = protocol_parameters(Helped, {"mu": 0.5, "schedule": schedule})
-    world = run_small(Helped, fields, engine=BatchedEngine())
-    assert world.engine == "batched (Python step, because Helped does not define kernel itself)"
+@pytest.mark.parametrize("schedule", ["rounds", "async"])
+def test_a_subclass_runs_its_own_text_compiled(schedule):
+    fields = protocol_parameters(Sevens, {"mu": 0.5, "schedule": schedule})
+    world = run_small(Sevens, fields, engine=BatchedEngine())
+    assert world.engine == "batched (compiled step)"
     stepped = world.updates > 0
     assert stepped.sum() > 3
     assert (world.state.agent["model"].rows[stepped] == 7.0).all()
 
 
-def test_a_class_that_defines_its_compiled_form_itself_vouches_for_it():
-    fields = protocol_parameters(Vouching, {"mu": 0.5})
-    assert fast_world(small_setting(), Vouching, fields).engine == "batched (compiled step)"
-    assert fast_world(small_setting(), CoordinateDescent, fields).engine == "batched (compiled step)"
-
-
-def test_a_subclass_whose_parent_would_not_compile_either_has_nothing_to_say():
-    private = {"mechanism": "laplace", "multiplier": 1.0, "sensitivity": "claimed"}
-    fields = protocol_parameters(Frozen, {"mu": 0.5, "privacy": private})
-    assert fast_world(small_setting(), Frozen, fields).engine == "batched (Python step)"
+def test_a_subclass_with_other_constants_is_compiled_with_these():
+    fields = protocol_parameters(Confident, {"mu": 0.5})
+    worlds = [run_small(Confident, fields, engine=engine) for engine in (EventEngine(), BatchedEngine())]
+    assert worlds[1].engine == "batched (compiled step)"
+    for world in worlds:
+        assert world.updates.max() == 2
+    np.testing.assert_allclose(*(world.state.agent["model"].values for world in worlds), rtol=0, atol=1e-12)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,32 +103,38 @@ def test_a_loss_of_ones_own_has_no_compiled_step_whatever_its_name():
     setting = small_setting()
     setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
     fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    assert fast_world(setting, CoordinateDescent, fields).engine == "batched (Python step)"
+    engine = fast_world(setting, CoordinateDescent, fields).engine
+    assert engine == "batched (Python step, because the task's loss is not one of hushnet's own)"
 
 
 def test_an_object_with_a_replaced_method_is_not_served():
-    protocol = fast_world(
-        small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    ).protocol
+    world = fast_world(small_setting(), Refusing, protocol_parameters(Refusing, {}))
+    protocol = world.protocol
     assert form_of(protocol, "kernel") is not None
     protocol.wake = MethodType(Frozen.wake, protocol)
     assert form_of(protocol, "kernel") is None
+    other = World(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
+    other.protocol.wake = MethodType(Frozen.wake, other.protocol)
+    assert BatchedEngine().driver(other).engine == (
+        "batched (Python step, because a method of this very CoordinateDescent was replaced)"
+    )
 
 
-def refuse(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):
+def refuse(agent, tick, now, updates, first, last, known, pool, message, table):
     """Fail in one of several ways at an agent's third step, having said something before."""
-    message[:] = reals[0][2 * agent]
-    reals[0][2 * agent] += 1.0
+    models, way = vector(table, 0), ranks(table, 1)[0]
+    message[:] = models[2 * agent]
+    models[2 * agent] += 1.0
     if updates >= 2 and agent == 4:
-        if wholes[0][0] == 0:
-            message[len(message) + wholes[0][0]] = 1.0
-        elif wholes[0][0] == 1:
-            message[0] = 1 / (wholes[0][0] - 1)
-        elif wholes[0][0] == 2:
+        if way == 0:
+            message[len(message) + way] = 1.0
+        elif way == 1:
+            message[0] = 1 / (way - 1)
+        elif way == 2:
             message[0] = np.linalg.inv(np.zeros((2, 2)))[0, 0]
         else:
             raise ValueError("no such luck")
-    return False
+    return 0
 
 
 WORDS = [
@@ -142,12 +149,21 @@ refusing = compiled_callback(STEP)(refuse)
 class Refusing(Stamp):
     """Its compiled step raises."""
 
-    way, step = 0, refusing
+    way, failing = 0, refusing
 
     def kernel(self, state):
-        block = state.agent["model"]
-        nobody = np.zeros(len(block), dtype=bool)
-        return Kernel(self.step, (block.values,), (np.array([self.way]),), block.rows, nobody, "")
+        return Kernel(self.failing, table_of([state.agent["model"].values, np.array([self.way])]), PlainCharges(""))
+
+
+class Heir(Refusing):
+    """Its steps are its parent's, whose compiled form it does not vouch for."""
+
+
+def test_a_step_that_is_compiled_by_hand_serves_the_class_that_defines_it():
+    fields = protocol_parameters(Heir, {})
+    assert fast_world(small_setting(), Refusing, fields).engine == "batched (compiled step)"
+    heir = fast_world(small_setting(), Heir, fields)
+    assert heir.engine == "batched (Python step, because Heir does not define kernel itself)"
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -174,17 +190,19 @@ def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(
 
 
 def test_a_c_function_of_numbas_is_as_safe(monkeypatch):
-    monkeypatch.setattr(Refusing, "step", numba.cfunc(STEP)(refuse))
+    monkeypatch.setattr(Refusing, "failing", numba.cfunc(STEP)(refuse))
     with pytest.raises(StepFailure, match="IndexError"):
         run_small(Refusing, protocol_parameters(Refusing, {}), engine=BatchedEngine())
 
 
 @compiled_callback(EXCHANGE)
-def stumble(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
+def stumble(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
     """Fail in one phase."""
     message[:] = 0.0
-    if phase == wholes[0][0] and updates >= 1:
-        reals[0][len(reals[0])] = 1.0
+    models = vector(table, 0)
+    if phase == ranks(table, 1)[0] and updates >= 1:
+        models[len(models)] = 1.0
+    return 0
 
 
 class Stumbling(Gossip):
@@ -193,9 +211,7 @@ class Stumbling(Gossip):
     phase = ACCEPT
 
     def kernel(self, state):
-        block = state.agent["model"]
-        nobody = np.zeros(len(block), dtype=bool)
-        return PairKernel(stumble, (block.values,), (np.array([self.phase]),), block.rows, nobody, "")
+        return PairKernel(stumble, table_of([state.agent["model"].values, np.array([self.phase])]), PlainCharges(""))
 
 
 @pytest.mark.parametrize(("phase", "word"), [(1, "offer"), (2, "accept"), (3, "finish")])
@@ -211,7 +227,7 @@ def test_an_error_in_a_compiled_exchange_ends_the_run_and_names_agent_time_and_h
 
 @pytest.mark.parametrize(("step", "name"), [(None, "None"), (stumble, "stumble"), (refuse, "refuse")])
 def test_what_is_no_compiled_step_is_refused_with_a_sentence(step, name, monkeypatch):
-    monkeypatch.setattr(Refusing, "step", staticmethod(step) if callable(step) else step)
+    monkeypatch.setattr(Refusing, "failing", staticmethod(step) if callable(step) else step)
     with pytest.raises(ValueError, match=f"{name} is no compiled step; make it with .*compiled_callback"):
         build_world("auto", small_setting(), Refusing, protocol_parameters(Refusing, {}))
 

@@ -185,10 +185,7 @@ stop: {time: 4}
 record: {every: 0.01, metrics: [traffic]}
 """
 PLUGIN = """
-import numpy as np
-from hushnet.agents.compiled import compiled_callback
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
-from hushnet.protocols.kernel import STEP, Kernel
 
 class Rally(Protocol):
     traits = Traits(trigger="message")
@@ -205,20 +202,20 @@ class Rally(Protocol):
     def receive(self, view, message, out):
         out.send("ball", [0.0], out.public("a ball"), to=message.sender)
 
-@compiled_callback(STEP)
-def step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):
-    message[0] = reals[0][len(reals[0]) + updates]
-    return False
+class Broken(Protocol):
+    def layout(self):
+        return Layout(agent={"strokes": 2}, messages={"ball": MessageKind(1)})
 
-class Broken(Rally):
-    traits = Traits()
+    def start(self, view, out):
+        pass
 
-    def kernel(self, state):
-        block = state.agent["strokes"]
-        return Kernel(step, (block.values,), (), block.rows, np.zeros(len(block), dtype=bool), "")
+    @staticmethod
+    def step(me):
+        me.message = me.strokes[2 + me.updates]
 
 class Heir(Broken):
-    pass
+    def wake(self, view, out):
+        out.send("ball", [0.0], out.public("a ball"))
 """
 
 
@@ -228,12 +225,13 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
     out = tmp_path / "out"
     assert main(["run", str(tmp_path / "endless.yaml"), "--trust-code", "--quiet", "--out", str(out)]) == 5
     summary, complaint = capsys.readouterr()
-    assert "batched (Python step, because Heir does not define kernel itself) for heir" in summary
-    assert "warning: Heir does not define kernel itself, so its steps run in Python" in summary
+    assert "batched (Python step, because Heir has a method wake beside its text) for heir" in summary
+    assert "warning: Heir has a method wake beside its text, so its steps run in Python" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint
     manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]
     status = {manifest["protocol"]: manifest["status"] for manifest in manifests}
     assert status == {"rally": "limited", "broken": "broken", "heir": "complete", "other": "complete"}
-    assert "the compiled step of Broken raised IndexError (index is out of bounds) after 0 updates" in complaint
+    assert "the step of Broken failed at rally.py:" in complaint
+    assert "`me.message = me.strokes[2 + me.updates]`: IndexError" in complaint
     assert "Exception ignored" not in complaint

@@ -12,7 +12,17 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.kernel import ACCEPT, EXCHANGE, OFFER, Kernel, PairKernel, rank_of
+from hushnet.protocols.kernel import (
+    ACCEPT,
+    EXCHANGE,
+    OFFER,
+    PLAIN,
+    UNBOUNDED,
+    Kernel,
+    PairKernel,
+    PlainCharges,
+    rank_of,
+)
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
@@ -25,6 +35,7 @@ from hushnet.simulator.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ..benchmarks.hand.arrays import table_of, vector
 from .driving import build_world, drive, fast_world
 from .exchange import Forgetful, Gossip, Scripted, called
 from .helpers import random_graph
@@ -196,9 +207,9 @@ def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folde
 
 
 @numba.cfunc(EXCHANGE)
-def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
+def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
     """The exchange of `Gossip`, in its very arithmetic."""
-    models, got = reals[0], reals[1]
+    models, got = vector(table, 0), vector(table, 1)
     for k in range(2):
         if phase == OFFER:
             message[k] = models[2 * agent + k]
@@ -210,13 +221,13 @@ def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, me
         models[2 * agent + k] += share
         if len(got) > 0:
             got[2 * edge + k] += share
+    return PLAIN
 
 
 def gossip_kernel(state, law=()):
     blocks = state.agent["model"], state.edge.get("got")
-    reals = tuple(np.empty(0) if block is None else block.values for block in blocks)
-    charged = np.ones(len(blocks[0]), dtype=bool)
-    return PairKernel(gossip, reals, (), blocks[0].rows, charged, "", law=np.array(law, dtype=float))
+    table = table_of([np.empty(0) if block is None else block.values for block in blocks])
+    return PairKernel(gossip, table, PlainCharges(""), law=np.array(law, dtype=float))
 
 
 class Quick(Gossip):
@@ -492,9 +503,9 @@ class Exploding(Quick):
 
 
 @numba.cfunc(EXCHANGE)
-def exploding(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):
+def exploding(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
     """The exchange of `Exploding`: equal models share nothing."""
-    models = reals[0]
+    models, bad = vector(table, 0), 0.0
     for k in range(2):
         if phase == OFFER:
             message[k] = models[2 * agent + k]
@@ -502,6 +513,8 @@ def exploding(phase, agent, edge, updates, first, last, known, pool, own, heard,
             message[k] = (heard[k] - models[2 * agent + k]) / 2
             models[2 * agent + k] += message[k]
             models[2 * agent + k] *= 3.0
+        bad += models[2 * agent + k] * 0.0
+    return PLAIN | UNBOUNDED if bad != 0.0 else PLAIN
 
 
 def test_a_run_that_diverges_says_the_same_on_both_engines():
@@ -543,7 +556,7 @@ class Misfit(Scripted):
     """Its compiled form is one of a broadcast."""
 
     def kernel(self, state):
-        return Kernel(gossip, (), (), np.empty((0, 0)), np.empty(0, dtype=bool), "")
+        return Kernel(gossip, table_of([]), PlainCharges(""))
 
 
 def test_the_compiled_form_of_an_exchange_must_be_one():

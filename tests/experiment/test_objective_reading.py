@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.compiled_losses import CompiledLoss
 from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives import mean_losses
 from hushnet.agents.tables import Table
 from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.coordinate_descent_step import summed_losses
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.latency import Exponential
@@ -184,11 +184,10 @@ def test_mean_losses_of_some_agents_are_theirs_among_all(agents):
     assert mean_losses(task, models)[1] == 0.0
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared", "smoothed_hinge"])
+@pytest.mark.parametrize("name", ["logistic", "squared", "smoothed_hinge", "hinge"])
 def test_compiled_losses_are_those_of_the_loss_for_any_score(name):
-    codes = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
     rng = np.random.default_rng(0)
     scores = np.concatenate([rng.standard_normal(3000), [0.0, 1.0, -1.0, 800.0, -800.0, 1e-300, 40.0, -40.0]])
     labels = rng.choice([-1.0, 1.0], len(scores))
-    total = summed_losses(scores, labels, 0, len(scores), codes[name])
+    total = CompiledLoss.of(name).summed(scores, labels, len(scores))
     assert total == pytest.approx(LOSSES[name].value(scores, labels).sum(), rel=1e-13)

@@ -21,6 +21,7 @@ from hushnet.simulator.contract import (
 )
 from hushnet.simulator.contract.checks import check_constants
 
+from ..benchmarks.cases import HandCoordinateDescent
 from .noisy_gossip import NeverCharges, NoisyGossip, RemembersItsMean
 from .sketches import (
     FAMILIES,
@@ -232,7 +233,7 @@ class ForgetsToFinish(PairwiseExchange):
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
         (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "ForgetsToFinish exchanges pairwise, but has no method finish"),
+        (ForgetsToFinish, "ForgetsToFinish exchanges pairwise, but has neither a text complete nor a method finish"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -411,7 +412,7 @@ class Counts(PassiveBroadcast):
         view.state["model"] += next(self.steps)
 
 
-class AnotherKernel(CoordinateDescent):
+class AnotherKernel(HandCoordinateDescent):
     """Its compiled step is not the step."""
 
     def wake(self, view, out):

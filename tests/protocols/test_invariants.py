@@ -21,6 +21,7 @@ from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.steps import average
 from hushnet.simulator.bench import protocol_parameters, small_task
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
@@ -71,23 +72,28 @@ class KeepsSomethingBack(CoordinateDescent):
 class ForgetsToDivide(ModelPropagation):
     """Adds up the neighbours' models by their weights, which do not sum to 1."""
 
-    def _update(self, view, known):
-        super()._update(view, known * view.weights.sum())
+    @staticmethod
+    def step(me):
+        if me.degree > 0:
+            me.model = (average(me) * me.weights.sum() + me.pull * me.solitary) / (1 + me.pull)
+        me.message = me.model
 
 
 class CopiesWrongly(ModelPropagation):
     """Has another model of its neighbour than that one told."""
 
-    def _meet(self, view, partner, vector):
-        super()._meet(view, partner, 1e3 * vector)
+    def accept(self, view, partner, vector, out):
+        super().accept(view, partner, 1e3 * vector, out)
 
 
 class TellsAnotherModel(ModelPropagation):
     """Broadcasts its solitary model for ever."""
 
-    def wake(self, view, out):
-        self._update(view, view.received("model"))
-        out.send("model", view.state["solitary"], self._release(view, out))
+    @staticmethod
+    def step(me):
+        if me.degree > 0:
+            me.model = (average(me) + me.pull * me.solitary) / (1 + me.pull)
+        me.message = me.solitary
 
 
 class SettlesTwice(CollaborativeAdmm):
@@ -210,7 +216,11 @@ class StepsTooFarLate(StaleFeatureSharing):
 PENALTY = {"noise": {"alpha": 3.0}}
 MUTANTS = [
     (KeepsSomethingBack, Case("coordinate_descent", {"mu": 0.5}), {"model told"}),
-    (ForgetsToDivide, Case("model_propagation", {"alpha": 0.7}), {"models within the solitary ones"}),
+    (
+        ForgetsToDivide,
+        Case("model_propagation", {"alpha": 0.7, "schedule": "async"}),
+        {"models within the solitary ones"},
+    ),
     (CopiesWrongly, Case("model_propagation", {"alpha": 0.7}), {"copies within the solitary ones"}),
     (TellsAnotherModel, Case("model_propagation", {"alpha": 0.7, "schedule": "async"}), {"model told"}),
     (SettlesTwice, Case("collaborative_admm"), {"Z of an edge", "multipliers of an edge"}),

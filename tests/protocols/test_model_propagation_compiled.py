@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.bench import run_small, small_setting
+from hushnet.simulator.bench import run_small
 from hushnet.simulator.engine import BatchedEngine, EventEngine
 from hushnet.simulator.network import NetworkParameters
-
-from ..engine.driving import fast_world
 
 PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1, "sensitivity": "claimed"}
 
@@ -70,6 +68,17 @@ def test_the_compiled_steps_are_those_in_python_and_are_charged_alike(fields, ne
         assert sum(charges[0]) > 20
 
 
-def test_steps_with_noise_are_not_compiled():
-    world = fast_world(small_setting(), ModelPropagation, parameters(alpha=0.8, privacy=PRIVATE))
-    assert world.engine == "batched (Python step)"
+@pytest.mark.parametrize("start", ["known", "own"])
+@pytest.mark.parametrize("schedule", ["exchange", "async", "rounds"])
+def test_with_noise_at_the_start_steps_are_compiled_and_charge_it_once(schedule, start):
+    spec = parameters(alpha=0.8, privacy=PRIVATE, schedule=schedule)
+    network = NetworkParameters.model_validate({**SLOW, "start": start})
+    reference, compiled = (
+        run_small(ModelPropagation, spec, engine=engine, network=network, time=20.0)
+        for engine in (EventEngine(), BatchedEngine())
+    )
+    assert compiled.engine == "batched (compiled step)"
+    assert compiled.ledger.to_frame().equals(reference.ledger.to_frame())
+    assert max(compiled.ledger.releases(agent) for agent in range(6)) == 1
+    for block, expected in reference.state.agent.items():
+        np.testing.assert_allclose(compiled.state.agent[block].values, expected.values, rtol=0, atol=1e-12)

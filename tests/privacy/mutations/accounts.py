@@ -17,7 +17,7 @@ from hushnet.protocols.subgradient_noise import SubgradientNoise
 from hushnet.protocols.warm_start import WarmStart
 
 from .declarations import mistake
-from .seams import memory, streams
+from .seams import exact_gradient, memory, streams
 
 
 def _commit(plant, refuses):
@@ -288,7 +288,7 @@ def raw_gradient_as_public_late_and_once(plant):
         def other(self, view, out):
             if view.agent != 4 or view.updates != 2:
                 return wake(self, view, out)
-            gradient = self.noise.gradient(view.state["model"], view)
+            gradient = exact_gradient(self, view)
             return out.send("model", gradient, out.public("one message is none"))
 
         return other

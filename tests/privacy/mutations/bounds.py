@@ -24,7 +24,7 @@ from hushnet.protocols.privacy.mechanisms.loss import amplified
 from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .declarations import mistake
-from .seams import memory, replace_one
+from .seams import exact_gradient, memory, replace_one
 
 # Clipping
 
@@ -319,7 +319,7 @@ def noise_on_the_message_only(plant):
             if not out.reserve(release):
                 return out.fall_silent()
             model, alpha, pull = view.state["model"], view.state["alpha"][0], view.state["pull"][0]
-            gradient, around = self.noise.gradient(model, view), model.copy()
+            gradient, around = exact_gradient(self, view), model.copy()
             if len(view.neighbours):
                 around = view.weights @ view.received("model") / view.weights.sum()
             noisy = release.perturb(gradient, rng=view.stream("noise"))

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from hushnet.agents import losses
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
 from hushnet.simulator.randomness import Draws
+from numpy.typing import NDArray
 
 Change = Callable[[Callable[..., Any]], Callable[..., Any]]
 """From what a function was to what it becomes."""
@@ -150,6 +152,14 @@ class Last:
         time, before = self._of.get(release.agent, (np.inf, None))
         self._of[release.agent] = release.time, value
         return before if time < release.time else None
+
+
+def exact_gradient(protocol: Any, view: Any) -> NDArray[np.float64]:
+    """The (p,) clipped gradient of an agent at its model, as coordinate descent has it before the noise."""
+    model, loss, clip = view.state["model"], protocol.problem.task.loss, protocol.step_noise.clip
+    if clip is None:
+        return losses.local_gradient(model, view.data, loss, view.regularisation)
+    return losses.clipped_gradient(model, view.data, loss, view.regularisation, *clip)
 
 
 def replace_one(plant: Plant, change: Change) -> None:

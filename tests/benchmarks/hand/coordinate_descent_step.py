@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from hushnet.agents.blocks import State
+from hushnet.agents.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.kernel import PLAIN, SILENT, STEP, UNBOUNDED, Kernel, PlainCharges
 
-from ..agents.blocks import State
-from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
-from ..agents.graph import Graph
-from ..agents.losses import LOSSES
-from ..agents.tables import Shard
-from ..agents.tasks.base import Task
-from .kernel import STEP, Kernel
+from .arrays import ranks, table_of, vector
 
 LOSS_CODES = {"logistic": 0, "squared": 1, "smoothed_hinge": 2}
 MANY = 1e100
@@ -68,10 +67,12 @@ def summed_losses(scores, labels, begin, end, loss):  # pragma: no cover - compi
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)
-def step(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # pragma: no cover - compiled
+def step(agent, tick, now, updates, first, last, known, pool, message, table):  # pragma: no cover - compiled
     """Update (4) of one agent; the message is its new model."""
-    models, alphas, pulls, features, labels, weights, regularisation, scores, noted = reals
-    offsets, limits, _, _ = wholes
+    models, alphas, pulls, features = vector(table, 0), vector(table, 1), vector(table, 2), vector(table, 3)
+    labels, weights, regularisation = vector(table, 4), vector(table, 5), vector(table, 6)
+    scores, noted = vector(table, 7), vector(table, 8)
+    offsets, limits = ranks(table, 9), ranks(table, 10)
     p = len(message)
     model = models[agent * p : (agent + 1) * p]
     alpha, pull, begin, end = alphas[agent], pulls[agent], offsets[agent], offsets[agent + 1]
@@ -86,8 +87,6 @@ def step(agent, updates, first, last, known, pool, own, message, reals, wholes, 
         weight = weights[e]
         for k in range(p):
             message[k] += weight * heard[k]
-    if not own:
-        missing = 0.0
     scale = 1.0
     if last > first:
         scale = missing / total
@@ -98,20 +97,23 @@ def step(agent, updates, first, last, known, pool, own, message, reals, wholes, 
     decay = scale - (pull * 2.0 * regularisation[agent] if rows > 0 else 0.0)
     for k in range(p):
         message[k] += decay * model[k]
-    if rows > 0 and len(singles[0]) > 0:
-        add_gradient(singles[0], labels, begin, end, limits[1], -pull / rows, model, message, scores)
-    elif rows > 0:
+    if rows > 0:
         add_gradient(features, labels, begin, end, limits[1], -pull / rows, model, message, scores)
     if len(noted) > 0 and math.isnan(noted[agent]):
         noted[agent] = summed_losses(scores, labels, begin, end, limits[1]) / max(rows, 1)
+    bad = 0.0
     for k in range(p):
         message[k] = (1.0 - alpha) * model[k] + alpha * message[k]
         model[k] = message[k]
-    return updates + 1 >= limits[0]
+        bad += model[k] * 0.0
+    code = PLAIN if rows > 0 else 0
+    if updates + 1 >= limits[0]:
+        code |= SILENT
+    return code | UNBOUNDED if bad != 0.0 else code
 
 
-def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | None, limit: int | None) -> Kernel | None:
-    """The kernel of a run; None for a loss without compiled form.
+def make_kernel(task: Task, graph: Graph, state: State, limit: int | None) -> Kernel:
+    """The kernel of a run with one of hushnet's own smooth losses; neighbours that were never heard count as own.
 
     Parameters
     ----------
@@ -119,43 +121,22 @@ def make_kernel(task: Task, graph: Graph, state: State, shards: list[Shard] | No
     graph : Graph
     state : State
         With the blocks ``model``, ``alpha`` and ``pull``.
-    shards : list of Shard, optional
-        The agents' rows, where they are not the task's own.
     limit : int, optional
         An agent falls silent after so many updates.
     """
-    # A loss of somebody's own may have any name.
-    if task.loss.name not in LOSS_CODES or type(task.loss) is not type(LOSSES[task.loss.name]):
-        return None
-    features, noted = task.train.features, np.zeros(task.agents)
-    if shards is not None:
-        features, noted = np.concatenate([shard.features for shard in shards]), np.empty(0)
-    singles = ()
-    if features.dtype == np.float32:
-        features, singles = np.empty(0), (np.ascontiguousarray(features, dtype=np.float32).reshape(-1),)
-    blocks = state.agent
-    code = LOSS_CODES[task.loss.name]
-    return Kernel(
-        step,
-        (
-            blocks["model"].values,
-            blocks["alpha"].values,
-            blocks["pull"].values,
-            _flat(features),
-            _flat(task.train.labels),
-            _flat(graph.weights),
-            _flat(task.regularisation),
-            np.empty(int(task.train.counts.max())),
-            noted,
-        ),
-        (task.train.offsets, np.array([np.iinfo(np.int64).max if limit is None else limit, code])),
-        blocks["model"].rows,
-        task.train.counts > 0,
-        "no noise",
-        singles,
+    assert type(task.loss) is type(LOSSES[task.loss.name])
+    noted, blocks = np.zeros(task.agents), state.agent
+    arrays = (
+        blocks["model"].values,
+        blocks["alpha"].values,
+        blocks["pull"].values,
+        np.asarray(task.train.features, dtype=np.float64),
+        task.train.labels,
+        graph.weights,
+        task.regularisation,
+        np.empty(int(task.train.counts.max())),
         noted,
+        task.train.offsets,
+        np.array([np.iinfo(np.int64).max if limit is None else limit, LOSS_CODES[task.loss.name]]),
     )
-
-
-def _flat(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
+    return Kernel(step, table_of(arrays), PlainCharges("no noise"), noted)

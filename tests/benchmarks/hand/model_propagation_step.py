@@ -6,13 +6,14 @@ Updates (5) and (6) of Vanhaesebrouck et al. 2017, and (16) of Bellet et al. 201
 from __future__ import annotations
 
 import numpy as np
+from hushnet.agents.blocks import State
+from hushnet.agents.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.graph import Graph
+from hushnet.agents.tasks.base import Task
+from hushnet.protocols.kernel import EXCHANGE, OFFER, PLAIN, STEP, UNBOUNDED, Kernel, PairKernel, PlainCharges
 from numpy.typing import NDArray
 
-from ..agents.blocks import State
-from ..agents.compiled import REASSOCIATED, compiled, compiled_callback
-from ..agents.graph import Graph
-from ..agents.tasks.base import Task
-from .kernel import EXCHANGE, OFFER, STEP, Kernel, PairKernel
+from .arrays import table_of, vector
 
 
 @compiled(fastmath=REASSOCIATED)
@@ -26,41 +27,42 @@ def add_known(weight, row, pool, out):  # pragma: no cover - compiled
 
 
 @compiled(fastmath=REASSOCIATED)
-def update(agent, around, missing, own, reals):  # pragma: no cover - compiled
-    """Let a model follow the weighted sum of its neighbours'; those who are missing show its own or zeros."""
-    models, solitary, pulls, strengths = reals[0], reals[1], reals[2], reals[3]
+def update(agent, around, missing, table):  # pragma: no cover - compiled
+    """Let a model follow the weighted sum of its neighbours'; those who are missing show its own."""
+    models, solitary, pulls, strengths = vector(table, 0), vector(table, 1), vector(table, 2), vector(table, 3)
     begin, pull, strength = agent * len(around), pulls[agent], strengths[agent]
-    if not own:
-        missing = 0.0
     for k in range(len(around)):
         mean = (around[k] + missing * models[begin + k]) / strength
         models[begin + k] = (mean + pull * solitary[begin + k]) / (1.0 + pull)
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)  # pragma: no cover - compiled
-def broadcast(agent, updates, first, last, known, pool, own, message, reals, wholes, singles):  # noqa: ARG001 - as all
+def broadcast(agent, tick, now, updates, first, last, known, pool, message, table):
     """Update on the newest of all neighbours; the message is the new model."""
-    models, weights = reals[0], reals[4]
+    models, weights = vector(table, 0), vector(table, 4)
     p, missing = len(message), 0.0
     if last > first:
         message[:] = 0.0
         for e in range(first, last):
             missing += add_known(weights[e], known[e], pool, message)
-        update(agent, message, missing, own, reals)
+        update(agent, message, missing, table)
+    bad = 0.0
     for k in range(p):
         message[k] = models[agent * p + k]
-    return False
+        bad += message[k] * 0.0
+    return PLAIN | UNBOUNDED if bad != 0.0 else PLAIN
 
 
 @compiled_callback(EXCHANGE, fastmath=REASSOCIATED)  # pragma: no cover - compiled
-def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, message, reals, wholes, singles):  # noqa: ARG001 - as all
+def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
     """Show the own model; on hearing the partner's, keep it and update."""
-    models, weights, copies, met, around = reals[0], reals[4], reals[5], reals[6], reals[7]
+    models, weights, copies, met = vector(table, 0), vector(table, 4), vector(table, 5), vector(table, 6)
+    around = vector(table, 7)
     p, missing = len(around), 0.0
     for k in range(len(message)):
         message[k] = models[agent * p + k]
     if phase == OFFER:
-        return
+        return PLAIN
     met[edge] = 1.0
     for k in range(p):
         copies[edge * p + k] = heard[k]
@@ -72,7 +74,11 @@ def gossip(phase, agent, edge, updates, first, last, known, pool, own, heard, me
             continue
         for k in range(p):
             around[k] += weight * copies[e * p + k]
-    update(agent, around, missing, own, reals)
+    update(agent, around, missing, table)
+    bad = 0.0
+    for k in range(p):
+        bad += models[agent * p + k] * 0.0
+    return PLAIN | UNBOUNDED if bad != 0.0 else PLAIN
 
 
 def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.float64]) -> Kernel:
@@ -87,8 +93,8 @@ def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.fl
     pull : (n,) float64
         mu c_i >= 0.
     """
-    reals, charged = _reals(graph, state, pull), task.train.counts > 0
-    return Kernel(broadcast, reals, (), state.agent["model"].rows, charged, "models without noise")
+    assert (task.train.counts > 0).all()
+    return Kernel(broadcast, table_of(_arrays(graph, state, pull)), PlainCharges("models without noise"))
 
 
 def gossip_kernel(
@@ -105,12 +111,13 @@ def gossip_kernel(
     law : (E,) float64
         As of `PairKernel`.
     """
-    reals, charged = _reals(graph, state, pull), task.train.counts > 0
-    reals += (state.edge["copy"].values, state.edge["met"].values, np.empty(task.dimension))
-    return PairKernel(gossip, reals, (), state.agent["model"].rows, charged, "models without noise", law=law)
+    assert (task.train.counts > 0).all()
+    arrays = _arrays(graph, state, pull)
+    arrays += (state.edge["copy"].values, state.edge["met"].values, np.empty(task.dimension))
+    return PairKernel(gossip, table_of(arrays), PlainCharges("models without noise"), law=law)
 
 
-def _reals(graph: Graph, state: State, pull: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _arrays(graph: Graph, state: State, pull: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     blocks = state.agent
     arrays = (blocks["model"].values, blocks["solitary"].values, pull, graph.strengths, graph.weights)
     return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)

@@ -1,0 +1,110 @@
+"""Arrays by their addresses: one table of whole numbers stands for everything that a compiled step reads and writes.
+
+A compiled function that takes many arrays pays for each of them whenever it is called, and is compiled anew for every
+other list of types. A step gets one (k,) int64 array instead, in which `AddressTable` has put where things are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from .compiled import compiled
+
+
+def _as_pointer(_context: Any, _address: Any) -> Any:
+    """The address as a pointer."""
+
+    def code(_: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), code
+
+
+_pointer: Any = intrinsic(_as_pointer)
+
+
+@compiled(forceinline=True)
+def reals(address, begin, length):  # pragma: no cover - compiled
+    """(length,) float64 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 8 * begin), (length,), np.float64)
+
+
+@compiled(forceinline=True)
+def real_rows(address, begin, rows, width):  # pragma: no cover - compiled
+    """(rows, width) float64 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 8 * begin), (rows, width), np.float64)
+
+
+@compiled(forceinline=True)
+def single_rows(address, begin, rows, width):  # pragma: no cover - compiled
+    """(rows, width) float32 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 4 * begin), (rows, width), np.float32)
+
+
+@compiled(forceinline=True)
+def wholes(address, begin, length):  # pragma: no cover - compiled
+    """(length,) int64 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 8 * begin), (length,), np.int64)
+
+
+@compiled(forceinline=True)
+def words(address, begin, length):  # pragma: no cover - compiled
+    """(length,) uint64 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 8 * begin), (length,), np.uint64)
+
+
+@compiled(forceinline=True)
+def real(address, place):  # pragma: no cover - compiled
+    """The float64 at a place of the array at an address."""
+    return carray(_pointer(address + 8 * place), (1,), np.float64)[0]
+
+
+@compiled(forceinline=True)
+def whole(address, place):  # pragma: no cover - compiled
+    """The int64 at a place of the array at an address."""
+    return carray(_pointer(address + 8 * place), (1,), np.int64)[0]
+
+
+class AddressTable:
+    """Whole numbers and addresses of arrays, each with its place in a table.
+
+    The arrays live as long as the table does.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._arrays: list[NDArray[Any]] = []
+        self._places: dict[int, int] = {}
+
+    def array(self, array: NDArray[Any], dtype: Any = np.float64) -> int:
+        """The place of an array's address; of a copy, where it is not contiguous or of another type.
+
+        What a step writes has to be contiguous and of the type.
+        """
+        known = self._places.get(id(array))
+        if known is not None:
+            return known
+        kept = self.hold(np.ascontiguousarray(self.hold(array), dtype=dtype))
+        self._places[id(array)] = place = self.number(kept.ctypes.data)
+        return place
+
+    def hold(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Keep an array alive as long as the table; the array."""
+        self._arrays.append(array)
+        return array
+
+    def number(self, value: int) -> int:
+        """The place of a whole number."""
+        self._entries.append(int(value))
+        return len(self._entries) - 1
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """(k,) the table."""
+        return np.array(self._entries, dtype=np.int64)

@@ -1,0 +1,34 @@
+"""Steps as one text: a plain function of the agent's own record ``me``, run as Python or compiled.
+
+A protocol's ``step(me)`` (or ``request``, ``respond`` and ``complete`` of an exchange) says what an agent computes and
+sends. What ``me`` has is listed in `hushnet.protocols.steps.names`; the words below are what such a text may call
+besides NumPy and `math`, each with a compiled form of its own.
+"""
+
+from __future__ import annotations
+
+from .names import Constants
+from .words import (
+    average,
+    bends,
+    draw_each,
+    draw_rows,
+    heard_of,
+    local_gradient,
+    loss_gradient,
+    perturbed,
+    slopes,
+)
+
+__all__ = [
+    "Constants",
+    "average",
+    "bends",
+    "draw_each",
+    "draw_rows",
+    "heard_of",
+    "local_gradient",
+    "loss_gradient",
+    "perturbed",
+    "slopes",
+]

@@ -1,0 +1,182 @@
+"""The compiled form of a protocol's texts, for one run: a generated function that fills the record and calls the text.
+
+What a compilation depends on are the texts, the words' forms and which blocks are numbers, never a number: the run's
+arrays and numbers are in its `AddressTable`, so that a sweep compiles once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba.core.errors import NumbaError, NumbaWarning, UnsupportedBytecodeError
+
+from ...agents import addresses, losses
+from ...agents.compiled import REASSOCIATED, Callback
+from ...agents.streams import begin_stream
+from ..kernel import EXCHANGE, SILENT, STEP, UNBOUNDED, UNSAID, Kernel, PairKernel
+from .charges import StepCharges
+from .fields import Fields
+from .forms import Forms
+from .names import MESSAGE, Names
+from .refusals import sentence_of
+from .rewriting import SAID, notes_found_model
+from .surroundings import StepSurroundings
+from .text import Checked, Text, most_draws, takes_record, texts_of
+from .word_forms import Categories, NoForm, fast
+
+PHASES = ("request", "respond", "complete")
+"""The texts of an exchange, in the order of its phases."""
+_made: dict[str, Callback] = {}
+"""What this process has compiled, by content."""
+
+
+def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSurroundings) -> Kernel | PairKernel:
+    """The compiled form of a protocol's texts.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    texts : mapping of str to callable
+        ``step``, or the `PHASES` of an exchange.
+    around : StepSurroundings
+
+    Raises
+    ------
+    NoForm
+        If something in them has no compiled form; the message is one sentence, with the author's line.
+    TextError
+        If a text names what a record does not have.
+    """
+    names = Names(protocol)
+    _check(names, texts)
+    parts = {name: texts_of(function) for name, function in texts.items()}
+    every = [one for several in parts.values() for one in several]
+    noting = protocol.notes_losses and "step" in texts and notes_found_model(Text.of(texts["step"]))
+    noise = protocol.step_noise
+    clip = noise.clip if noise is not None else None
+    mechanism = noise.mechanism if noise is not None else None
+    categories = Categories(loss=_loss_of(protocol), mechanism=mechanism or "", clip=clip[0] if clip else "")
+    forms = Forms(names, categories)
+    used = {field for one in every if takes_record(one.function) for field in Checked(one, names).used}
+    authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
+    charges = StepCharges(protocol, around, most_draws(every))
+    fields = Fields(names, around, charges, clip[1] if clip else 0.0)
+    used |= forms.fields | ({"drawn_"} if charges.noisy else set())
+    source = _source(fields, charges, sorted(used - {MESSAGE}), exchange="step" not in texts)
+    signature = STEP if "step" in texts else EXCHANGE
+    key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()
+    if key not in _made:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaWarning)
+                _made[key] = _compiled(key, source, signature, authors)
+        except (NumbaError, UnsupportedBytecodeError) as error:
+            raise NoForm(sentence_of(error, every)) from None
+    if signature is STEP:
+        return Kernel(_made[key], fields.table, charges, fields.noted)
+    return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())
+
+
+def _check(names: Names, texts: Mapping[str, Callable[..., Any]]) -> None:
+    """Refuse layouts that compiled windows do not know."""
+    kinds = names.layout.messages
+    if not kinds:
+        raise NoForm("it sends nothing")
+    if any(not isinstance(kind.width, int | np.integer) for kind in kinds.values()):
+        raise NoForm("its messages have different widths")
+    if "step" in texts and len(kinds) > 1:
+        raise NoForm("it has several kinds of messages")
+
+
+def _loss_of(protocol: Any) -> str:
+    """The name of the task's loss; empty for one of somebody's own, which may have any name."""
+    loss = protocol.problem.task.loss
+    known = losses.LOSSES.get(loss.name)
+    return loss.name if known is not None and type(loss) is type(known) else ""
+
+
+def _source(fields: Fields, charges: StepCharges, used: list[str], *, exchange: bool) -> str:
+    """The generated function, whose names are those of the fields."""
+    own = fields.names.layout
+    code = {name: fields.code(name) for name in [*used, MESSAGE, SAID]}
+    arguments = "agent, tick, now, updates, first, last, known, pool, message, table"
+    if exchange:
+        arguments = "phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table"
+    lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
+    if not exchange:
+        lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64)}, agent):")
+        lines.append(f"        return {SILENT | UNSAID}")
+    lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[0] = 0", "    code = 0"]
+    if charges.noisy:
+        lines.append("    me.drawn_[0] = 0")
+    if exchange:
+        for rank, name in enumerate(PHASES):
+            lines.append(f"    {'if' if rank == 0 else 'elif'} phase == {rank + 1}:")
+            lines.append(f"        author_{name}(me, edge - first{', heard' if rank else ''})")
+    else:
+        lines += ["    if author_step(me):", f"        code = {SILENT}", f"    if me.{SAID}[0] == 0:"]
+        lines.append(f"        code |= {UNSAID}")
+    lines.append(f"    code |= whole({fields.array(charges.plain_bits, np.int64)}, agent)")
+    if charges.noisy:
+        lines += ["    if me.drawn_[0] == 0:"]
+        lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64)}, agent)")
+    lines.append("    bad = 0.0")
+    if charges.private:
+        lines += [f"    if me.{SAID}[0]:", f"        bad += unbounded(me.{MESSAGE})"]
+    else:
+        written = [name for name in used if name in own.agent or name in own.edge]
+        lines += [f"    bad += unbounded(me.{name})" for name in written]
+    lines += ["    if bad != 0.0:", f"        code |= {UNBOUNDED}", "    return code"]
+    return "\n".join(lines) + "\n"
+
+
+def _compiled(key: str, source: str, signature: Any, authors: Mapping[str, Any]) -> Callback:
+    space: dict[str, Any] = {"__name__": f"hushnet_step_{key}", "namedtuple": namedtuple, **_HELPERS, **authors}
+    exec(compile(source, f"<step {key}>", "exec"), space)
+    return Callback(signature, space["step"], fastmath=REASSOCIATED, error_model="numpy", boundscheck=False)
+
+
+@fast
+def _unbounded(values):  # pragma: no cover - compiled
+    """0 if all numbers are finite, and otherwise NaN; of vectors and of matrices."""
+    total = 0.0
+    for value in values.flat:
+        total += value * 0.0
+    return total
+
+
+@fast
+def _gathered(known, pool, first, last, width, mirror):  # pragma: no cover - compiled
+    """What was heard of every neighbour, and for those that never were what stands for it."""
+    out = np.empty((last - first, width))
+    for rank in range(last - first):
+        row = known[first + rank]
+        for k in range(width):
+            out[rank, k] = pool[row, k] if row >= 0 else mirror[k]
+    return out
+
+
+@fast
+def _begun(stream, tick, number):  # pragma: no cover - compiled
+    """A stream at the beginning of a step's draws."""
+    begin_stream(stream, tick, number, 0)
+    return stream
+
+
+_HELPERS = {
+    "begun": _begun,
+    "unbounded": _unbounded,
+    "gathered": _gathered,
+    "reals": addresses.reals,
+    "real_rows": addresses.real_rows,
+    "single_rows": addresses.single_rows,
+    "wholes": addresses.wholes,
+    "words": addresses.words,
+    "real": addresses.real,
+    "whole": addresses.whole,
+}

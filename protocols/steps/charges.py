@@ -1,0 +1,119 @@
+"""What compiled steps reveal, and what that costs: the same charges as their Python form makes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, final
+
+import numpy as np
+
+from ..kernel import PLAIN, Charges
+from ..privacy.ledger import UNLIMITED, Ledger, charge_of
+from ..privacy.mechanisms import Release
+from .noise import UNPERTURBED
+from .surroundings import StepSurroundings
+from .word_forms import NoForm
+
+
+@final
+class StepCharges(Charges):
+    """Charges of the steps of one protocol's texts.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    around : StepSurroundings
+    draws : float
+        How often a step may draw noise.
+
+    Attributes
+    ----------
+    private : bool
+        Whether noise protects data, so that only what is sent ends a run.
+    noisy : bool
+        Whether steps draw noise.
+    plain_bits, undrawn_bits : (n,) int64
+        `hushnet.protocols.kernel.PLAIN` for agents whose messages reveal their data without noise: always, or if their
+        step has drawn none.
+    affordable : (n,) int64
+        How many steps an agent's budget allows.
+    scales : (n, K) float64
+        Scale of the noise, by agent and stage (`hushnet.protocols.steps.noise.StepNoise`); (n, 0) without noise.
+    draws : (n, K) int64
+        How often steps have drawn noise for what they then sent.
+    """
+
+    def __init__(self, protocol: Any, around: StepSurroundings, draws: float) -> None:
+        self.protocol, self.around = protocol, around
+        agents, privacy, noise = protocol.problem.task.agents, protocol.privacy, protocol.step_noise
+        self.private = privacy is not None and not privacy.noiseless
+        self.noisy = noise is not None and noise.mechanism is not None
+        if self.noisy and draws > 1 and around.ledger.limited:
+            raise NoForm("its text may draw noise more than once in a step, and its budget counts draws")
+        self.plain_bits, self.undrawn_bits = np.zeros((2, agents), dtype=np.int64)
+        self.affordable = np.full(agents, UNLIMITED)
+        self.scales = np.zeros((agents, 0))
+        if self.noisy and noise is not None:
+            self.scales = np.ascontiguousarray(noise.scales(), dtype=np.float64)
+            if not (self.scales[protocol.problem.task.train.counts > 0] > 0.0).all():
+                raise NoForm("some of its noise has the scale 0")
+        self.draws = np.zeros(self.scales.shape, dtype=np.int64)
+        self._settled = self.draws.copy()
+        self._releases: dict[int, Release] = {}
+        self._afforded: dict[Any, int] = {}
+
+    def started(self, agent: int) -> None:
+        """See `Charges.started`: what an agent's messages reveal does not change after its start, but by its stage."""
+        release = self._releases[agent] = self.protocol.release(self.around.view(agent))
+        drawing = self.noisy and release.noisy
+        self.plain_bits[agent] = 0 if release.free or drawing else PLAIN
+        self.undrawn_bits[agent] = PLAIN if drawing else 0
+        ledger = self.around.ledger
+        if release.free or ledger.holds(release) or not ledger.limited:
+            return
+        stages = range(self.scales.shape[1]) if drawing else ()
+        charges = [charge_of(self._at(agent, stage)) for stage in stages] or [charge_of(release)]
+        self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
+
+    def _at(self, agent: int, stage: int) -> Release:
+        """The release of an agent's step at a stage.
+
+        Raises
+        ------
+        ValueError
+            If its noise has another scale than `StepNoise.scales` says.
+        """
+        view = self.around.view(agent)
+        release = self.protocol.release(
+            SimpleNamespace(
+                agent=agent,
+                now=view.now,
+                data=view.data,
+                neighbours=view.neighbours,
+                updates=stage,
+                round=stage + 1,
+            )
+        )
+        if release.scale != self.scales[agent, stage]:
+            raise ValueError(
+                f"the noise of agent {agent} at stage {stage} has the scale {self.scales[agent, stage]:.17g} by "
+                f"scales(), and its release says {release.scale:.17g}"
+            )
+        return release
+
+    def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
+        """See `Charges.charge`; noise that was drawn at the start is charged once."""
+        release = self._releases[agent]
+        if self.undrawn_bits[agent]:
+            ledger.add(Release.plain(agent, now, UNPERTURBED), times)
+        elif release.noisy:
+            ledger.commit(release)
+        else:
+            ledger.add(Release.plain(agent, now, release.reason), times)
+
+    def settle(self, ledger: Ledger, now: float) -> None:
+        """See `Charges.settle`."""
+        due = self.draws - self._settled
+        for agent, stage in np.argwhere(due).tolist():
+            ledger.add(self._at(agent, stage), int(due[agent, stage]))
+        self._settled[:] = self.draws

@@ -1,0 +1,219 @@
+"""Where the fields of a compiled record are: one line of code for each, over the run's `AddressTable`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.addresses import AddressTable
+from ...agents.blocks import Block
+from ...agents.streams import WORDS, new_stream
+from .charges import StepCharges
+from .names import MESSAGE, Names
+from .surroundings import StepSurroundings
+from .word_forms import NoForm
+
+PASSED = {
+    "agent": "agent",
+    "tick": "tick",
+    "now": "now",
+    "updates": "updates",
+    "round": "updates + 1",
+    "degree": "last - first",
+    "known_": "known[first:last]",
+    "pool_": "pool",
+    MESSAGE: MESSAGE,
+}
+"""What a compiled step is called with."""
+
+
+class Fields:
+    """The fields of the records of one run, each put into a table when its code is asked for.
+
+    Parameters
+    ----------
+    names : Names
+    around : StepSurroundings
+    charges : StepCharges
+    bound : float
+        To which gradients of examples are clipped; not read where they are not.
+
+    Attributes
+    ----------
+    table : AddressTable
+    noted : (n,) float64
+        What steps note for the recorder; empty where they do not.
+    """
+
+    def __init__(self, names: Names, around: StepSurroundings, charges: StepCharges, bound: float) -> None:
+        self.names, self.around, self.charges, self.bound = names, around, charges, bound
+        self.protocol, self.task = names.protocol, names.protocol.problem.task
+        self.graph = names.protocol.problem.graph
+        self.table, self.noted = AddressTable(), np.empty(0)
+        self.kind = next(iter(names.layout.messages.values()))
+
+    def code(self, name: str) -> str:
+        """The code of a field.
+
+        Raises
+        ------
+        NoForm
+            If it has none.
+        """
+        if name in PASSED:
+            return PASSED[name]
+        if name in self.names.layout.agent:
+            return self._agent_block(name)
+        if name in self.names.layout.edge:
+            return self._edge_block(name)
+        own = getattr(self, f"_{name.rstrip('_')}", None)
+        return own() if own is not None else self._given(name)
+
+    def array(self, array: NDArray[Any], dtype: Any = np.float64) -> str:
+        """The code of an array's address."""
+        return f"table[{self.table.array(array, dtype)}]"
+
+    def number(self, value: int) -> str:
+        """The code of a whole number."""
+        return f"table[{self.table.number(value)}]"
+
+    # Blocks.
+
+    def _agent_block(self, name: str) -> str:
+        block: Block = self.around.state.agent[name]
+        place = self.array(block.values)
+        if block.uniform:
+            width = self.number(block.width)
+            return f"reals({place}, agent * {width}, {width})"
+        offsets = self.array(block.offsets, np.int64)
+        return f"reals({place}, whole({offsets}, agent), whole({offsets}, agent + 1) - whole({offsets}, agent))"
+
+    def _edge_block(self, name: str) -> str:
+        block: Block = self.around.state.edge[name]
+        if not block.uniform:
+            raise NoForm(f"the edge block {name!r} has different widths")
+        return self._rows_of_edges(self.array(block.values), block.width)
+
+    def _rows_of_edges(self, place: str, width: int) -> str:
+        if width == 1:
+            return f"reals({place}, first, last - first)"
+        code = self.number(width)
+        return f"real_rows({place}, first * {code}, last - first, {code})"
+
+    # What every agent has.
+
+    def _weights(self) -> str:
+        return f"reals({self.array(self.graph.weights)}, first, last - first)"
+
+    def _regularisation(self) -> str:
+        return f"real({self.array(self.task.regularisation)}, agent)"
+
+    def _span(self) -> tuple[str, str]:
+        """Where an agent's rows begin, and how many they are."""
+        offsets = self.array(self.task.train.offsets, np.int64)
+        return f"whole({offsets}, agent)", f"whole({offsets}, agent + 1) - whole({offsets}, agent)"
+
+    def _rows(self) -> str:
+        return self._span()[1]
+
+    def _labels(self) -> str:
+        begin, rows = self._span()
+        return f"reals({self.array(self.task.train.labels)}, {begin}, {rows})"
+
+    def _features(self) -> str:
+        features = self._all_features()
+        (begin, rows), width = self._span(), self.number(features.shape[1])
+        how, dtype = ("single_rows", np.float32) if features.dtype == np.float32 else ("real_rows", np.float64)
+        return f"{how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width})"
+
+    def _all_features(self) -> NDArray[Any]:
+        """The rows of all agents as their steps see them."""
+        if not self.protocol.changes_rows:
+            return self.task.train.features
+        counts = self.task.train.counts.tolist()
+        own = [self.protocol.local_data(agent, self.task.train.shard(agent)) for agent in range(len(counts))]
+        if len({one.features.shape[1] for one in own}) > 1 or [len(one) for one in own] != counts:
+            raise NoForm("the agents' rows have different widths")
+        return np.concatenate([one.features for one in own])
+
+    def _heard(self) -> str:
+        return f"gathered(known, pool, first, last, {self.number(int(self.kind.width))}, {self._mirror()})"
+
+    # What words read.
+
+    def _mirror(self) -> str:
+        """What an agent takes neighbours to say that it has never heard."""
+        if self.kind.mirrors is not None and self.around.unheard_is_own:
+            return self._agent_block(self.kind.mirrors)
+        zeros = np.zeros(int(self.kind.width))
+        return f"reals({self.array(zeros)}, 0, {self.number(len(zeros))})"
+
+    def _bound(self) -> str:
+        return f"real({self.array(np.array([self.bound]))}, 0)"
+
+    def _scores(self) -> str:
+        most = int(self.task.train.counts.max(initial=0))
+        return f"reals({self.array(np.empty(most))}, 0, {self.number(most)})"
+
+    def _noted(self) -> str:
+        self.noted = np.zeros(self.task.agents)
+        return f"reals({self.array(self.noted)}, agent, 1)"
+
+    def _noise(self) -> str:
+        return self._stream("noise")
+
+    def _sampling(self) -> str:
+        return self._stream("sampling")
+
+    def _stream(self, purpose: str) -> str:
+        """A stream of the agent and its tick, at its beginning when the step begins."""
+        stream = self.array(new_stream(self.around.seed, purpose), np.uint64)
+        numbers = self.array(self.around.numbers.astype(np.int64), np.int64)
+        return f"begun(words({stream}, 0, {WORDS}), tick, whole({numbers}, agent))"
+
+    def _dimension(self) -> str:
+        return self.number(self.protocol.step_noise.dimension)
+
+    def _scales(self) -> str:
+        stages = self.number(self.charges.scales.shape[1])
+        return f"reals({self.array(self.charges.scales)}, agent * {stages}, {stages})"
+
+    def _draws(self) -> str:
+        stages = self.number(self.charges.draws.shape[1])
+        return f"wholes({self.array(self.charges.draws, np.int64)}, agent * {stages}, {stages})"
+
+    def _drawn(self) -> str:
+        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64)}, 0, 1)"
+
+    def _said(self) -> str:
+        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64)}, 0, 1)"
+
+    # What the protocol gives.
+
+    def _given(self, name: str) -> str:
+        names = self.names
+        if name in names.run:
+            array = names.run[name]
+            place, sizes = self.array(array), [self.number(size) for size in array.shape]
+            if array.ndim > 2:
+                raise NoForm(f"me.{name} has {array.ndim} dimensions")
+            return [f"real({place}, 0)", f"reals({place}, 0, {{}})", f"real_rows({place}, 0, {{}}, {{}})"][
+                array.ndim
+            ].format(*sizes)
+        if name in names.per_agent:
+            array = names.per_agent[name]
+            if array.ndim == 1:
+                return f"real({self.array(array)}, agent)"
+            width = self.number(array.shape[1])
+            return f"reals({self.array(array)}, agent * {width}, {width})"
+        if name in names.per_edge:
+            array = names.per_edge[name]
+            return self._rows_of_edges(self.array(array), 1 if array.ndim == 1 else array.shape[1])
+        value = names.parameters[name]
+        if isinstance(value, int | np.integer):
+            return self.number(int(value))
+        if isinstance(value, float):
+            return f"real({self.array(np.array([value]))}, 0)"
+        raise NoForm(f"me.{name} is a {type(value).__name__}; compiled steps read numbers, texts and switches")

@@ -1,0 +1,114 @@
+"""What the record ``me`` of a step has.
+
+==========================  ===========================================================================================
+name                        what it is
+==========================  ===========================================================================================
+blocks of `Layout.agent`    (width,) float64, or a number where the width is 1; ``me.model = v`` writes into it
+blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1
+fields of the parameters    numbers, texts and switches, as the scenario gives them, unless something else has the name
+`Constants`                 what `Protocol.constants` computes: for all, for this agent, or for its edges
+``features``, ``labels``    (m, p) and (m,) float64, the agent's own rows; ``rows`` is m
+``weights``                 (degree,) float64, W_ij of its neighbours in ascending order; ``degree`` is their number
+``regularisation``          the agent's lambda_i
+``heard``                   (degree, width) float64, the newest vector of each neighbour when the step began; who was
+                            never heard shows the agent's own block (`MessageKind.mirrors`), or zeros
+``message``                 what all neighbours are sent; a step that does not assign it sends nothing
+``updates``, ``tick``       steps that the agent has completed, and the tick of its clock
+``round``                   the round that the step belongs to, from 1 on (only behind a neighbour barrier)
+``now``                     time in expected wake-ups of a rate-1 agent
+``agent``                   the agent's index
+==========================  ===========================================================================================
+
+A text that returns true was the agent's last: it takes no further steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
+"""What every agent has, and nobody writes."""
+PASSING = ("heard", "updates", "tick", "round", "now")
+"""What changes from step to step."""
+MESSAGE = "message"
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What steps read that does not change: public constants, computed once.
+
+    Parameters
+    ----------
+    run : mapping of str to number or array
+        The same for all agents.
+    agent : mapping of str to (n,) or (n, k) array
+        A number or a vector for each agent.
+    edge : mapping of str to (E,) or (E, k) array
+        A number or a vector for each directed edge, owned by its tail.
+    """
+
+    run: Mapping[str, ArrayLike] = field(default_factory=dict)
+    agent: Mapping[str, ArrayLike] = field(default_factory=dict)
+    edge: Mapping[str, ArrayLike] = field(default_factory=dict)
+
+
+class Names:
+    """What the record of one protocol's steps has, by name.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        Prepared.
+
+    Raises
+    ------
+    TypeError
+        If two things have one name, or a constant has another shape than agents or edges.
+    """
+
+    def __init__(self, protocol: Any) -> None:
+        self.protocol, self.layout = protocol, protocol.layout()
+        graph = protocol.problem.graph
+        made = protocol.constants()
+        self.run = {name: np.asarray(value, dtype=np.float64) for name, value in made.run.items()}
+        self.per_agent = {name: _per(name, value, graph.agents, "agents") for name, value in made.agent.items()}
+        self.per_edge = {name: _per(name, value, len(graph.heads), "edges") for name, value in made.edge.items()}
+        self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
+        for name in ("kind", "label", "schedule", "tuned", "privacy"):
+            self.parameters.pop(name, None)
+        self._check(type(protocol).__name__)
+
+    def _check(self, name: str) -> None:
+        sources = {
+            "every agent has": [*OWN, *PASSING, MESSAGE],
+            "is a block of agents": self.layout.agent,
+            "is a block of edges": self.layout.edge,
+            "is a constant": [*self.run, *self.per_agent, *self.per_edge],
+        }
+        seen: dict[str, str] = {}
+        for what, names in sources.items():
+            for one in names:
+                if one in seen:
+                    raise TypeError(f"{name}: me.{one} {what}, and something that {seen[one]}; rename one of them")
+                if one.startswith("_") or one.endswith("_"):
+                    raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
+                seen[one] = what
+        self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
+        self.all = [*seen, *self.parameters]
+
+    @property
+    def writable(self) -> set[str]:
+        """What a text may assign."""
+        return {*self.layout.agent, *self.layout.edge, MESSAGE}
+
+
+def _per(name: str, value: ArrayLike, count: int, what: str) -> np.ndarray:
+    array = np.ascontiguousarray(value, dtype=np.float64)
+    if array.ndim not in (1, 2) or len(array) != count:
+        raise TypeError(f"constants: {name} has the shape {array.shape}, and there are {count} {what}")
+    return array

@@ -1,0 +1,44 @@
+"""What `perturbed` needs to know of a protocol's noise, as Python and compiled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.mechanisms import Norm, Release
+from ..view import View
+
+UNPERTURBED = "it left without noise, though the step's release has some"
+"""Why a message is charged as plain: its step drew no noise for it."""
+
+
+class StepNoise(ABC):
+    """The noise of one release per step, whose amount depends on the agent and on how many steps it has made.
+
+    Steps that agree in both are at one *stage*: an agent's k-th step is at stage k, and all later ones at the last.
+    """
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> str | None:
+        """Name of the mechanism; None if nothing is drawn, and releases are plain."""
+
+    @property
+    def clip(self) -> tuple[Norm, float] | None:
+        """The norm and the bound to which the gradient of every example is clipped; None if it is not."""
+        return None
+
+    @property
+    def dimension(self) -> int:
+        """What its releases declare (`hushnet.protocols.privacy.mechanisms.Release`)."""
+        return 0
+
+    @abstractmethod
+    def release(self, view: View) -> Release:
+        """The release of an agent's next step."""
+
+    @abstractmethod
+    def scales(self) -> NDArray[np.float64]:
+        """(n, K) noise scale of every agent's releases by stage; K >= 1, rows of agents without data are not read."""

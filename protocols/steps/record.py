@@ -1,0 +1,246 @@
+"""The Python form of a text: the record ``me`` of one agent, and a step as `Protocol.wake` and the exchange make it."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.errors import HushnetError, Objection, StepFailure
+from ..privacy.mechanisms import Release
+from ..view import Out, View
+from .names import MESSAGE, Names
+from .noise import UNPERTURBED
+from .text import Checked, place, takes_record, texts_of
+
+
+class Me:
+    """An agent's own things by name, for one step after the other; assignment writes in place.
+
+    Parameters
+    ----------
+    names : Names
+    view : View
+        The agent's.
+    """
+
+    __slots__ = ("_getters", "_heard", "_kind", "_message", "_names", "_release", "_view")
+
+    def __init__(self, names: Names, view: View) -> None:
+        put = super().__setattr__
+        put("_names", names)
+        put("_view", view)
+        put("_getters", _getters(names, view))
+        self._begin(None)
+
+    def _begin(self, release: Release | None, kind: str | None = None, *, heard: bool = False) -> None:
+        """Begin a step that may send a message of a kind."""
+        put = super().__setattr__
+        put("_kind", kind)
+        put("_release", release)
+        put("_message", None)
+        put("_heard", np.array(self._view.received(_kind_of(self._names))) if heard else None)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the agent has under a name."""
+        if name == "heard":
+            return self._heard
+        getter = self._getters.get(name)
+        if getter is None:
+            raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self._names.all)}")
+        return getter()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Write into a block, or say what is to be sent."""
+        view = self._view
+        if name == MESSAGE:
+            super().__setattr__("_message", self._told(value))
+        elif name in view.state:
+            view.state[name][:] = value
+        elif name in view.edge:
+            block = cast(NDArray[np.float64], view.edge[name])
+            block[:] = value if block.shape[1] != 1 else np.asarray(value).reshape(-1, 1)
+        else:
+            raise AttributeError(f"me.{name} is not for a step to change")
+
+    def _told(self, value: Any) -> NDArray[np.float64]:
+        """A copy of what is assigned to the message."""
+        if self._kind is None:
+            raise AttributeError("nothing is sent here, so there is no me.message")
+        widths = np.asarray(self._names.layout.messages[self._kind].width)
+        message = np.empty(int(widths if widths.ndim == 0 else widths[self._view.agent]))
+        message[:] = value
+        return message
+
+
+def _kind_of(names: Names) -> str:
+    """The kind of messages that a step hears and sends: the first."""
+    return next(iter(names.layout.messages))
+
+
+def _getters(names: Names, view: View) -> dict[str, Callable[[], Any]]:
+    """How each field of an agent is read."""
+    graph, agent = names.protocol.problem.graph, view.agent
+    edges = graph.edges_of(agent)
+    features, labels = view.data.features, view.data.labels
+    found: dict[str, Callable[[], Any]] = {
+        "features": lambda: features,
+        "labels": lambda: labels,
+        "rows": lambda: len(labels),
+        "weights": lambda: view.weights,
+        "degree": lambda: len(view.neighbours),
+        "regularisation": lambda: view.regularisation,
+        "agent": lambda: agent,
+        "updates": lambda: view.updates,
+        "tick": lambda: view.tick,
+        "round": lambda: view.updates + 1,
+        "now": lambda: view.now,
+    }
+    fixed = {
+        **names.parameters,
+        **{name: _fixed(array) for name, array in names.run.items()},
+        **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
+        **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
+    }
+    found |= {name: partial(_same, value) for name, value in fixed.items()}
+    for name, block in view.state.items():
+        found[name] = partial(_number_of, block) if _is_one(names, name) else partial(_same, block)
+    for name, block in view.edge.items():
+        one = isinstance(block, np.ndarray) and block.shape[1] == 1
+        found[name] = partial(_same, block[:, 0] if one else block)
+    return found
+
+
+def _is_one(names: Names, block: str) -> bool:
+    """Whether a block of agents is a number."""
+    width = names.layout.agent[block]
+    return isinstance(width, int | np.integer) and width == 1
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _number_of(block: NDArray[np.float64]) -> float:
+    return float(block[0])
+
+
+def _fixed(array: Any) -> Any:
+    """A number, or an array that nobody writes."""
+    if np.ndim(array) == 0:
+        return float(array)
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class PythonSteps:
+    """The Python form of one protocol's texts.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    texts : mapping of str to callable
+        By name: ``step``, or ``request``, ``respond`` and ``complete``.
+
+    Raises
+    ------
+    TextError
+        If a text names what a record does not have.
+    """
+
+    def __init__(self, protocol: Any, texts: Mapping[str, Callable[..., Any]]) -> None:
+        self.protocol, self.texts = protocol, texts
+        self.names = Names(protocol)
+        self._files: set[str] = set()
+        self._hears: dict[str, bool] = {}
+        for name, function in texts.items():
+            parts = texts_of(function)
+            self._files |= {one.file for one in parts}
+            self._hears[name] = any(
+                "heard" in Checked(one, self.names).used for one in parts if takes_record(one.function)
+            )
+        self._records: dict[int, Me] = {}
+
+    def wake(self, view: View, out: Out) -> None:
+        """One step of an agent, as `Protocol.wake`."""
+        release = self.protocol.release(view)
+        if not out.reserve(release):
+            out.fall_silent()
+            return
+        me = self._record(view)
+        kinds = self.names.layout.messages
+        over = self._run("step", me, release, _kind_of(self.names) if kinds else None)
+        if me._message is not None:
+            out.send(_kind_of(self.names), me._message, self._sent_under(release, view))
+        if over:
+            out.fall_silent()
+
+    def request(self, view: View, partner: int, out: Out) -> None:
+        """Open an exchange, as `Protocol.offer`."""
+        self._half("request", view, partner, out)
+
+    def respond(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
+        """The callee's half, as `Protocol.accept`."""
+        self._half("respond", view, partner, out, vector)
+
+    def complete(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
+        """The caller's half, as `Protocol.finish`."""
+        self._run("complete", self._record(view), None, None, partner, vector)
+
+    def _half(self, name: str, view: View, partner: int, out: Out, *heard: NDArray[np.float64]) -> None:
+        release, me = self.protocol.release(view), self._record(view)
+        if not out.reserve(release):
+            out.fall_silent()
+            return
+        kind = "request" if name == "request" else "reply"
+        self._run(name, me, release, kind, partner, *heard)
+        if me._message is None:
+            raise self._failure(view, name, f"{name} sends exactly one message, and has not assigned me.message")
+        out.send(kind, me._message, self._sent_under(release, view), to=int(view.neighbours[partner]))
+
+    def _sent_under(self, release: Release, view: View) -> Release:
+        """What a message is charged as: without noise if its step was to draw some, and has not."""
+        if self.protocol.step_noise is not None and release.noisy and not release.draws:
+            return Release.plain(view.agent, view.now, UNPERTURBED)
+        return release
+
+    def _record(self, view: View) -> Me:
+        if view.agent not in self._records:
+            self._records[view.agent] = Me(self.names, view)
+        return self._records[view.agent]
+
+    def _run(self, name: str, me: Me, release: Release | None, kind: str | None, *arguments: Any) -> Any:
+        me._begin(release, kind, heard=self._hears[name])
+        try:
+            return self.texts[name](me, *arguments)
+        except (HushnetError, Objection):
+            raise
+        except Exception as error:
+            where = self._line_of(error.__traceback__)
+            what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+            raise self._failure(me._view, name, f"{where}: {what}" if where else what) from error
+
+    def _failure(self, view: View, name: str, why: str) -> StepFailure:
+        who = self.protocol.problem.task.ids[view.agent]
+        return StepFailure(
+            f"agent {who!r} at time {view.now:.6g}, after {view.updates} updates: the {name} of "
+            f"{type(self.protocol).__name__} failed at {why}"
+        )
+
+    def _line_of(self, trace: TracebackType | None) -> str:
+        """The last line of the author's that an error came from."""
+        lines = [one for one in traceback.extract_tb(trace) if one.filename in self._files]
+        return place(lines[-1].filename, lines[-1].lineno or 0) if lines else ""
+
+
+def text_in(kind: type, name: str) -> Callable[..., Any] | None:
+    """A class's text of this name, with or without ``@staticmethod``; None if it has none."""
+    found = inspect.getattr_static(kind, name, None)
+    return getattr(found, "__func__", found)

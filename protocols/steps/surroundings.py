@@ -1,0 +1,39 @@
+"""What a run has beside its protocol that compiled steps depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import State
+from ..privacy.ledger import Ledger
+from ..view import View
+
+
+@dataclass(frozen=True)
+class StepSurroundings:
+    """The part of a run that its steps are compiled for.
+
+    Parameters
+    ----------
+    state : State
+    unheard_is_own : bool
+        Whether a neighbour that was never heard shows the agent's own block.
+    numbers : (n,) uint64
+        The agents' stable ids.
+    seed : int
+        Root seed of the run's draws.
+    view : callable
+        ``view(agent)`` gives the view of an agent.
+    ledger : Ledger
+    """
+
+    state: State
+    unheard_is_own: bool
+    numbers: NDArray[np.uint64]
+    seed: int
+    view: Callable[[int], View]
+    ledger: Ledger

@@ -1,0 +1,157 @@
+"""The words that steps are written in.
+
+Each is a function of the record ``me`` with two forms: the Python below, and a compiled one (`word_forms`) that is
+chosen when a run is built, for its loss, its noise and the type of its rows. They agree up to the rounding of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents import losses
+from ...agents.tables import Shard
+from . import word_forms
+
+Array = NDArray[np.float64]
+Form = TypeVar("Form", bound=Callable[..., Any])
+
+
+def _word(form: word_forms.Form) -> Callable[[Form], Form]:
+    """Give a word its compiled form."""
+
+    def give(function: Form) -> Form:
+        function.compiled_form = form  # type: ignore[attr-defined]
+        return function
+
+    return give
+
+
+@_word(word_forms.AVERAGE)
+def average(me: Any) -> Array:
+    """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
+
+    Parameters
+    ----------
+    me : record
+        Of an agent with neighbours.
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros.
+    """
+    view = me._view
+    return view.weights @ view.received(next(iter(me._names.layout.messages))) / view.weights.sum()
+
+
+@_word(word_forms.HEARD_OF)
+def heard_of(me: Any, rank: int) -> Array:
+    """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard."""
+    return me._view.received(next(iter(me._names.layout.messages)))[rank]
+
+
+@_word(word_forms.LOCAL_GRADIENT)
+def local_gradient(me: Any, model: Array) -> Array:
+    """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
+
+    Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks
+    (`hushnet.protocols.steps.noise.StepNoise.clip`).
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for an agent without rows.
+    """
+    return _mean_gradient(me, model, me._view.data, me.regularisation)
+
+
+@_word(word_forms.LOSS_GRADIENT)
+def loss_gradient(me: Any, model: Array, rows: NDArray[np.int64]) -> Array:
+    """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+    rows : (k,) int64
+        Ranks among the agent's own rows.
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for no rows.
+    """
+    return _mean_gradient(me, model, Shard(me.features[rows], me.labels[rows]), 0.0)
+
+
+def _mean_gradient(me: Any, model: Array, shard: Shard, regularisation: float) -> Array:
+    protocol = me._names.protocol
+    noise, loss = protocol.step_noise, protocol.problem.task.loss
+    if noise is not None and noise.clip is not None:
+        return losses.clipped_gradient(model, shard, loss, regularisation, *noise.clip)
+    return losses.local_gradient(model, shard, loss, regularisation)
+
+
+@_word(word_forms.PERTURBED)
+def perturbed(me: Any, vector: Array) -> Array:
+    """A vector with the noise of this step's release, which is charged with the step's message.
+
+    Parameters
+    ----------
+    me : record
+    vector : (p,) float64
+
+    Returns
+    -------
+    (p,) float64
+        The vector itself without privacy, or for an agent without rows.
+    """
+    return me._release.perturb(vector, rng=me._view.stream("noise"))
+
+
+@_word(word_forms.DRAW_ROWS)
+def draw_rows(me: Any, count: int) -> NDArray[np.int64]:
+    """Ranks of rows of the agent's own, drawn without replacement.
+
+    Parameters
+    ----------
+    me : record
+    count : int
+        > 0; at most all rows are drawn.
+
+    Returns
+    -------
+    (k,) int64
+    """
+    stream, rows = me._view.stream("sampling"), me.rows
+    drawn = min(int(count), rows)
+    if drawn == 1:
+        return np.array([stream.integers(rows)])
+    return stream.choice(rows, drawn, replace=False)
+
+
+@_word(word_forms.DRAW_EACH)
+def draw_each(me: Any, share: float) -> NDArray[np.int64]:
+    """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
+    return np.flatnonzero(me._view.stream("sampling").random(me.rows) < share)
+
+
+@_word(word_forms.SLOPES)
+def slopes(me: Any, scores: Array) -> Array:
+    """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows."""
+    return me._names.protocol.problem.task.loss.slope(scores, me.labels)
+
+
+@_word(word_forms.BENDS)
+def bends(me: Any, scores: Array) -> Array:
+    """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
+    return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)

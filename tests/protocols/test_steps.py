@@ -1,0 +1,288 @@
+"""A step is one text: Python and compiled do the same, and what is wrong with it is said with the author's line."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.special
+from hushnet.agents.errors import InputError, StepFailure
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
+from hushnet.simulator.bench import protocol_parameters, run_small
+from hushnet.simulator.engine import BatchedEngine, EventEngine
+from hushnet.simulator.network import NetworkParameters
+
+README = Path(__file__).parents[2] / "README.md"
+TABLE = [0.5, 0.25]
+SHARE = 0.5
+NOISE = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "clip", "clip": 1.0}
+
+
+class Parameters(ProtocolParameters):
+    """Of `Mine`."""
+
+    step_size: float = 0.1
+    rule: str = "mean"
+
+
+class Mine(Protocol):
+    """Blocks of several widths, constants of all kinds, an edge block."""
+
+    Parameters = Parameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "met": 1}, edge={"gap": p, "count": 1}, messages={"model": MessageKind(p, "model")}
+        )
+
+    def constants(self):
+        graph, task = self.problem.graph, self.problem.task
+        return Constants(
+            run={"decay": 0.9, "centre": np.arange(float(task.dimension))},
+            agent={"pull": 1.0 / (1 + np.arange(graph.agents)), "target": np.ones((graph.agents, task.dimension))},
+            edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
+        )
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("zeros"))
+
+    @staticmethod
+    def step(me):
+        gradient = local_gradient(me, me.model)
+        around = np.zeros(len(me.model))
+        for rank in range(me.degree):
+            me.gap[rank] = heard_of(me, rank) - me.model
+            me.count[rank] += 1.0
+            around += me.trust[rank] * me.gap[rank]
+        me.met += me.degree
+        me.model = me.decay * me.model + me.step_size * (around - gradient) + helped(me.pull, me.target) - SHARE
+        me.model -= 0.01 * me.centre * (me.updates + me.rows + me.tick)
+        me.message = me.model
+
+
+def helped(pull, target):
+    """A function of the author's own."""
+    return pull * target
+
+
+def both(protocol, fields=None, **settings):
+    """What a protocol comes to on the event engine, in Python, and on the batched engine."""
+    parameters = protocol_parameters(protocol, fields or {})
+    settings = {"time": 12.0, **settings}
+    if "network" in settings:
+        settings["network"] = NetworkParameters.model_validate(settings["network"])
+    return [run_small(protocol, parameters, engine=engine, **settings) for engine in (EventEngine(), BatchedEngine())]
+
+
+def assert_same(python, compiled):
+    assert compiled.engine == "batched (compiled step)"
+    assert np.array_equal(python.updates, compiled.updates)
+    assert python.ledger.to_frame().equals(compiled.ledger.to_frame())
+    for kind in ("agent", "edge"):
+        for name, block in getattr(python.state, kind).items():
+            np.testing.assert_allclose(getattr(compiled.state, kind)[name].values, block.values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_both_forms_of_a_text_do_the_same(schedule):
+    python, compiled = both(Mine, {"schedule": schedule})
+    assert_same(python, compiled)
+    assert python.updates.max() > 5
+    assert python.state.edge["count"].values.max() == python.updates.max()
+
+
+def test_the_protocol_of_the_readme_is_compiled_and_does_what_its_python_does():
+    (text,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    path = Path(__file__).with_name("readme_protocol_.py")
+    assert len(text.strip().splitlines()) <= 28
+    path.write_text(text)
+    try:
+        space: dict = {"__name__": "readme_protocol_"}
+        exec(compile(text, str(path), "exec"), space)
+        assert_same(*both(space["Mine"], network={"loss": 0.2, "latency": {"kind": "exponential", "mean": 0.3}}))
+    finally:
+        path.unlink()
+
+
+class Quiet(Mine):
+    """Says nothing at every third step, and falls silent at its seventh."""
+
+    @staticmethod
+    def step(me):
+        me.model += 1.0
+        if me.updates % 3 != 2:
+            me.message = me.model
+        return me.updates >= 6
+
+
+class Ends(Mine):
+    """Falls silent without a word at its third step, which then is none."""
+
+    @staticmethod
+    def step(me):
+        if me.updates == 2:
+            return True
+        me.model += 1.0
+        me.message = me.model
+        return False
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds", {"kind": "rounds", "patience": 1.0}])
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+@pytest.mark.parametrize(("protocol", "last"), [(Quiet, 7), (Ends, 2)])
+def test_a_step_that_assigns_no_message_sends_none_and_one_that_returns_true_is_the_last(
+    protocol, last, schedule, loss
+):
+    python, compiled = both(protocol, {"schedule": schedule}, network={"loss": loss}, time=40.0)
+    assert_same(python, compiled)
+    assert (python.updates == last).all()
+    assert python.traffic == compiled.traffic
+
+
+class Tells(CoordinateDescent):
+    """Draws its noise at its first step, and none later."""
+
+    @staticmethod
+    def step(me):
+        gradient = local_gradient(me, me.model)
+        if me.updates == 0:
+            gradient = perturbed(me, gradient)
+        me.model = 0.9 * me.model - 0.1 * gradient
+        me.message = me.model
+
+
+def test_what_leaves_without_noise_that_was_to_be_drawn_is_charged_as_plain():
+    python, compiled = both(Tells, {"mu": 0.5, "privacy": NOISE})
+    assert_same(python, compiled)
+    charged = python.ledger.to_frame()
+    assert {"laplace", "none"} == set(charged["mechanism"])
+    assert np.isinf(compiled.ledger.epsilon("verified", 1e-5)).any()
+
+
+class TwiceNoisy(CoordinateDescent):
+    """Draws twice a step."""
+
+    @staticmethod
+    def step(me):
+        me.model -= 0.1 * (perturbed(me, local_gradient(me, me.model)) + perturbed(me, me.model))
+        me.message = me.model
+
+
+def test_noise_that_is_drawn_twice_is_charged_twice():
+    python, compiled = both(TwiceNoisy, {"mu": 0.5, "privacy": NOISE})
+    assert_same(python, compiled)
+    counts = python.ledger.to_frame().set_index("agent")["count"]
+    alone = python.setting.graph.degrees == 0
+    for agent, count in counts.items():
+        assert count == 2 * python.updates[agent]
+        assert not alone[agent]
+
+
+def test_a_budget_that_counts_draws_of_a_text_that_may_draw_twice_runs_in_python():
+    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "kairouz"}
+    privacy = {key: value for key, value in NOISE.items() if key != "multiplier"} | {"budget": budget, "updates": 6}
+    python, batched = both(TwiceNoisy, {"mu": 0.5, "privacy": privacy})
+    assert "Python step, because its text may draw noise more than once in a step" in batched.engine
+    assert python.ledger.to_frame().equals(batched.ledger.to_frame())
+
+
+def variant(text, **space):
+    """A class whose step is made of these lines, in a file of its own."""
+    lines = "\n".join("    " + line for line in text.strip().splitlines())
+    source = f"def step(me):\n{lines}\n"
+    path = Path(variant.folder) / f"text{len(list(Path(variant.folder).iterdir()))}.py"
+    path.write_text(source)
+    made = {
+        "np": np,
+        "math": math,
+        "scipy": scipy,
+        "average": average,
+        "local_gradient": local_gradient,
+        "loss_gradient": loss_gradient,
+        "slopes": slopes,
+        "TABLE": TABLE,
+        "ARRAY": np.array(TABLE),
+        **space,
+    }
+    exec(compile(source, str(path), "exec"), made)
+    return type("Variant", (Mine,), {"step": staticmethod(made["step"])})
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path):
+    variant.folder = tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "me.model -= me.stepsize",
+            r"text0.py:2, `me.model -= me.stepsize`: an agent has no 'stepsize'; it has .*step_size",
+        ),
+        ("me.weights[0] = 1.0", r"text0.py:2, .*: me.weights is not for a step to change; it may assign count, gap, m"),
+        ("me.features = me.features", r"me.features is not for a step to change"),
+        ("me.model = me.message", r"me.message is assigned as a whole, and never read"),
+        ("me.message[0] = 1.0", r"me.message is assigned as a whole, and never read"),
+        ("me.model *= TABLE[0]", r"'TABLE' is list outside the step, which others may change; give it by constants"),
+        ("me.model[:2] = ARRAY", r"'ARRAY' is ndarray outside the step"),
+        ("global SHARE\nSHARE = 1", r"a step cannot change SHARE"),
+    ],
+)
+def test_what_no_step_can_do_is_refused_in_one_sentence_on_both_engines(text, said):
+    kind = variant(text)
+    for engine in (EventEngine(), BatchedEngine()):
+        with pytest.raises(InputError, match=said):
+            run_small(kind, protocol_parameters(kind, {}), engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("me.model = scipy.special.expit(me.model)\nme.message = me.model", "text0.py:2"),
+        ("seen = {'a': me.model, 1: 2}\nme.message = me.model", "text0.py:2"),
+        ("g = 0\nif me.degree > 2:\n    g = average(me)\nme.model -= g\nme.message = me.model", "two types"),
+        ("print(f'{me.model[0]:.3f}')\nme.message = me.model", "text0.py:2"),
+        ("me.message = sum(w * me.model for w in me.weights)", "text0.py:2"),
+    ],
+)
+def test_what_numba_cannot_compile_runs_as_python_and_says_which_line_stopped_it(text, why):
+    kind = variant(text)
+    python, batched = both(kind, time=3.0)
+    assert batched.engine.startswith("batched (Python step, because ")
+    assert why in batched.engine
+    assert "\n" not in batched.engine
+    assert len(batched.engine) < 400
+    assert batched.remarks
+    assert np.array_equal(python.state.agent["model"].values, batched.state.agent["model"].values)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "error"),
+    [
+        ("me.message = me.model\nif me.updates == 2:\n    me.model[len(me.model)] = 1.0", 4, "IndexError"),
+        ("me.message = me.model\nme.model[:2] = np.linalg.solve(np.zeros((2, 2)), np.ones(2))", 3, "LinAlgError"),
+        ("me.message = me.heard[me.degree]", 2, "IndexError"),
+        ("me.message = np.zeros(len(me.model) + 1)", 2, "ValueError"),
+        ("me.model = np.zeros(len(me.model) + 1)\nme.message = me.model", 2, "ValueError"),
+        ("me.message = me.model / (me.updates - 2)\nraise ValueError('no such luck')", 3, "ValueError: no such luck"),
+    ],
+)
+def test_a_text_that_fails_says_where_on_both_engines(text, line, error):
+    kind = variant(text)
+    said = []
+    for engine in (EventEngine(), BatchedEngine()):
+        with pytest.raises(StepFailure) as failure:
+            run_small(kind, protocol_parameters(kind, {}), engine=engine, time=12.0)
+        said.append(str(failure.value))
+        assert re.search(r"agent .* at time .*, after \d+ updates: the step of Variant failed", said[-1])
+        assert error in said[-1]
+        assert "\n" not in said[-1]
+    assert f"text0.py:{line}, `" in said[0] or "ValueError" in error
+    assert said[0] == said[1]

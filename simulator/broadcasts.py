@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents.agent import Agent
 from ..agents.inbox import Message
-from .rules import lazy
 from .rules.broadcasts import done_with
 from .rules.forms import Plain
 from .tables import broadcasts as columns
@@ -68,11 +66,6 @@ class BroadcastState:
             made.free_copies[free : free + more] = np.arange(old, old + more)
             made.counts[columns.FREE_COPIES] += more
             self.tables = made
-
-    def version_of(self, agent: Agent, vector: NDArray[np.float64]) -> int:
-        """The version that holds what an agent is about to send, with one reference."""
-        size = self.world.network.size(len(vector))
-        return int(lazy.new_row(self.post.mail, vector, self.post.now, agent.tick, size))
 
     def arrived(self, place: int) -> Message:
         """The message of a copy that its receiver looks at, once."""

@@ -5,9 +5,9 @@ The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, final
 
+import simpy
 from numpy.typing import NDArray
 
 from ..agents.agent import Agent
@@ -35,7 +35,7 @@ class EventBroadcasts(EventDriver):
         super().__init__(world, there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up)
         self.state = BroadcastState(world)
         self.post.carry = self._carry
-        self._drawn: Iterator[tuple[float, bool]] = iter(())
+        self._reacts = world.traits.trigger == "message"
 
     def wake(self, agent: Agent) -> None:
         """See `EventDriver.wake`: it takes a step, with all that it has kept."""
@@ -45,32 +45,30 @@ class EventBroadcasts(EventDriver):
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
         """See `Post.carry`."""
         self.state.make_room()
-        row = self.state.version_of(agent, vector)
-        mail, world = self.post.mail, self.world
-        copies = world.setting.graph.heads[edges], int(mail.tick[row]), leg, world.now, int(mail.size[row])
-        self._drawn = zip(*(part.tolist() for part in world.network.fates(agent.index, *copies)), strict=True)
-        self._change(send, agent.index, edges, rank, row, leg, vectors)
+        row = self.post.new_version(vector, self.world.env.now, agent.tick)
+        self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
+        self._change(send, agent.index, edges.tolist(), rank, row, leg, vectors)
 
-    def draw(self, *_: Any) -> tuple[float, bool]:
-        """See `EventDriver.draw`: those of a message are drawn together."""
-        return next(self._drawn)
-
-    def _happen(self, what: int, subject: int, serial: int) -> None:
-        """What a rule has asked for happens now: a copy arrives."""
-        world, tables = self.world, self.state.tables
-        agent = world.agents[self.plain(receiver_of)(self.post.mail, tables, subject)]
-        tables.agents[agent.index, IS_SILENT] = agent.silent
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """See `EventDriver.happen`: a copy arrives."""
+        if not self._reacts:
+            self._change(on_arrival, subject)
+            return
+        mail, tables = self.views(self.post.mail), self.views(self.state.tables)
+        agent = self.world.agents[self.plain(receiver_of)(mail, tables, subject)]
+        tables.agents[agent.index][IS_SILENT] = agent.silent
         if self._change(on_arrival, subject):
             self.react(agent, self.state.arrived(subject))
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
-        self.post.notes.make_room(self.state.room)
-        tables = self.state.tables
-        tables.now[NOW] = self.world.now
-        result = self.plain(rule)(self.post.mail, tables, *arguments)
-        self.post.notes.tell()
-        self.schedule(tables, self._happen)
+        if self.observed:
+            self.post.notes.make_room(self.state.room)
+        mail, tables = self.views(self.post.mail), self.views(self.state.tables)
+        tables.now[NOW] = self.world.env.now
+        result = self.plain(rule)(mail, tables, *arguments)
+        if self.observed:
+            self.post.notes.tell()
         return result
 
     def settle(self, *, final: bool) -> None:

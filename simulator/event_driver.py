@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ..agents.agent import AVAILABILITY, WAKE, Agent, At
 from ..agents.availability import Timeline
 from .driver import Driver
-from .rules.forms import Plain
-from .tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from .rules.forms import Plain, PlainTables
 from .tables.notes import LOST_DELAY
 from .world import World
 
@@ -34,6 +36,10 @@ class EventDriver(Driver):
     ----------
     plain : Plain
         Rules by their compiled forms.
+    views : PlainTables
+        Of the tables that these rules take.
+    observed : bool
+        Whether anybody is told what rules note.
     empty : str
         Kind of copies without numbers that are no acknowledgements.
     """
@@ -43,7 +49,10 @@ class EventDriver(Driver):
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
-        self.plain = Plain(fate=self.fate, copy_out=_copy_out, **laws)
+        self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
+        self.observed = world.observer is not None
+        self.plain = Plain(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
+        self.views = PlainTables()
         self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
@@ -90,35 +99,33 @@ class EventDriver(Driver):
 
     def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
-        delay, lost = self.draw(sender, edge, tick, leg, size, now)
-        mail.noting[LOST_DELAY] = delay
-        return math.inf if lost else delay
+        drawn = self._drawn.pop((edge, tick, leg), None)
+        if drawn is None:
+            receiver = self.world.setting.graph.heads[edge : edge + 1]
+            ((delay,), (lost,)) = self.world.network.fates(sender, receiver, tick, leg, now, size)
+            drawn = float(delay), bool(lost)
+        delay, lost = drawn
+        if lost:
+            mail.noting[LOST_DELAY] = delay
+            return math.inf
+        return delay
 
-    def draw(self, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> tuple[float, bool]:
-        """The delay of a copy, and whether it is lost."""
-        receiver = self.world.setting.graph.heads[edge : edge + 1]
-        copy = int(sender), receiver, int(tick), int(leg), float(now), int(size)
-        (delay,), (lost,) = (part.tolist() for part in self.world.network.fates(*copy))
-        return delay, lost
+    def draw_together(self, agent: Agent, edges: NDArray[np.int64], leg: int, size: int) -> None:
+        """Draw the fates of copies that an agent is about to send, in one call."""
+        world = self.world
+        copies = world.setting.graph.heads[edges], agent.tick, leg, world.env.now, size
+        delays, losses = world.network.fates(agent.index, *copies)
+        fates = zip(edges.tolist(), delays.tolist(), losses.tolist(), strict=True)
+        self._drawn.update(((edge, agent.tick, leg), (delay, lost)) for edge, delay, lost in fates)
 
-    def schedule(self, tables: Any, happen: Callable[[int, int, int], None]) -> None:
-        """Turn everything that a rule has asked for into an event at its time and priority.
+    def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
+        """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
+        event = At(self.world.env, time, priority)
+        event.callbacks.append(partial(self.happen, what, subject, serial))  # type: ignore[union-attr]
 
-        Parameters
-        ----------
-        tables : named tuple
-            With the fields of `hushnet.simulator.tables.effects`.
-        happen : callable
-            ``happen(what, subject, serial)`` at that time.
-        """
-        count = int(tables.counts[EFFECTS])
-        if count == 0:
-            return
-        for due, effect in zip(tables.due[:count].tolist(), tables.effects[:count].tolist(), strict=True):
-            event = At(self.world.env, due, effect[PRIORITY])
-            what = effect[WHAT], effect[SUBJECT], effect[SERIAL]
-            event.callbacks.append(lambda _, what=what: happen(*what))  # type: ignore[union-attr]
-        tables.counts[EFFECTS] = 0
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """Let happen what a rule has asked for, at that time; by default nothing."""
+        return
 
     def settle(self, *, final: bool) -> None:
         """See `Driver.settle`."""
@@ -130,4 +137,4 @@ class EventDriver(Driver):
 def _copy_out(mail: Any, slot: int) -> None:
     """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
     begin, end = mail.places[slot], mail.places[slot + 1]
-    mail.values[begin:end] = mail.pool[mail.known[slot], : end - begin]
+    mail.values[begin:end] = mail.pool[mail.known[slot]][: end - begin]

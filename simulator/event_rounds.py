@@ -32,7 +32,7 @@ from .rules.rounds import (
 )
 from .tables import tallies
 from .tables.effects import ARRIVE, PATIENCE, REPEAT
-from .tables.rounds import DONE, ENOUGH, IS_UP, STALLED, WORN
+from .tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
 from .world import World
 
 
@@ -79,15 +79,16 @@ class EventRounds(EventDriver):
         """See `Driver.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
-    def _happen(self, what: int, subject: int, serial: int) -> None:
-        """What a rule has asked for happens now."""
-        mail = self.post.mail
-        if self.plain(counts_as_event)(mail, self.state.tables, what, subject, serial):
-            self.world.effort.check(self.world.now)
-            mail.counts[tallies.WAKES] += 1
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """See `EventDriver.happen`."""
         if what == ARRIVE:
             self._change(on_arrival, subject)
-        elif what == REPEAT:
+            return
+        mail, tables = self.views(self.post.mail), self.views(self.world.rounds)
+        if self.plain(counts_as_event)(mail, tables, what, subject, serial):
+            self.world.effort.check(self.world.now)
+            mail.counts[tallies.WAKES] += 1
+        if what == REPEAT:
             self._change(on_repeat, subject)
         elif what == PATIENCE:
             self._change(on_patience, subject, serial)
@@ -112,28 +113,39 @@ class EventRounds(EventDriver):
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
-        self.post.mail.silent[agent.index] = agent.silent
-        self._change(say_all, agent.index, said, edges)
+        mail = self.post.mail
+        mail.silent[agent.index] = agent.silent
+        for kind, row, first, last in said.tolist():
+            self.draw_together(agent, edges[first:last], kind, int(mail.size[row]))
+        self._change(say_all, agent.index, said.tolist(), edges.tolist())
 
     # A rule, and what comes of it.
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
-        self.state.make_room()
-        self.post.notes.make_room(self.state.room)
-        mail, tables, finish = self.post.mail, self.state.tables, self.world.finish
-        tables.now[0] = self.world.now
+        post, world, finish = self.post, self.world, self.world.finish
+        mail, tables = self.views(post.mail), self.views(world.rounds)
+        if self._is_full(mail.counts, tables.counts):
+            self.state.make_room()
+            mail, tables = self.views(post.mail), self.views(world.rounds)
+        if self.observed:
+            post.notes.make_room(self.state.room)
+            mail = self.views(post.mail)
+        tables.now[0] = world.env.now
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         result = self.plain(rule)(mail, tables, *arguments)
-        finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
-        self.post.notes.tell()
-        self.schedule(tables, self._happen)
-        self._heed()
+        finish.active, finish.short = mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT]
+        if self.observed:
+            post.notes.tell()
+        self._heed(tables.counts)
         return result
 
-    def _heed(self) -> None:
+    def _is_full(self, counts: Any, made: Any) -> bool:
+        """Whether the next event's version, records and copies may not fit in."""
+        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self.state.room
+
+    def _heed(self, counts: Any) -> None:
         """See whether the run, or everybody's part in it, is over."""
-        counts = self.state.tables.counts
         if counts[STALLED]:
             raise Stall(self.state.complaint())
         if counts[WORN]:

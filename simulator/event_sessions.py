@@ -6,6 +6,7 @@ The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -54,7 +55,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(self.plain(busy)(self.post.mail, self.tables, edge))
+        return self.plain(busy)(self.views(self.post.mail), self.views(self.tables), edge)
 
     # The processes.
 
@@ -91,23 +92,25 @@ class EventSessions(EventDriver):
     ) -> None:
         """See `hushnet.simulator.rules.session_agenda.push_copy`: an arrival is an event."""
         tables.counts[columns.FREE_COPIES] -= 1
-        place = int(tables.free_copies[tables.counts[columns.FREE_COPIES]])
-        tables.copies[place] = kind, edge, tick, size
-        tables.copy_sent_at[place] = self.world.now
-        order = int(mail.counts[tallies.ORDER])
-        event = At(self.world.env, float(arrival), ARRIVAL)
-        event.callbacks.append(lambda _: self._arrive(place, order))  # type: ignore[union-attr]
+        place, order = tables.free_copies[tables.counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
+        copy = tables.copies[place]
+        copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
+        tables.copy_sent_at[place] = self.world.env.now
+        event = At(self.world.env, arrival, ARRIVAL)
+        event.callbacks.append(partial(self._arrive, place, order))  # type: ignore[union-attr]
 
-    def _arrive(self, place: int, order: int) -> None:
+    def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         edge = int(self.tables.copies[place, 1])
         self._change(take_copy, place, order)
-        tables = self.tables
-        tables.free_copies[tables.counts[columns.FREE_COPIES]] = place
-        tables.counts[columns.FREE_COPIES] += 1
-        self._change(follow_up)
-        if tables.counts[columns.PHASE] == ACCEPT:
+        tables = self.views(self.tables)
+        counts = tables.counts
+        tables.free_copies[counts[columns.FREE_COPIES]] = place
+        counts[columns.FREE_COPIES] += 1
+        if counts[columns.CLOSING] >= 0 or counts[columns.AGAIN] >= 0:
+            self._change(follow_up)
+        if counts[columns.PHASE] == ACCEPT:
             self._accept(edge)
-        elif tables.counts[columns.PHASE] == FINISH:
+        elif counts[columns.PHASE] == FINISH:
             self._finish(edge)
 
     def _accept(self, edge: int) -> None:
@@ -133,11 +136,11 @@ class EventSessions(EventDriver):
 
     def _set_timer(self, tables: Any, edge: int) -> None:
         """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
-        edge, tick = int(edge), int(tables.sessions[edge, columns.TICK])
-        event = At(self.world.env, self.world.now + float(self.tables.times[columns.PATIENCE]), TIMER)
-        event.callbacks.append(lambda _: self._look_after(edge, tick))  # type: ignore[union-attr]
+        tick = tables.sessions[edge][columns.TICK]
+        event = At(self.world.env, self.world.env.now + tables.times[columns.PATIENCE], TIMER)
+        event.callbacks.append(partial(self._look_after, edge, tick))  # type: ignore[union-attr]
 
-    def _look_after(self, edge: int, tick: int) -> None:
+    def _look_after(self, edge: int, tick: int, _: simpy.Event) -> None:
         if self.tables.sessions[edge, columns.TICK] == tick:
             self.world.effort.count(self.world.now)
             self._change(look_after, edge)
@@ -146,19 +149,24 @@ class EventSessions(EventDriver):
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and see what comes of it."""
-        self._make_room()
-        tables = self.tables
-        tables.times[columns.NOW] = self.world.now
-        result = self.plain(rule)(self.post.mail, tables, *arguments)
-        self.post.notes.tell()
-        if tables.counts[columns.WORN]:
+        post, world = self.post, self.world
+        mail, tables = self.views(post.mail), self.views(world.sessions)
+        counts = tables.counts
+        if mail.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
+            self._make_room()
+            mail, tables = self.views(post.mail), self.views(world.sessions)
+        tables.times[columns.NOW] = world.env.now
+        result = self.plain(rule)(mail, tables, *arguments)
+        if self.observed:
+            post.notes.tell()
+        if counts[columns.WORN]:
             check_leg(2**24)
-        if tables.counts[columns.ENOUGH]:
-            tables.counts[columns.ENOUGH] = 0
+        if counts[columns.ENOUGH]:
+            counts[columns.ENOUGH] = 0
             self.check_vectors()
-        if tables.counts[columns.ENDED] >= 0:
-            self._done[tables.counts[columns.ENDED]].succeed()
-            tables.counts[columns.ENDED] = -1
+        if counts[columns.ENDED] >= 0:
+            self._done[counts[columns.ENDED]].succeed()
+            counts[columns.ENDED] = -1
         return result
 
     def _make_room(self) -> None:

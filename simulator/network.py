@@ -218,8 +218,10 @@ class Network:
         if self._attempts[sender][0] != tick:
             self._attempts[sender] = (tick, {})
         made = self._attempts[sender][1]
-        attempts = [made.get((kind, receiver), 0) for receiver in receivers.tolist()]
-        made.update({(kind, receiver): a + 1 for receiver, a in zip(receivers.tolist(), attempts, strict=True)})
+        attempts = []
+        for receiver in receivers.tolist():
+            attempts.append(made.get((kind, receiver), 0))
+            made[kind, receiver] = attempts[-1] + 1
         return attempts
 
     def fates(

@@ -17,6 +17,7 @@ from .mail import make_mail, with_brackets, with_limits, with_room
 from .network import KINDS, Network
 from .notes import NOTHING, Notes
 from .rules import delivery, lazy
+from .rules.forms import Plain
 from .setting import Stop
 from .tables import tallies
 from .tables.inbox import TableInbox
@@ -86,6 +87,7 @@ class Post:
             {} for _ in range(graph.agents)
         ]
         self._current, self._forms = now, forms
+        self._take_row = Plain()(delivery.take_row)
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily
@@ -179,8 +181,9 @@ class Post:
         rank = self._ranks[sent.kind]
         attempts = self.network.attempts(agent.index, self.graph.heads[edges], agent.tick, rank)
         vectors = self.layout.messages[sent.kind].vectors
-        for attempt in dict.fromkeys(attempts):
-            part = edges[[a == attempt for a in attempts]]
+        different = dict.fromkeys(attempts)
+        for attempt in different:
+            part = edges if len(different) == 1 else edges[[a == attempt for a in attempts]]
             self._copies(agent, sent.kind, sent.vector, part, vectors, attempt * KINDS + rank)
 
     def _copies(
@@ -214,8 +217,15 @@ class Post:
     def keep(self, sent: Sent, tick: int = 0) -> int:
         """Charge a message of a session or round; the version that holds its vector, with one reference."""
         self.ledger.commit(sent.release, sent.vector)
+        return self.new_version(sent.vector, self.now, tick)
+
+    def new_version(self, vector: NDArray[np.float64], sent_at: float, tick: int) -> int:
+        """A version that holds a vector, with one reference, which was not sent yet."""
         self.make_room(1, 0)
-        return int(lazy.new_row(self.mail, sent.vector, self.now, tick, self.network.size(len(sent.vector))))
+        mail = self.mail
+        row = int(self._take_row(mail, sent_at, 0, tick, self.network.size(len(vector))))
+        mail.pool[row, : len(vector)] = vector
+        return row
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably.
@@ -260,8 +270,7 @@ class Post:
         if before is not None:
             delivery.let_go(self.mail, before[1])
         self._charge(sender, sent)
-        self.make_room(1, 0)
-        row = int(lazy.new_row(self.mail, sent.vector, sent_at, tick, self.network.size(len(sent.vector))))
+        row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
         if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
             # A compiled step compares what it sends with what was charged last.

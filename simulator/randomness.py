@@ -18,8 +18,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from typing import Any, final
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from ..agents.compiled import compiled
@@ -196,7 +199,19 @@ class Draws:
         """
         if len(ids) > 3:
             raise ValueError(f"a stream has at most three ids, got {len(ids)}")
-        key, counter = [self.seed, purpose_word(purpose)], [0, *ids, *([0] * (3 - len(ids)))]
-        return np.random.Generator(
-            np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array(counter, dtype=np.uint64))
-        )
+        counter = np.array([0, *ids, *([0] * (3 - len(ids)))], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(_Key(self.seed, purpose_word(purpose)), counter=counter))
+
+
+@final
+class _Key(ISeedSequence):
+    """The key of a `numpy.random.Philox`, as its seed: beside a ``key``, NumPy asks the system for entropy in vain."""
+
+    def __init__(self, *words: int) -> None:
+        self._words = np.array(words, dtype=np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[np.uint64]:
+        """The two words of the key."""
+        assert n_words == 2
+        assert dtype == np.uint64
+        return self._words

@@ -73,6 +73,8 @@ class World:
         The state of pairwise exchanges, if agents exchange in pairs; likewise.
     noted : (n,) float, optional
         Losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`.
+    private : bool
+        Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
         Which agents have ever joined.
     activations : int
@@ -122,6 +124,7 @@ class World:
             strict=bool(privacy and privacy.strict),
             unproved=unproved,
         )
+        self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
         self.activations = 0
         self.finish = Finish(self.env, setting.stop, graph.agents)
@@ -204,12 +207,6 @@ class World:
         """Inputs computed from private data that this run treats as public."""
         every = (*self.setting.task.assumed_public, *self.setting.assumed_public, *self.protocol.assumed_public)
         return tuple(dict.fromkeys(every))
-
-    @property
-    def private(self) -> bool:
-        """Whether noise protects data, so that nothing ends the run but what is sent."""
-        privacy = self.protocol.privacy
-        return privacy is not None and not privacy.noiseless
 
     @property
     def protected(self) -> NDArray[np.bool_]:
@@ -324,7 +321,8 @@ class World:
         sent += [] if told is None else [told]
         said = ((f"the {kind} that it sends", vector) for kind, vector in sent)
         for name, vector in said if self.private else self._owned(agent):
-            if not np.isfinite(vector).all():
+            # The sum of squares is finite if all numbers are, unless it overflows.
+            if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():
                 raise Divergence(
                     f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
                     f"{name} became {_first_bad(vector)} after {agent.updates} updates; "

@@ -110,7 +110,7 @@ class EventfulBroadcasts(WakeWindows):
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
         """See `Post.carry`."""
         self.make_room()
-        row = self.state.version_of(agent, vector)
+        row = self.post.new_version(vector, self.world.now, agent.tick)
         self.state.tables.now[NOW] = self.world.now
         what = agent.index, edges, rank, row, leg, vectors
         broadcast_events.send_all(self.post.mail, self.state.tables, self.agenda, *what)

@@ -19,6 +19,7 @@ from ...protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKer
 from ..halves import make_reply, make_request, take_reply
 from ..randomness import check_leg
 from ..rules.forms import Plain
+from ..rules.sessions import busy
 from ..sessions import REFUSAL, with_more_copies
 from ..tables import sessions as desk
 from ..tables import tallies
@@ -27,7 +28,7 @@ from ..world import World
 from . import exchange_windows, windows
 from .windowed import Pause, Windowed, checked
 
-_upcoming = Plain()(exchange_windows.upcoming)
+_upcoming, _busy = map(Plain(), (exchange_windows.upcoming, busy))
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
 """Halves of an exchange in words, and its opening."""
 
@@ -72,8 +73,7 @@ class Exchanges(Windowed):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        own, other = self.desk.sessions[edge], self.desk.sessions[self.world.setting.graph.reverse[edge]]
-        return bool(own[desk.TICK] >= 0 or (other[desk.TICK] >= 0 and other[desk.ANSWER] >= 0))
+        return bool(_busy(self.post.mail, self.desk, edge))
 
     def wind_up(self) -> Sequence[int]:
         """See `Windowed.wind_up`."""

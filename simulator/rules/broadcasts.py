@@ -49,20 +49,26 @@ def send(mail, tables, sender, edges, kind, row, leg, vectors):
 @rule
 def receiver_of(mail, tables, place):
     """Whom a copy goes to."""
-    return mail.heads[mail.reverse[tables.copies[place, TO_SLOT] % len(mail.heads)]]
+    return mail.heads[mail.reverse[tables.copies[place][TO_SLOT] % len(mail.heads)]]
 
 
 @rule
 def keep(tables, agent, place):
     """Keep a copy until its receiver steps."""
-    copy, keeper = tables.copies[place], tables.agents[agent]
-    copy[USES] += 1
-    copy[NEXT] = -1
+    keeper = tables.agents[agent]
+    tables.copies[place][NEXT] = -1
     if keeper[FIRST_KEPT] < 0:
         keeper[FIRST_KEPT] = place
     else:
-        tables.copies[keeper[LAST_KEPT], NEXT] = place
+        tables.copies[keeper[LAST_KEPT]][NEXT] = place
     keeper[LAST_KEPT] = place
+
+
+@rule
+def forget(tables, place):
+    """Forget a copy that has arrived."""
+    tables.free_copies[tables.counts[FREE_COPIES]] = place
+    tables.counts[FREE_COPIES] += 1
 
 
 @rule
@@ -72,22 +78,25 @@ def done_with(mail, tables, place):
     copy[USES] -= 1
     if copy[USES] == 0:
         let_go(mail, copy[VERSION])
-        tables.free_copies[tables.counts[FREE_COPIES]] = place
-        tables.counts[FREE_COPIES] += 1
+        forget(tables, place)
 
 
 @rule
 def on_arrival(mail, tables, place):
     """A copy arrives; whether its receiver reacts to it."""
-    copy, now = tables.copies[place], tables.now[NOW]
-    row, agent = copy[VERSION], receiver_of(mail, tables, place)
+    copy, counts, now = tables.copies[place], tables.counts, tables.now[NOW]
+    row, slot = copy[VERSION], copy[TO_SLOT]
+    agent = receiver_of(mail, tables, place)
     up = there(mail, agent, now, now == tables.now[LATE])
-    mail.references[row] += 1
-    deliver(mail, copy[TO_SLOT], row, mail.order[row], now, up)
-    copy[USES] = 1
-    if up and tables.counts[KEEPS]:
+    keeps, reacts = up and counts[KEEPS] != 0, False
+    if up and counts[REACTS]:
+        reacts = tables.agents[agent][IS_SILENT] == 0
+    if keeps or reacts:
+        mail.references[row] += 1
+        copy[USES] = keeps + reacts
+    else:
+        forget(tables, place)
+    if keeps:
         keep(tables, agent, place)
-    reacts = up and tables.counts[REACTS] != 0 and tables.agents[agent, IS_SILENT] == 0
-    if not reacts:
-        done_with(mail, tables, place)
+    deliver(mail, slot, row, mail.order[row], now, up)
     return reacts

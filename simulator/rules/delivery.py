@@ -201,7 +201,8 @@ def count_departure(mail, sender, edge, tick, kind, row, size, now, delay):
     else:
         counts[IN_FLIGHT] += 1
         counts[IN_FLIGHT_BYTES] += size
-    note_sent(mail, sender, edge, tick, kind, row, size, now, delay)
+    if counts[OBSERVED]:
+        note_sent(mail, sender, edge, tick, kind, row, size, now, delay)
 
 
 @rule
@@ -231,7 +232,8 @@ def arrive(mail, slot, order, size, now, up, newest):
     """A copy arrives at a slot; one whose receiver is up is overtaken unless it is the newest."""
     count_arrival(mail, size, up)
     mail.counts[OVERTAKEN] += up and not newest
-    note_arrived(mail, slot, order, now, up, newest)
+    if mail.counts[OBSERVED]:
+        note_arrived(mail, slot, order, now, up, newest)
 
 
 @rule

@@ -1,7 +1,8 @@
 """Rules in two forms: compiled, and as the plain Python that they are written in.
 
 A rule is called by its name, from another rule or from compiled code, and runs compiled there. `Plain` gives the same
-text as Python, in which every rule that it calls is Python, too.
+text as Python, in which every rule that it calls is Python, too; it reads and writes the same tables through views,
+whose elements are Python's own numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, final
+
+from numpy.typing import NDArray
 
 from ...agents.compiled import compiled
 
@@ -71,3 +74,47 @@ class Plain:
                 if id(value) in _RULES:
                     space[name] = self(value)
         return self._spaces[module]
+
+
+@final
+class PlainTables:
+    """Views of tables for rules in plain Python, made anew for arrays that were replaced.
+
+    Elements of NumPy's arrays are NumPy's numbers, with which Python computes several times slower than with its own.
+    A rule takes an element of a table of several columns as ``table[row][column]``.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[type, tuple[Any, Any]] = {}
+
+    def __call__(self, tables: Any) -> Any:
+        """The same tables, a named tuple of arrays, as views of the same memory."""
+        before = self._tables.get(type(tables))
+        if before is not None and before[0] is tables:
+            return before[1]
+        old = before or ((None,) * len(tables), tables)
+        views = [view if array is seen else _view(array) for array, seen, view in zip(tables, *old, strict=True)]
+        self._tables[type(tables)] = tables, tables._make(views)
+        return self._tables[type(tables)][1]
+
+
+def _view(array: NDArray[Any]) -> memoryview | Rows:
+    return memoryview(array) if array.ndim == 1 else Rows(array)
+
+
+@final
+class Rows(dict[int, memoryview]):
+    """The rows of a table; the view of one is made when it is first asked for."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        super().__init__()
+        self._array = array
+
+    def __missing__(self, row: int) -> memoryview:
+        """The view of a row that nobody has asked for yet."""
+        made = self[row] = memoryview(self._array[row])
+        return made
+
+    def __len__(self) -> int:
+        """Of the table."""
+        return len(self._array)

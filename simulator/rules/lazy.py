@@ -200,12 +200,3 @@ def tell_each(mail, told, now):  # pragma: no cover - compiled
         take_in(mail, slot, receiver, now, EVER)
         mail.counts[ORDER] += 1
         know(mail, slot, row, mail.counts[ORDER])
-
-
-@compiled(_nrt=False)
-def new_row(mail, vector, sent_at, tick, size):  # pragma: no cover - compiled
-    """A version outside the post, with one reference."""
-    row = take_row(mail, sent_at, 0, tick, size)
-    for k in range(len(vector)):
-        mail.pool[row, k] = vector[k]
-    return row

@@ -1,4 +1,4 @@
-"""Noting single events for observers, where there are any; what they do not ask for is not written."""
+"""Noting single events where anybody observes (``counts[OBSERVED]``); what is not asked for is not written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def write_note(counts, times, notes, time, delay, what, place, order, taken):
     """Write what all notes have; where it is."""
     k = counts[NOTES]
     counts[NOTES] = k + 1
-    times[k, 0], times[k, 1] = time, delay
+    written = times[k]
+    written[0], written[1] = time, delay
     noted = notes[k]
     noted[NOTE], noted[PLACE], noted[ORDER], noted[TAKEN] = what, place, order, taken
     return k
@@ -54,13 +55,13 @@ def note_step(mail, agent, now):
     """Note that a compiled step begins."""
     if mail.counts[OBSERVED] and mail.watched[agent] and mail.noting[FIRST] <= now <= mail.noting[LAST]:
         k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, WOKE, agent, 0, True)
-        mail.notes[k, TICK] = mail.ticks[agent]
+        mail.notes[k][TICK] = mail.ticks[agent]
 
 
 @rule
 def note_sent(mail, sender, edge, tick, kind, row, size, now, delay):
     """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
-    if mail.counts[OBSERVED] and mail.watched[sender] and mail.watched[mail.heads[edge]]:
+    if mail.watched[sender] and mail.watched[mail.heads[edge]]:
         lost = delay == math.inf
         if now <= mail.noting[LAST] and (now if lost else now + delay) >= mail.noting[FIRST]:
             write_sent(
@@ -72,9 +73,8 @@ def note_sent(mail, sender, edge, tick, kind, row, size, now, delay):
 @rule
 def note_arrived(mail, slot, order, now, up, newest):
     """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
-    if mail.counts[OBSERVED]:
-        edge = slot % len(mail.heads)
-        people = mail.watched[mail.heads[edge]] and mail.watched[mail.heads[mail.reverse[edge]]]
-        if people and now >= mail.noting[FIRST] and order <= mail.counts[LAST_NOTED]:
-            k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, ARRIVED, edge, order, up)
-            mail.notes[k, NEWEST] = newest
+    edge = slot % len(mail.heads)
+    people = mail.watched[mail.heads[edge]] and mail.watched[mail.heads[mail.reverse[edge]]]
+    if people and now >= mail.noting[FIRST] and order <= mail.counts[LAST_NOTED]:
+        k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, ARRIVED, edge, order, up)
+        mail.notes[k][NEWEST] = newest

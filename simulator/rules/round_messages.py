@@ -59,15 +59,15 @@ LEGS = 2**24
 @rule
 def refer_to(tables, record):
     """One reference more to the messages of a round on a link; all of them live as long as anything refers to one."""
-    tables.records[tables.records[record, HEAD], REFERENCES] += 1
+    tables.records[tables.records[record][HEAD]][REFERENCES] += 1
 
 
 @rule
 def release(mail, tables, record):
     """One reference less; the last one frees all messages of the round on the link."""
-    record = tables.records[record, HEAD]
-    tables.records[record, REFERENCES] -= 1
-    if tables.records[record, REFERENCES] > 0:
+    record = tables.records[record][HEAD]
+    tables.records[record][REFERENCES] -= 1
+    if tables.records[record][REFERENCES] > 0:
         return
     while record >= 0:
         freed = tables.records[record]
@@ -148,18 +148,18 @@ def say(mail, tables, agent, edge, kind, row):
     made[HELD_ORDER], made[SIBLING] = -1, -1
     if row >= 0:
         mail.references[row] += 1
-    first = tables.links[slot, SAYING]
+    first = tables.links[slot][SAYING]
     if first < 0:
-        tables.links[slot, SAYING] = made[HEAD] = record
+        tables.links[slot][SAYING] = made[HEAD] = record
         made[PARTS], made[HELD_PARTS], made[NEXT_HELD], made[ANSWERS], made[IS_LAST] = 1, 0, -1, 0, 0
         made[REFERENCES] = 0
     else:
         before = first
-        while tables.records[before, SIBLING] >= 0:
-            before = tables.records[before, SIBLING]
-        tables.records[before, SIBLING] = record
+        while tables.records[before][SIBLING] >= 0:
+            before = tables.records[before][SIBLING]
+        tables.records[before][SIBLING] = record
         made[HEAD] = first
-        tables.records[first, PARTS] += 1
+        tables.records[first][PARTS] += 1
     refer_to(tables, record)
     transmit(mail, tables, record)
 
@@ -170,16 +170,16 @@ def finish_saying(mail, tables, agent):
     repeats = tables.constants[RESEND_AFTER] < math.inf
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         slot = mail.reverse[edge]
-        if tables.links[slot, SAYING] < 0:
+        if tables.links[slot][SAYING] < 0:
             count_message(mail, 0)
             say(mail, tables, agent, edge, EMPTY, -1)
-        record = tables.links[slot, SAYING]
-        tables.records[record, IS_LAST] = mail.silent[agent]
-        tables.links[slot, SAYING] = -1
+        record = tables.links[slot][SAYING]
+        tables.records[record][IS_LAST] = mail.silent[agent]
+        tables.links[slot][SAYING] = -1
         while record >= 0:
-            following = tables.records[record, SIBLING]
+            following = tables.records[record][SIBLING]
             if repeats:
-                tables.records[record, TIMED] = 1
+                tables.records[record][TIMED] = 1
                 schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
             else:
                 release(mail, tables, record)
@@ -201,7 +201,7 @@ def say_all(mail, tables, agent, said, edges):
 @rule
 def is_whole(tables, head):
     """Whether everything of a round is held."""
-    return tables.records[head, HELD_PARTS] == tables.records[head, PARTS]
+    return tables.records[head][HELD_PARTS] == tables.records[head][PARTS]
 
 
 @rule
@@ -212,9 +212,9 @@ def holds(tables, slot, number):
         return True
     head = link[FIRST_HELD]
     while head >= 0:
-        if tables.records[head, OF_TICK] + 1 == number:
+        if tables.records[head][OF_TICK] + 1 == number:
             return is_whole(tables, head)
-        head = tables.records[head, NEXT_HELD]
+        head = tables.records[head][NEXT_HELD]
     return False
 
 
@@ -241,11 +241,11 @@ def hold(tables, record, order):
 @rule
 def newest(tables, slot):
     """The newest round of a neighbour that is here or was shown."""
-    number, head = tables.links[slot, SHOWN], tables.links[slot, FIRST_HELD]
+    number, head = tables.links[slot][SHOWN], tables.links[slot][FIRST_HELD]
     while head >= 0:
         if is_whole(tables, head):
-            number = max(number, tables.records[head, OF_TICK] + 1)
-        head = tables.records[head, NEXT_HELD]
+            number = max(number, tables.records[head][OF_TICK] + 1)
+        head = tables.records[head][NEXT_HELD]
     return number
 
 
@@ -254,24 +254,24 @@ def show_round(mail, tables, slot, number):
     """Let the inbox show a round, if it is here and was not shown, and forget it with all before it."""
     link, edges = tables.links[slot], len(mail.heads)
     head = link[FIRST_HELD]
-    while head >= 0 and tables.records[head, OF_TICK] + 1 != number:
-        head = tables.records[head, NEXT_HELD]
+    while head >= 0 and tables.records[head][OF_TICK] + 1 != number:
+        head = tables.records[head][NEXT_HELD]
     if head < 0 or not is_whole(tables, head):
         return
     link[SHOWN] = number
     head, before = link[FIRST_HELD], -1
     while head >= 0:
-        following, told = tables.records[head, NEXT_HELD], tables.records[head, OF_TICK] + 1
+        following, told = tables.records[head][NEXT_HELD], tables.records[head][OF_TICK] + 1
         if told > number:
             before = head
         else:
             if before < 0:
                 link[FIRST_HELD] = following
             else:
-                tables.records[before, NEXT_HELD] = following
+                tables.records[before][NEXT_HELD] = following
             record = head
             while record >= 0:
-                kept, sibling = tables.records[record], tables.records[record, SIBLING]
+                kept, sibling = tables.records[record], tables.records[record][SIBLING]
                 if kept[HELD_ORDER] >= 0:
                     if told == number and kept[VERSION] >= 0:
                         place = kept[OF_KIND] * edges + slot

@@ -94,7 +94,7 @@ def check_stall(mail, tables):
         kept = tables.records[record]
         if kept[TIMED] and not kept[ACKNOWLEDGED]:
             sender, receiver = mail.heads[kept[ON_SLOT]], mail.heads[mail.reverse[kept[ON_SLOT]]]
-            if not (tables.agents[sender, IS_GONE] or tables.agents[receiver, IS_GONE]):
+            if not (tables.agents[sender][IS_GONE] or tables.agents[receiver][IS_GONE]):
                 return
     counts[STALLED] = 1
 
@@ -102,8 +102,8 @@ def check_stall(mail, tables):
 @rule
 def end_rounds(mail, tables, agent):
     """Note that an agent makes no further round."""
-    if not tables.agents[agent, ENDED]:
-        tables.agents[agent, ENDED] = 1
+    if not tables.agents[agent][ENDED]:
+        tables.agents[agent][ENDED] = 1
         tables.counts[ENDED_AGENTS] += 1
     check_stall(mail, tables)
 
@@ -121,7 +121,7 @@ def holds_all(mail, tables, agent):
 @rule
 def begin_round(mail, tables, agent, in_time):
     """A round begins, and lasts an interval of the agent's clock."""
-    tables.agents[agent, IN_TIME] = in_time
+    tables.agents[agent][IN_TIME] = in_time
     end = next_time(mail, agent, mail.ticks[agent] + 1, tables.now[0])
     schedule(tables, end, WAKE + agent, ROUND_END, agent, 0)
 
@@ -145,7 +145,7 @@ def await_neighbours(mail, tables, agent):
 @rule
 def stop_waiting(tables, agent):
     """An agent waits no longer."""
-    tables.agents[agent, WAITS] = 0
+    tables.agents[agent][WAITS] = 0
     tables.counts[WAITING_AGENTS] -= 1
 
 
@@ -170,9 +170,9 @@ def start_rounds(mail, tables, agent):
     if not mail.silent[agent]:
         await_neighbours(mail, tables, agent)
         return
-    if not tables.agents[agent, IS_GONE]:
+    if not tables.agents[agent][IS_GONE]:
         for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-            tables.links[mail.reverse[edge], LAST] = 0
+            tables.links[mail.reverse[edge]][LAST] = 0
     end_rounds(mail, tables, agent)
     retire(mail, tables, agent)
 
@@ -187,7 +187,7 @@ def on_arrival(mail, tables, place):
     sent = tables.records[record]
     slot = mail.reverse[sent[ON_SLOT]] if is_answer else sent[ON_SLOT]
     agent = mail.heads[mail.reverse[slot]]
-    up, useful = tables.agents[agent, IS_UP] != 0, False
+    up, useful = tables.agents[agent][IS_UP] != 0, False
     if up:
         if is_answer:
             useful = sent[ACKNOWLEDGED] == 0
@@ -198,7 +198,7 @@ def on_arrival(mail, tables, place):
     if up and not is_answer:
         if tables.constants[RESEND_AFTER] < math.inf:
             acknowledge(mail, tables, record)
-        if tables.agents[agent, WAITS] and holds_all(mail, tables, agent):
+        if useful and tables.agents[agent][WAITS] and holds_all(mail, tables, agent):
             stop_waiting(tables, agent)
             begin_round(mail, tables, agent, True)
     check_stall(mail, tables)
@@ -210,8 +210,8 @@ def is_repeated(mail, tables, record):
     """Whether a message whose time has come is repeated now."""
     sent = tables.records[record]
     sender, receiver = mail.heads[sent[ON_SLOT]], mail.heads[mail.reverse[sent[ON_SLOT]]]
-    gone = tables.agents[sender, IS_GONE] or tables.agents[receiver, IS_GONE]
-    return tables.agents[sender, IS_UP] != 0 and not sent[ACKNOWLEDGED] and not gone
+    gone = tables.agents[sender][IS_GONE] or tables.agents[receiver][IS_GONE]
+    return tables.agents[sender][IS_UP] != 0 and not sent[ACKNOWLEDGED] and not gone
 
 
 @rule
@@ -219,16 +219,16 @@ def counts_as_event(mail, tables, what, subject, serial):
     """Whether what is about to happen counts against the run's limits: steps, patience that is over, and repeats."""
     agents = tables.agents
     if what == ROUND_END:
-        return agents[subject, IS_UP] != 0 and agents[subject, IS_GONE] == 0
+        return agents[subject][IS_UP] != 0 and agents[subject][IS_GONE] == 0
     if what == PATIENCE:
-        return agents[subject, WAITS] != 0 and agents[subject, WAIT_NUMBER] == serial
+        return agents[subject][WAITS] != 0 and agents[subject][WAIT_NUMBER] == serial
     return what == REPEAT and is_repeated(mail, tables, subject)
 
 
 @rule
 def on_patience(mail, tables, agent, wait_number):
     """An agent has waited as long as it is willing to; it may have gone on since."""
-    if tables.agents[agent, WAITS] and tables.agents[agent, WAIT_NUMBER] == wait_number:
+    if tables.agents[agent][WAITS] and tables.agents[agent][WAIT_NUMBER] == wait_number:
         tables.counts[BEGUN_WITHOUT] += 1
         stop_waiting(tables, agent)
         begin_round(mail, tables, agent, False)
@@ -255,16 +255,16 @@ def on_round_end(mail, tables, agent):
     """A round ends: whether the agent steps now, with its inbox as it is to be."""
     if queue_while_down(tables, agent, agent):
         return False
-    if tables.agents[agent, IS_GONE]:
+    if tables.agents[agent][IS_GONE]:
         end_rounds(mail, tables, agent)
         retire(mail, tables, agent)
         return False
     mail.ticks[agent] += 1
     tables.counts[SHOWN_MESSAGES] = 0
-    in_time = tables.agents[agent, IN_TIME] != 0
+    in_time = tables.agents[agent][IN_TIME] != 0
     for slot in range(mail.offsets[agent], mail.offsets[agent + 1]):
         number = mail.ticks[agent] if in_time else newest(tables, slot)
-        last = tables.links[slot, LAST]
+        last = tables.links[slot][LAST]
         show_round(mail, tables, slot, min(number, last) if last >= 0 else number)
     return True
 

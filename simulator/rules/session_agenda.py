@@ -67,7 +67,7 @@ def set_timer(tables, edge):
     place = (counts[FIRST_TIMER] + counts[TIMERS]) % len(tables.timer_due)
     counts[TIMERS] += 1
     tables.timer_due[place] = tables.times[NOW] + tables.times[PATIENCE]
-    tables.timer_edge[place], tables.timer_tick[place] = edge, tables.sessions[edge, TICK]
+    tables.timer_edge[place], tables.timer_tick[place] = edge, tables.sessions[edge][TICK]
 
 
 @rule
@@ -86,7 +86,7 @@ def next_timer(tables):
     counts = tables.counts
     while counts[TIMERS] > 0:
         first = counts[FIRST_TIMER]
-        if tables.sessions[tables.timer_edge[first], TICK] == tables.timer_tick[first]:
+        if tables.sessions[tables.timer_edge[first]][TICK] == tables.timer_tick[first]:
             return tables.timer_due[first]
         drop_timer(tables)
     return math.inf

@@ -97,7 +97,7 @@ def gone(mail, agent, now):
 def busy(mail, tables, edge):
     """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
     other = tables.sessions[mail.reverse[edge]]
-    return tables.sessions[edge, TICK] >= 0 or (other[TICK] >= 0 and other[ANSWER] >= 0)
+    return tables.sessions[edge][TICK] >= 0 or (other[TICK] >= 0 and other[ANSWER] >= 0)
 
 
 @rule
@@ -160,7 +160,7 @@ def open_session(mail, tables, edge, row):
 def stop_watching(mail, tables, edge):
     """Let a caller wait for a session no longer; it is done with the last one if its clock has ended, too."""
     caller = tail_of(mail, edge)
-    tables.sessions[edge, WATCHED] = 0
+    tables.sessions[edge][WATCHED] = 0
     tables.watches[caller] -= 1
     if tables.over[caller] and tables.watches[caller] == 0:
         tables.counts[ENDED] = caller
@@ -199,7 +199,7 @@ def is_hopeless(mail, tables, edge):
 @rule
 def is_outranked(mail, tables, edge):
     """Whether the callee has a session of its own open on the edge that wins against this one."""
-    return tables.sessions[mail.reverse[edge], TICK] >= 0 and mail.heads[edge] < tail_of(mail, edge)
+    return tables.sessions[mail.reverse[edge]][TICK] >= 0 and mail.heads[edge] < tail_of(mail, edge)
 
 
 @rule
@@ -240,12 +240,8 @@ def free_edges(mail, tables, agent):
 def take_copy(mail, tables, place, order):
     """A copy arrives: whether it is of any use; what comes of it is noted, and done by `follow_up`."""
     now = tables.times[NOW]
-    kind, edge, tick, size = (
-        tables.copies[place, 0],
-        tables.copies[place, 1],
-        tables.copies[place, 2],
-        tables.copies[place, 3],
-    )
+    copy = tables.copies[place]
+    kind, edge, tick, size = copy[0], copy[1], copy[2], copy[3]
     link = edge if kind == REQUEST else mail.reverse[edge]
     back, session = mail.reverse[link], tables.sessions[edge]
     up = there(mail, mail.heads[link], now, now == tables.times[LATE])
@@ -270,7 +266,7 @@ def take_copy(mail, tables, place, order):
     if known and not asks:
         tables.counts[CLOSING] = edge
         tables.counts[FINISHED if kind == REPLY else REFUSALS] += 1
-    elif taken and tables.sessions[back, TICK] >= 0:
+    elif taken and tables.sessions[back][TICK] >= 0:
         tables.counts[CLOSING] = back
         tables.counts[VOID] += 1
     if answered:
@@ -295,7 +291,7 @@ def carry_on(mail, tables):
     if phase == OFFER:
         open_session(mail, tables, edge, row)
     elif phase == ACCEPT:
-        tables.sessions[edge, ANSWER] = row
-        tables.sessions[edge, REFUSED] = row < 0
+        tables.sessions[edge][ANSWER] = row
+        tables.sessions[edge][REFUSED] = row < 0
         answer(mail, tables, edge)
     return phase == FINISH

@@ -24,9 +24,8 @@ class At(simpy.Event):
     """
 
     def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
-        super().__init__(env)
-        self._ok = True
-        self._value = None
+        # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
+        self.env, self.callbacks, self._ok, self._value = env, [], True, None
         env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
 
 

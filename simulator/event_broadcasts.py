@@ -32,9 +32,10 @@ class EventBroadcasts(EventDriver):
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up)
+        super().__init__(world, there=self.is_there)
         self.state = BroadcastState(world)
         self.post.carry = self._carry
+        self._send, self._on_arrival, self._receiver_of = map(self.plain, (send, on_arrival, receiver_of))
         self._reacts = world.traits.trigger == "message"
 
     def wake(self, agent: Agent) -> None:
@@ -47,28 +48,29 @@ class EventBroadcasts(EventDriver):
         self.state.make_room()
         row = self.post.new_version(vector, self.world.env.now, agent.tick)
         self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
-        self._change(send, agent.index, edges.tolist(), rank, row, leg, vectors)
+        self._change(self._send, agent.index, edges.tolist(), rank, row, leg, vectors)
 
     def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
         """See `EventDriver.happen`: a copy arrives."""
         if not self._reacts:
-            self._change(on_arrival, subject)
+            self._change(self._on_arrival, subject)
             return
-        mail, tables = self.views(self.post.mail), self.views(self.state.tables)
-        agent = self.world.agents[self.plain(receiver_of)(mail, tables, subject)]
+        mail, tables = self.views(self.post.mail, self.state.tables)
+        agent = self.world.agents[self._receiver_of(mail, tables, subject)]
         tables.agents[agent.index][IS_SILENT] = agent.silent
-        if self._change(on_arrival, subject):
+        if self._change(self._on_arrival, subject):
             self.react(agent, self.state.arrived(subject))
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
+        post = self.post
         if self.observed:
-            self.post.notes.make_room(self.state.room)
-        mail, tables = self.views(self.post.mail), self.views(self.state.tables)
+            post.notes.make_room(self.state.room)
+        mail, tables = self.views(post.mail, self.state.tables)
         tables.now[NOW] = self.world.env.now
-        result = self.plain(rule)(mail, tables, *arguments)
+        result = rule(mail, tables, *arguments)
         if self.observed:
-            self.post.notes.tell()
+            post.notes.tell()
         return result
 
     def settle(self, *, final: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,16 @@ class EventDriver(Driver):
         """Act on a tick that finds its agent awake: it takes a step."""
         self.step(agent)
 
+    def is_there(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
+        """See `hushnet.simulator.rules.lazy.there`: whether an agent is present and up at this instant."""
+        one = self.world.agents[agent]
+        return one.present and one.up
+
     def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, leg), None)
         if drawn is None:
-            receiver = self.world.setting.graph.heads[edge : edge + 1]
-            ((delay,), (lost,)) = self.world.network.fates(sender, receiver, tick, leg, now, size)
-            drawn = float(delay), bool(lost)
+            drawn = self.world.network.fate(sender, mail.heads[edge], tick, leg, now, size)
         delay, lost = drawn
         if lost:
             mail.noting[LOST_DELAY] = delay
@@ -115,8 +119,8 @@ class EventDriver(Driver):
         world = self.world
         copies = world.setting.graph.heads[edges], agent.tick, leg, world.env.now, size
         delays, losses = world.network.fates(agent.index, *copies)
-        fates = zip(edges.tolist(), delays.tolist(), losses.tolist(), strict=True)
-        self._drawn.update(((edge, agent.tick, leg), (delay, lost)) for edge, delay, lost in fates)
+        drawn = zip(edges.tolist(), repeat(agent.tick), repeat(leg))
+        self._drawn.update(zip(drawn, zip(delays.tolist(), losses.tolist(), strict=True), strict=False))
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
         """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
@@ -136,5 +140,5 @@ class EventDriver(Driver):
 
 def _copy_out(mail: Any, slot: int) -> None:
     """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
-    begin, end = mail.places[slot], mail.places[slot + 1]
-    mail.values[begin:end] = mail.pool[mail.known[slot]][: end - begin]
+    begin, end, row = mail.places[slot], mail.places[slot + 1], mail.pool[mail.known[slot]]
+    mail.values[begin:end] = row if len(row) == end - begin else row[: end - begin]

@@ -84,7 +84,7 @@ class EventRounds(EventDriver):
         if what == ARRIVE:
             self._change(on_arrival, subject)
             return
-        mail, tables = self.views(self.post.mail), self.views(self.world.rounds)
+        mail, tables = self.views(self.post.mail, self.world.rounds)
         if self.plain(counts_as_event)(mail, tables, what, subject, serial):
             self.world.effort.check(self.world.now)
             mail.counts[tallies.WAKES] += 1
@@ -124,13 +124,13 @@ class EventRounds(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
         post, world, finish = self.post, self.world, self.world.finish
-        mail, tables = self.views(post.mail), self.views(world.rounds)
+        mail, tables = self.views(post.mail, world.rounds)
         if self._is_full(mail.counts, tables.counts):
             self.state.make_room()
-            mail, tables = self.views(post.mail), self.views(world.rounds)
+            mail, tables = self.views(post.mail, world.rounds)
         if self.observed:
             post.notes.make_room(self.state.room)
-            mail = self.views(post.mail)
+            mail, tables = self.views(post.mail, world.rounds)
         tables.now[0] = world.env.now
         mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
         result = self.plain(rule)(mail, tables, *arguments)

@@ -40,7 +40,7 @@ class EventSessions(EventDriver):
     def __init__(self, world: World) -> None:
         super().__init__(
             world,
-            there=lambda _, agent, *when: world.agents[agent].present and world.agents[agent].up,
+            there=self.is_there,
             gone=lambda _, agent, now: world.agents[agent].gone,
             push_copy=self._put_under_way,
             set_timer=self._set_timer,
@@ -55,7 +55,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return self.plain(busy)(self.views(self.post.mail), self.views(self.tables), edge)
+        return self.plain(busy)(*self.views(self.post.mail, self.tables), edge)
 
     # The processes.
 
@@ -102,7 +102,7 @@ class EventSessions(EventDriver):
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         edge = int(self.tables.copies[place, 1])
         self._change(take_copy, place, order)
-        tables = self.views(self.tables)
+        _, tables = self.views(self.post.mail, self.tables)
         counts = tables.counts
         tables.free_copies[counts[columns.FREE_COPIES]] = place
         counts[columns.FREE_COPIES] += 1
@@ -150,11 +150,11 @@ class EventSessions(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and see what comes of it."""
         post, world = self.post, self.world
-        mail, tables = self.views(post.mail), self.views(world.sessions)
+        mail, tables = self.views(post.mail, world.sessions)
         counts = tables.counts
         if mail.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
             self._make_room()
-            mail, tables = self.views(post.mail), self.views(world.sessions)
+            mail, tables = self.views(post.mail, world.sessions)
         tables.times[columns.NOW] = world.env.now
         result = self.plain(rule)(mail, tables, *arguments)
         if self.observed:

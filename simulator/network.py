@@ -20,7 +20,7 @@ from pydantic import Field
 from ..agents.compiled import form_of
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters, Positive
-from .latency import Constant, LatencyParameters, Matrix, shorthand
+from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
 from .randomness import BEYOND, QUANTUM, Draws, Purpose, lasting
 
 KINDS = 2**8
@@ -174,8 +174,10 @@ class Network:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
         self._ids = ids
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
+        self._law = None if isinstance(parameters.latency, Matrix) else form_of(parameters.latency, "law")
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
-        self._attempts: list[tuple[int, dict[tuple[int, int], int]]] = [(-1, {}) for _ in ids]
+        # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
+        self._attempts: list[tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = [(-1, {}) for _ in ids]
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
@@ -218,10 +220,16 @@ class Network:
         if self._attempts[sender][0] != tick:
             self._attempts[sender] = (tick, {})
         made = self._attempts[sender][1]
+        if kind not in made:
+            made[kind] = receivers
+            return [0] * len(receivers)
+        counts = made[kind]
+        if not isinstance(counts, dict):
+            counts = made[kind] = dict.fromkeys(counts.tolist(), 1)
         attempts = []
         for receiver in receivers.tolist():
-            attempts.append(made.get((kind, receiver), 0))
-            made[kind, receiver] = attempts[-1] + 1
+            attempts.append(counts.get(receiver, 0))
+            counts[receiver] = attempts[-1] + 1
         return attempts
 
     def fates(
@@ -234,6 +242,18 @@ class Network:
             delays = delays + size / self.parameters.bandwidth
         lost = luck[:, 2] < self._loss_probabilities(sender, receivers, now)
         return np.rint(np.minimum(delays, BEYOND) / QUANTUM) * QUANTUM, lost
+
+    def fate(self, sender: int, receiver: int, tick: int, leg: int, now: float, size: int) -> tuple[float, bool]:
+        """`fates` of a message to one receiver, by scalars where the latency has a law."""
+        receivers = np.array([receiver])
+        if self._law is None:
+            ((delay,), (lost,)) = self.fates(sender, receivers, tick, leg, now, size)
+            return float(delay), bool(lost)
+        u, v, w = self.draws.message(int(self.numbers[sender]), int(self.numbers[receiver]), tick, leg)
+        delay = delay_of(*self._law, u, v)
+        if self.parameters.bandwidth is not None:
+            delay = delay + size / self.parameters.bandwidth
+        return lasting(delay), bool(w < self._loss_probabilities(sender, receivers, now)[0])
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
         latency = self.parameters.latency

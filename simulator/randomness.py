@@ -18,7 +18,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -192,6 +191,11 @@ class Draws:
         check_leg(leg)
         return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
 
+    def message(self, sender: int, receiver: int, tick: int, leg: int) -> tuple[float, float, float]:
+        """`messages` to one receiver."""
+        check_leg(leg)
+        return draw_one(*self.key, sender, receiver, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
+
     def generator(self, purpose: str, *ids: int) -> np.random.Generator:
         """A NumPy generator for a named stream, for instance ``generator("noise", agent_id, tick)``.
 
@@ -200,7 +204,8 @@ class Draws:
         if len(ids) > 3:
             raise ValueError(f"a stream has at most three ids, got {len(ids)}")
         counter = np.array([0, *ids, *([0] * (3 - len(ids)))], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(_Key(self.seed, purpose_word(purpose)), counter=counter))
+        key: Any = _Key(self.seed, purpose_word(purpose))  # NumPy takes any `ISeedSequence`, its types do not
+        return np.random.Generator(np.random.Philox(key, counter=counter))
 
 
 @final

@@ -157,7 +157,10 @@ class World:
     @property
     def now(self) -> float:
         """Time in expected wake-ups of a rate-1 agent; while observers are told of something, when that was."""
-        return max(self.env.now, self.ahead) if self.post.notes.telling is None else self.post.notes.telling
+        telling, now = self.post.notes.telling, self.env.now
+        if telling is not None:
+            return telling
+        return now if now > self.ahead else self.ahead
 
     @property
     def traffic(self) -> Traffic:

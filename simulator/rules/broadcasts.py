@@ -32,15 +32,16 @@ from .lazy import there
 @rule
 def send(mail, tables, sender, edges, kind, row, leg, vectors):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
-    now, size = tables.now[NOW], mail.size[row]
+    now, size, tick = tables.now[NOW], mail.size[row], mail.tick[row]
     mail.order[row] = count_message(mail, vectors * len(edges))
+    counts, first_slot = tables.counts, kind * len(mail.heads)
     for edge in edges:
-        delay = depart(mail, sender, edge, mail.tick[row], leg, kind, row, size, now)
+        delay = depart(mail, sender, edge, tick, leg, kind, row, size, now)
         if delay < math.inf:
-            tables.counts[FREE_COPIES] -= 1
-            place = tables.free_copies[tables.counts[FREE_COPIES]]
+            counts[FREE_COPIES] -= 1
+            place = tables.free_copies[counts[FREE_COPIES]]
             copy = tables.copies[place]
-            copy[VERSION], copy[TO_SLOT] = row, kind * len(mail.heads) + mail.reverse[edge]
+            copy[VERSION], copy[TO_SLOT] = row, first_slot + mail.reverse[edge]
             mail.references[row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
     let_go(mail, row)
@@ -49,7 +50,8 @@ def send(mail, tables, sender, edges, kind, row, leg, vectors):
 @rule
 def receiver_of(mail, tables, place):
     """Whom a copy goes to."""
-    return mail.heads[mail.reverse[tables.copies[place][TO_SLOT] % len(mail.heads)]]
+    heads = mail.heads
+    return heads[mail.reverse[tables.copies[place][TO_SLOT] % len(heads)]]
 
 
 @rule

@@ -85,21 +85,28 @@ class PlainTables:
     """
 
     def __init__(self) -> None:
-        self._tables: dict[type, tuple[Any, Any]] = {}
+        self._seen: tuple[Any, Any] = None, None
+        self._views: tuple[Any, Any] = None, None
 
-    def __call__(self, tables: Any) -> Any:
-        """The same tables, a named tuple of arrays, as views of the same memory."""
-        before = self._tables.get(type(tables))
-        if before is not None and before[0] is tables:
-            return before[1]
-        old = before or ((None,) * len(tables), tables)
-        views = [view if array is seen else _view(array) for array, seen, view in zip(tables, *old, strict=True)]
-        self._tables[type(tables)] = tables, tables._make(views)
-        return self._tables[type(tables)][1]
+    def __call__(self, mail: Any, tables: Any) -> tuple[Any, Any]:
+        """The same two tables, named tuples of arrays, as views of the same memory."""
+        seen = self._seen
+        if seen[0] is not mail or seen[1] is not tables:
+            self._views = _views(seen[0], self._views[0], mail), _views(seen[1], self._views[1], tables)
+            self._seen = mail, tables
+        return self._views
+
+
+def _views(before: Any, views: Any, tables: Any) -> Any:
+    """Views of tables, some of which may be there already."""
+    if before is None:
+        return tables._make(map(_view, tables))
+    old = zip(tables, before, views, strict=True)
+    return tables._make(view if array is seen else _view(array) for array, seen, view in old)
 
 
 def _view(array: NDArray[Any]) -> memoryview | Rows:
-    return memoryview(array) if array.ndim == 1 else Rows(array)
+    return array.data if array.ndim == 1 else Rows(array)
 
 
 @final
@@ -112,7 +119,7 @@ class Rows(dict[int, memoryview]):
 
     def __missing__(self, row: int) -> memoryview:
         """The view of a row that nobody has asked for yet."""
-        made = self[row] = memoryview(self._array[row])
+        made = self[row] = self._array[row].data
         return made
 
     def __len__(self) -> int:

@@ -84,12 +84,13 @@ def messages_arrive_early(patch):
 
 
 def a_delay_is_drawn_otherwise(patch):
-    fates = Network.fates
+    for name in ("fate", "fates"):
+        honest = getattr(Network, name)
 
-    def other(self, sender, receivers, tick, leg, now, size):
-        return fates(self, sender, receivers, tick + (tick == 4), leg, now, size)
+        def other(self, sender, to, tick, leg, now, size, honest=honest):
+            return honest(self, sender, to, tick + (tick == 4), leg, now, size)
 
-    patch.setattr(Network, "fates", other)
+        patch.setattr(Network, name, other)
 
 
 def the_last_to_arrive_is_read(patch):

@@ -96,6 +96,19 @@ def test_gamma_delays_have_the_variance_of_their_shape():
     assert sample.var() == pytest.approx(2.0**2 / 4.0, rel=5 * float(standard_error))
 
 
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("loss", [0.2, {**BURSTY, "loss_good": 0.1, "loss_bad": 0.6}])
+@pytest.mark.parametrize("bandwidth", [None, 30.0])
+def test_a_copy_alone_has_the_fate_that_it_has_among_others(name, loss, bandwidth):
+    fields = {"latency": LAWS[name][0].model_dump(), "loss": loss, "bandwidth": bandwidth}
+    parameters = NetworkParameters.model_validate(fields)
+    alone, together = (Network(parameters, range(300), stable_ids(range(300)), Draws(6)) for _ in range(2))
+    for tick, now in ((0, 0.5), (3, 4.0)):
+        delays, losses = together.fates(2, np.arange(3, 300), tick, 1, now, 48)
+        fates = [alone.fate(2, receiver, tick, 1, now, 48) for receiver in range(3, 300)]
+        assert fates == list(zip(delays.tolist(), losses.tolist(), strict=True))
+
+
 def test_a_constant_delay_is_the_same_for_everyone():
     assert set(delays(Constant(kind="constant", value=0.125)).tolist()) == {0.125}
 

@@ -5,7 +5,10 @@ The known answers are Random123's (tests/kat_vectors, philox4x32, 10 rounds).
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -127,6 +130,21 @@ def test_the_whole_seed_enters_the_key():
     assert Draws(2**32).key == (0, 1)
     assert len({Draws(seed).uniform(Purpose.CLOCK, 0) for seed in (1, 2**32, 2**32 + 1)}) == 3
     assert len({Draws(seed).generator("noise").integers(2**63) for seed in (1, 2**32, 2**64 - 1)}) == 3
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
+def test_a_generator_is_the_philox_of_its_purpose_and_ids(seed):
+    """Its key is the seed and the hash of the purpose, its counter begins with the ids."""
+    tag = int.from_bytes(hashlib.blake2s(b"noise", digest_size=8).digest(), "big")
+    key, counter = np.array([seed, tag], dtype=np.uint64), np.array([0, 3, 2**40, 0], dtype=np.uint64)
+    named = np.random.Generator(np.random.Philox(key=key, counter=counter)).normal(size=1000)
+    assert np.array_equal(Draws(seed).generator("noise", 3, 2**40).normal(size=1000), named)
+
+
+def test_a_generator_can_be_copied():
+    stream = Draws(3).generator("noise", 1)
+    for copied in (copy.deepcopy(stream), pickle.loads(pickle.dumps(stream))):
+        assert np.array_equal(copied.normal(size=9), Draws(3).generator("noise", 1).normal(size=9))
 
 
 def test_generators_differ_by_seed_purpose_and_every_id():

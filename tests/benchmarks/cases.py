@@ -51,6 +51,8 @@ class Trouble:
         Of agents in rounds.
     logged : int
         Agents whose messages are kept one by one, from the beginning to the end.
+    python : bool
+        Whether steps run in Python on the batched engine, too.
     """
 
     words: str = ""
@@ -58,6 +60,7 @@ class Trouble:
     absences: Mapping[str, Any] | None = None
     patience: float | None = None
     logged: int = 0
+    python: bool = False
 
 
 QUIET = Trouble()
@@ -147,7 +150,10 @@ CASES = {
         ),
         *_with_troubles(
             Case("exchanges", agents=1_000, dimension=20, degree=10, family="gossip"),
-            {"churn": Trouble("frequent absences", absences=OFTEN)},
+            {
+                "churn": Trouble("frequent absences", absences=OFTEN),
+                "python": Trouble("steps in Python", python=True),
+            },
         ),
         *_with_troubles(
             Case("rounds", agents=1_000, dimension=20, degree=10, family="rounds"),

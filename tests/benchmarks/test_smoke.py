@@ -35,8 +35,14 @@ def wake_ups(setting):
     return count
 
 
-# Worlds with troubles are there to be compared with their base on the batched engine.
-RUNS = [(name, engine) for name, case in CASES.items() for engine in ENGINES if engine == "batched" or not case.base]
+# Worlds with troubles are there to be compared with their base on the batched engine, steps in Python also with the
+# event engine.
+RUNS = [
+    (name, engine)
+    for name, case in CASES.items()
+    for engine in ENGINES
+    if engine == "batched" or not case.base or (engine == "event" and case.trouble.python)
+]
 
 
 @pytest.mark.parametrize(("name", "engine"), RUNS)

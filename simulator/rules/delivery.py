@@ -91,39 +91,36 @@ def take_row(mail, sent_at, order, tick, size):
     return row
 
 
-@rule
-def burst_duration(mail, edge, sender):
-    """How long a link stays in the state that it has just entered."""
-    period, good = mail.bursts[edge]
-    u, _, _ = draw_one(
-        mail.key[0], mail.key[1], mail.numbers[sender], mail.numbers[mail.heads[edge]], period, LINK_STATE, 0
-    )
-    mean = mail.constants[MEAN_GOOD] if good else mail.constants[MEAN_BAD]
-    return lasting(-mean * math.log(u))
+@rule(inlined=False)
+def burst_duration(key, constants, sender, receiver, period, good):
+    """How long a link, between agents of these numbers, stays in the state that it has just entered."""
+    u, _, _ = draw_one(key[0], key[1], sender, receiver, period, LINK_STATE, 0)
+    return lasting(-constants[MEAN_GOOD if good else MEAN_BAD] * math.log(u))
+
+
+@rule(inlined=False)
+def chance_in_burst(key, constants, bursts, burst_until, sender, receiver, edge, now):
+    """The probability of a loss on a link that is good and bad in turn (Gilbert 1960, Elliott 1963)."""
+    link = bursts[edge]
+    if link[0] == 0:
+        u, _, _ = draw_one(key[0], key[1], sender, receiver, 0, LINK_STATE, 0)
+        link[0] = 1
+        link[1] = u < constants[MEAN_GOOD] / (constants[MEAN_GOOD] + constants[MEAN_BAD])
+        burst_until[edge] = burst_duration(key, constants, sender, receiver, link[0], link[1])
+    while burst_until[edge] <= now:
+        link[0] += 1
+        link[1] = 1 - link[1]
+        burst_until[edge] += burst_duration(key, constants, sender, receiver, link[0], link[1])
+    return constants[LOSS_GOOD] if link[1] else constants[LOSS_BAD]
 
 
 @rule
 def loss_chance(mail, sender, edge, now):
-    """The probability that what is sent over a directed edge is lost; times must not decrease.
-
-    Links may be good and bad in turn (Gilbert 1960, Elliott 1963).
-    """
-    constants = mail.constants
-    if constants[MEAN_BAD] == 0.0:
-        return constants[LOSS_CHANCE]
-    link = mail.bursts[edge]
-    if link[0] == 0:
-        u, _, _ = draw_one(
-            mail.key[0], mail.key[1], mail.numbers[sender], mail.numbers[mail.heads[edge]], 0, LINK_STATE, 0
-        )
-        link[0] = 1
-        link[1] = u < constants[MEAN_GOOD] / (constants[MEAN_GOOD] + constants[MEAN_BAD])
-        mail.burst_until[edge] = burst_duration(mail, edge, sender)
-    while mail.burst_until[edge] <= now:
-        link[0] += 1
-        link[1] = 1 - link[1]
-        mail.burst_until[edge] += burst_duration(mail, edge, sender)
-    return constants[LOSS_GOOD] if link[1] else constants[LOSS_BAD]
+    """The probability that what is sent over a directed edge is lost; times must not decrease."""
+    if mail.constants[MEAN_BAD] == 0.0:
+        return mail.constants[LOSS_CHANCE]
+    ends = mail.numbers[sender], mail.numbers[mail.heads[edge]]
+    return chance_in_burst(mail.key, mail.constants, mail.bursts, mail.burst_until, ends[0], ends[1], edge, now)
 
 
 @rule
@@ -139,9 +136,9 @@ def time_under_way(mail, edge, size, u, v):
 
 
 @rule
-def time_bound(mail, size, u, side):
+def time_bound(constants, brackets, size, u, side):
     """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
-    return lasting(mail.brackets[int(u * BRACKETS), side] + size / mail.constants[BANDWIDTH])
+    return lasting(brackets[int(u * BRACKETS)][side] + size / constants[BANDWIDTH])
 
 
 @rule
@@ -163,7 +160,7 @@ def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
     if lost and mail.counts[OBSERVED] == 0:
         return u, math.inf
     if late:
-        return u, time_bound(mail, size, u, 0)
+        return u, time_bound(mail.constants, mail.brackets, size, u, 0)
     delay = time_under_way(mail, edge, size, u, v)
     if lost:
         mail.noting[LOST_DELAY] = delay

@@ -17,8 +17,12 @@ it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 from ...agents.compiled import compiled
+from ..latency import delay_of
+from ..randomness import lasting
+from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -30,7 +34,6 @@ from .delivery import (
     let_go,
     take_row,
     time_bound,
-    time_under_way,
 )
 from .forms import rule
 
@@ -65,34 +68,55 @@ def copy_all(mail):  # pragma: no cover - compiled
             copy_out(mail, slot)
 
 
+class LateDraws(NamedTuple):
+    """What of the `Mail` says when copies arrive whose delays were not drawn yet; see there."""
+
+    constants: Any
+    brackets: Any
+    uniform: Any
+    arrival: Any
+    version: Any
+    sent_at: Any
+    size: Any
+
+
 @compiled(forceinline=True, _nrt=False)
-def latest(mail, node):  # pragma: no cover - compiled
-    """When a copy arrives at the latest of which only bounds are known."""
-    row = mail.version[node]
-    return mail.sent_at[row] + time_bound(mail, mail.size[row], mail.uniform[node], 1)
+def late_draws(mail):  # pragma: no cover - compiled
+    """See `LateDraws`."""
+    return LateDraws(
+        mail.constants, mail.brackets, mail.uniform, mail.arrival, mail.version, mail.sent_at, mail.size
+    )  # fmt: skip
 
 
 @compiled(_nrt=False)
-def draw_arrival(mail, node):  # pragma: no cover - compiled
-    """Draw the delay of a copy of which only bounds were known."""
-    row = mail.version[node]
-    # Delays that have bounds depend on neither the link nor a second uniform.
-    mail.arrival[node] = mail.sent_at[row] + time_under_way(mail, 0, mail.size[row], mail.uniform[node], 0.0)
-    mail.uniform[node] = 0.0
+def latest(draws, node):  # pragma: no cover - compiled
+    """When a copy arrives at the latest."""
+    row, u = draws.version[node], draws.uniform[node]
+    if u == 0.0:
+        return draws.arrival[node]
+    return draws.sent_at[row] + time_bound(draws.constants, draws.brackets, draws.size[row], u, 1)
 
 
-@compiled(forceinline=True, _nrt=False)
-def is_before(mail, one, other):  # pragma: no cover - compiled
+@compiled(_nrt=False)
+def draw_arrival(draws, node):  # pragma: no cover - compiled
+    """Draw the delay of a copy, if that was not done."""
+    row, u, constants = draws.version[node], draws.uniform[node], draws.constants
+    if u > 0.0:
+        delay = delay_of(int(constants[DELAY_CODE]), constants[DELAY_FIRST], constants[DELAY_SECOND], u, 0.0)
+        draws.arrival[node] = draws.sent_at[row] + lasting(delay + draws.size[row] / constants[BANDWIDTH])
+        draws.uniform[node] = 0.0
+
+
+@compiled(_nrt=False)
+def is_before(draws, one, other):  # pragma: no cover - compiled
     """Whether a copy arrives before another one."""
-    if len(mail.brackets) and (mail.uniform[one] > 0.0 or mail.uniform[other] > 0.0):
-        for node, following, answer in ((one, other, True), (other, one, False)):
-            known = mail.uniform[node] == 0.0
-            if (mail.arrival[node] if known else latest(mail, node)) < mail.arrival[following]:
-                return answer
-        for node in (one, other):
-            if mail.uniform[node] > 0.0:
-                draw_arrival(mail, node)
-    return mail.arrival[one] < mail.arrival[other]
+    if latest(draws, one) < draws.arrival[other]:
+        return True
+    if latest(draws, other) < draws.arrival[one]:
+        return False
+    draw_arrival(draws, one)
+    draw_arrival(draws, other)
+    return draws.arrival[one] < draws.arrival[other]
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -105,8 +129,8 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
     node, before, first = mail.first_node[slot], -1, -1
     while node >= 0:
         after, arrival = following[node], mail.arrival[node]
-        if late and arrival <= now and mail.uniform[node] > 0.0 and latest(mail, node) >= now:
-            draw_arrival(mail, node)
+        if late and arrival <= now <= latest(late_draws(mail), node):
+            draw_arrival(late_draws(mail), node)
             arrival = mail.arrival[node]
         if arrival > now or (arrival == now and mail.order[mail.version[node]] > barrier):
             before, node = node, after
@@ -116,7 +140,7 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
         else:
             following[before] = after
         earlier, later = -1, first
-        while later >= 0 and (is_before(mail, later, node) if late else mail.arrival[later] < arrival):
+        while later >= 0 and (is_before(late_draws(mail), later, node) if late else mail.arrival[later] < arrival):
             earlier, later = later, following[later]
         following[node] = later
         if earlier < 0:

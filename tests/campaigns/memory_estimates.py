@@ -36,6 +36,7 @@ SMALL = {"agents": 20, "dimension": 3}
 CHILD = """\
 import json, sys, threading, time
 import psutil
+from hushnet.simulator.engine import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.memory import expected_bytes
@@ -46,7 +47,8 @@ def one(loaded):
     experiment = Experiment(loaded)
     run = max(experiment.runs(), key=lambda run: run.protocol == (sys.argv[3] or run.protocol))
     experiment.data(run)
-    experiment.world(run).run()
+    world = experiment.world(run)
+    engine_for(run.point.scenario.engine, world).run(world)
     return experiment, run
 
 one(load(small) if isinstance(small, dict) else load(source, overrides=small))

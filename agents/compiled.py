@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from types import CodeType, ModuleType
@@ -15,7 +17,7 @@ from typing import Any, final
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils, config
+from numba.core import cgutils, config, event
 from numba.core.ccallback import CFunc
 from numba.experimental.function_type import FunctionModel
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
@@ -146,6 +148,40 @@ def form_of(thing: object, name: str) -> Any:
 def is_patched(thing: object) -> bool:
     """Whether somebody has put another method on an object."""
     return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
+
+
+class _Compiling(event.Listener):
+    """Watches for how long threads compile; what they compile may make them compile something else."""
+
+    def __init__(self) -> None:
+        self.spent: dict[int, float] = {}
+        self.begun: dict[int, list[float]] = {}
+
+    def on_start(self, event: Any) -> None:
+        """Something is about to be compiled."""
+        self.begun.setdefault(threading.get_ident(), []).append(time.thread_time())
+
+    def on_end(self, event: Any) -> None:
+        """It is."""
+        thread = threading.get_ident()
+        taken = time.thread_time() - self.begun[thread].pop()
+        if not self.begun[thread]:
+            del self.begun[thread]
+            self.spent[thread] = self.spent.get(thread, 0.0) + taken
+
+
+_compiling = _Compiling()
+event.register("numba:compile", _compiling)
+
+
+def spent_compiling(thread: int) -> float:
+    """Processor time, in seconds, that a thread has spent on compiling; what it compiles now counts when it is done."""
+    return _compiling.spent.get(thread, 0.0)
+
+
+def is_compiling(thread: int) -> bool:
+    """Whether a thread is compiling something now."""
+    return thread in _compiling.begun
 
 
 def announce(function: Any, what: str) -> None:

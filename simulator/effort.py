@@ -13,10 +13,12 @@ is interrupted (`hushnet.simulator.overdue`); its memory, and steps without Pyth
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..agents.compiled import spent_compiling
 from ..agents.errors import LimitReached
 from .machine import SHARE, size, total_memory, used_memory
 from .overdue import Interrupter
@@ -47,6 +49,11 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     now = {"events": limits.events, "seconds": limits.seconds, "memory": memory_limit(limits)}
     name, most = reached.get("reached"), reached.get("most")
     return name in now and isinstance(most, int | float) and now[name] > most
+
+
+def _working_time() -> float:
+    """Processor time of this thread, in seconds, without what it spent on compiling, once for all runs."""
+    return time.thread_time() - spent_compiling(threading.get_ident())
 
 
 class Effort:
@@ -80,13 +87,13 @@ class Effort:
 
     def begin(self) -> None:
         """Take the time from now on, in the thread that makes the run."""
-        self._began = self._met = time.thread_time()
+        self._began = self._met = _working_time()
         self._measured = self._began - INTERVAL
 
     @property
     def seconds(self) -> float:
-        """Processor time of the run's thread since `begin`."""
-        return time.thread_time() - self._began
+        """Processor time of the run's thread since `begin`, without compiling."""
+        return _working_time() - self._began
 
     def wake(self, agent: int, now: float) -> None:
         """Count a tick of an agent's clock that is about to happen.
@@ -126,7 +133,7 @@ class Effort:
 
     def look(self, now: float) -> None:
         """`check` of processor time and memory alone."""
-        met = time.thread_time()
+        met = _working_time()
         if met - self._began > self.limits.seconds:
             raise self.too_long(now)
         if met - self._measured < INTERVAL:
@@ -161,7 +168,7 @@ class Effort:
         """
         self._check_events(events, now)
         self.look(now)
-        met = time.thread_time()
+        met = _working_time()
         taken, self._met = met - self._met, met
         if taken < INTERVAL / 2:
             self._unseen = min(2 * self._unseen, MOST_UNSEEN)

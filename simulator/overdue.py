@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from ..agents.compiled import is_compiling, spent_compiling
+
 GRACE = 1.0
 """Seconds of processor time beyond a limit: whatever is between two looks may take as long."""
 AGAIN = 1.0
@@ -30,7 +32,7 @@ class Interrupter:
     Parameters
     ----------
     seconds : float
-        Processor time of that thread from ``with`` on.
+        Processor time of that thread from ``with`` on, without compiling, which is not interrupted either.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -38,14 +40,15 @@ class Interrupter:
         self._in_step = self._raising = self._raised = False
         self._over = threading.Event()
         self._watch: threading.Thread | None = None
-        self._thread = 0
+        self._thread = self._clock = 0
+        self._end = 0.0
 
     def __enter__(self) -> Interrupter:
         if hasattr(time, "pthread_getcpuclockid"):
             self._thread = threading.get_ident()
-            clock = time.pthread_getcpuclockid(self._thread)
-            end = time.clock_gettime(clock) + self.seconds + GRACE
-            self._watch = threading.Thread(target=self._wait, args=(clock, end), name="limits.seconds", daemon=True)
+            self._clock = time.pthread_getcpuclockid(self._thread)
+            self._end = self._spent() + self.seconds + GRACE
+            self._watch = threading.Thread(target=self._wait, name="limits.seconds", daemon=True)
             self._watch.start()
         return self
 
@@ -74,18 +77,23 @@ class Interrupter:
             if self._raised:
                 _raise_in(self._thread, None)
 
-    def _wait(self, clock: int, end: float) -> None:
+    def _spent(self) -> float:
+        """Processor time of the thread that makes the run, without compiling."""
+        return time.clock_gettime(self._clock) - spent_compiling(self._thread)
+
+    def _wait(self) -> None:
         """Wait for the end, and from then on see to it that no step goes on."""
-        while not self._over.wait(min(max(end - time.clock_gettime(clock), 0.0), threading.TIMEOUT_MAX)):
-            if time.clock_gettime(clock) < end:
+        while not self._over.is_set():
+            left = self._end - self._spent()
+            if left > 0:
+                self._over.wait(min(left, threading.TIMEOUT_MAX))
                 continue
             self._raising = True
-            if self._in_step:
+            if self._in_step and not is_compiling(self._thread):
                 self._raised = True
                 _raise_in(self._thread, Overdue)
             self._raising = False
-            if self._over.wait(AGAIN):
-                return
+            self._over.wait(AGAIN)
 
 
 def _raise_in(thread: int, kind: type[BaseException] | None) -> None:

@@ -46,8 +46,8 @@ class Limits:
     events : int
         Wake-ups, copies of messages and timers; see `hushnet.simulator.effort`.
     seconds : float
-        Processor time of the thread that makes the run, without its data; not the time on the wall. A step that goes on
-        for long beyond it is interrupted where it runs Python.
+        Processor time of the thread that makes the run, without its data and compiling; not the time on the wall. A
+        step that goes on for long beyond it is interrupted where it runs Python.
     memory : int, optional
         Bytes that the run's process holds, everything that is in it included; by default nine tenths of the memory of
         the machine, or of the container that it is in.

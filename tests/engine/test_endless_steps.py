@@ -8,12 +8,14 @@ import threading
 import time
 from typing import Literal
 
+import numba
 import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.simulator import overdue
 from hushnet.simulator.bench import small_setting
 from hushnet.simulator.contract.verdict import judged
+from hushnet.simulator.effort import Effort
 from hushnet.simulator.engine import EventEngine
 from hushnet.simulator.overdue import Interrupter, Overdue
 from hushnet.simulator.recorder import Recorder
@@ -21,6 +23,11 @@ from hushnet.simulator.setting import Limits
 from hushnet.simulator.world import World
 
 from .driving import build_world, drive
+
+
+def endless():
+    while True:
+        sum(range(100))
 
 
 class BroodingParameters(ProtocolParameters):
@@ -130,11 +137,41 @@ def test_another_thread_makes_a_run_as_well():
         except Overdue as error:
             met.append(error)
 
-    def endless():
-        while True:
-            sum(range(100))
-
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     assert len(met) == 1
+
+
+def test_compiling_is_done_for_all_runs_and_counts_for_none(monkeypatch):
+    """A run would otherwise reach its limit only where nothing is cached."""
+
+    def seven():
+        return 7
+
+    effort = Effort(Limits(), [0], lambda: 0)
+    before, spent = time.thread_time(), effort.seconds
+    monkeypatch.setattr(overdue, "GRACE", 0.0)
+    with Interrupter(0.0) as interrupter:
+        assert numba.njit(seven)() == 7
+        compiled = time.thread_time() - before
+        assert effort.seconds - spent < compiled / 2
+        with pytest.raises(Overdue):
+            interrupter.step(endless)
+
+
+def test_a_step_is_not_interrupted_while_it_compiles(monkeypatch):
+    """Half of what a compiler does must not be left behind."""
+    monkeypatch.setattr(overdue, "is_compiling", lambda thread: not done)
+    done = []
+
+    def compile_and_go_on():
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            sum(range(100))
+        done.append("compiled")
+        endless()
+
+    with Interrupter(0.0) as interrupter, pytest.raises(Overdue):
+        interrupter.step(compile_and_go_on)
+    assert done == ["compiled"]

@@ -54,6 +54,12 @@ def wholes(address, begin, length):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True)
+def whole_rows(address, begin, rows, width):  # pragma: no cover - compiled
+    """(rows, width) int64 at an address, ``begin`` numbers into the array there."""
+    return carray(_pointer(address + 8 * begin), (rows, width), np.int64)
+
+
+@compiled(forceinline=True)
 def words(address, begin, length):  # pragma: no cover - compiled
     """(length,) uint64 at an address, ``begin`` numbers into the array there."""
     return carray(_pointer(address + 8 * begin), (length,), np.uint64)

@@ -30,15 +30,21 @@ STEP = types.int64(
     types.int64,
     _WHOLE,
     types.float64[:, ::1],
-    _REAL,
+    _WHOLE,
     _WHOLE,
 )
-"""``step(agent, tick, now, updates, first, last, known, pool, message, table)``.
+"""``step(agent, tick, now, updates, first, last, known, pool, rows, table)``.
 
 The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbours, ``known[e]`` is the row of ``pool``
-with the newest vector heard there, or -1. The step writes what it broadcasts into ``message``, and its state where
-``table`` says that it is (`hushnet.agents.addresses`). It returns `SILENT`, `UNSAID`, `PLAIN` and `UNBOUNDED` added up.
+with the newest vector of the first kind heard there, or -1; that of the k-th kind is E k places further on. The step
+writes what it sends into the rows ``rows`` of the pool, by its kernel's `Compiled.ports` in turn: one row for each, or
+one for each neighbour. Its state is where ``table`` says (`hushnet.agents.addresses`). It returns `SILENT`, `UNSAID`,
+`PLAIN` and `UNBOUNDED` added up.
 """
+
+KIND, ADDRESSED, VECTORS, WIDTH, SIZE, SAID, PORT_COLUMNS = range(7)
+"""Columns of a port, through which steps send: rank of the kind, whether every neighbour gets a vector of its own,
+model vectors that a message counts as, its numbers and bytes, and whether the step has said anything there."""
 
 
 NO_LAW = np.empty(0)
@@ -162,7 +168,15 @@ class Compiled(ABC):
 @final
 @dataclass(frozen=True)
 class Kernel(Compiled):
-    """A compiled `Protocol.wake`, for `STEP`: agents with neighbours broadcast one vector at a step, or none."""
+    """A compiled `Protocol.wake`, for `STEP`.
+
+    Parameters
+    ----------
+    ports : (k, PORT_COLUMNS) int64
+        What a step sends, `SIZE` to be filled in; by default one vector of the first kind to all neighbours, always.
+    """
+
+    ports: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, PORT_COLUMNS), dtype=np.int64))
 
 
 @final

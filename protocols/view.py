@@ -33,11 +33,14 @@ class MessageKind:
         own block (under ``network.start: own``, or before a late neighbour joins).
     vectors : int
         Model-sized vectors that one message counts as in the traffic.
+    addressed : bool
+        Whether the text of a step sends every neighbour a vector of its own: its message is (degree, width) then.
     """
 
     width: Width
     mirrors: str | None = None
     vectors: int = 1
+    addressed: bool = False
 
 
 @dataclass(frozen=True)

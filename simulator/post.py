@@ -159,7 +159,7 @@ class Post:
         if self.mail.constants[COPIES_OUT] != 0.0 or self._ranks[kind] > 0 or self.sessions:
             vectors = np.zeros((self.graph.agents, width))
             return vectors, self._fill_in(vectors, kind, range(self.graph.agents))
-        # What compiled steps send, which is of the first kind, is only in the mail.
+        # What compiled steps broadcast, which is of the first kind, is only in the mail.
         rows = self.mail.latest
         vectors = self.mail.pool[np.maximum(rows, 0), :width]
         return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())

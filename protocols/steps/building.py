@@ -19,10 +19,12 @@ from ...agents import addresses, losses
 from ...agents.compiled import REASSOCIATED, Callback
 from ...agents.streams import begin_stream
 from ..kernel import EXCHANGE, SILENT, STEP, UNBOUNDED, UNSAID, Kernel, PairKernel
+from ..kernel import SAID as SAID_COLUMN
+from ..schedule import RoundsSchedule, expanded
 from .charges import StepCharges
 from .fields import Fields
 from .forms import Forms
-from .names import MESSAGE, Names
+from .names import Names
 from .refusals import sentence_of
 from .rewriting import SAID, notes_found_model
 from .surroundings import StepSurroundings
@@ -65,9 +67,9 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     used = {field for one in every if takes_record(one.function) for field in Checked(one, names).used}
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
     charges = StepCharges(protocol, around, most_draws(every))
-    fields = Fields(names, around, charges, clip[1] if clip else 0.0)
+    fields = Fields(names, around, charges, clip[1] if clip else 0.0, exchange="step" not in texts)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
-    source = _source(fields, charges, sorted(used - {MESSAGE}), exchange="step" not in texts)
+    source = _source(fields, charges, sorted(used))
     signature = STEP if "step" in texts else EXCHANGE
     key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()
     if key not in _made:
@@ -78,8 +80,14 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
         except (NumbaError, UnsupportedBytecodeError) as error:
             raise NoForm(sentence_of(error, every)) from None
     if signature is STEP:
-        return Kernel(_made[key], fields.table, charges, fields.noted)
+        return Kernel(_made[key], fields.table, charges, fields.noted, fields.ports)
     return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())
+
+
+def in_rounds(protocol: Any) -> bool:
+    """Whether a protocol's steps end rounds."""
+    traits = protocol.traits_for(protocol.parameters)
+    return traits.trigger == "round" or isinstance(expanded(protocol.parameters.schedule), RoundsSchedule)
 
 
 def _check(names: Names, texts: Mapping[str, Callable[..., Any]]) -> None:
@@ -89,8 +97,9 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]]) -> None:
         raise NoForm("it sends nothing")
     if any(not isinstance(kind.width, int | np.integer) for kind in kinds.values()):
         raise NoForm("its messages have different widths")
-    if "step" in texts and len(kinds) > 1:
-        raise NoForm("it has several kinds of messages")
+    pairwise, rounds = "step" not in texts, in_rounds(names.protocol)
+    if not pairwise and not rounds and (len(kinds) > 1 or any(kind.addressed for kind in kinds.values())):
+        raise NoForm("it has several kinds of messages, or one for each neighbour, and does not run in rounds")
 
 
 def _loss_of(protocol: Any) -> str:
@@ -100,18 +109,20 @@ def _loss_of(protocol: Any) -> str:
     return loss.name if known is not None and type(loss) is type(known) else ""
 
 
-def _source(fields: Fields, charges: StepCharges, used: list[str], *, exchange: bool) -> str:
+def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     """The generated function, whose names are those of the fields."""
-    own = fields.names.layout
-    code = {name: fields.code(name) for name in [*used, MESSAGE, SAID]}
-    arguments = "agent, tick, now, updates, first, last, known, pool, message, table"
+    own, names, exchange = fields.names.layout, fields.names, fields.exchange
+    read = [name for name in used if name not in names.messages]
+    said = [name for name in names.messages if name in used or exchange]
+    code = {name: fields.code(name) for name in [*read, *said, SAID]}
+    arguments = "agent, tick, now, updates, first, last, known, pool, rows, table"
     if exchange:
         arguments = "phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table"
     lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
     if not exchange:
         lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64)}, agent):")
         lines.append(f"        return {SILENT | UNSAID}")
-    lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[0] = 0", "    code = 0"]
+    lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[:, {SAID_COLUMN}] = 0", "    code = 0"]
     if charges.noisy:
         lines.append("    me.drawn_[0] = 0")
     if exchange:
@@ -119,17 +130,21 @@ def _source(fields: Fields, charges: StepCharges, used: list[str], *, exchange: 
             lines.append(f"    {'if' if rank == 0 else 'elif'} phase == {rank + 1}:")
             lines.append(f"        author_{name}(me, edge - first{', heard' if rank else ''})")
     else:
-        lines += ["    if author_step(me):", f"        code = {SILENT}", f"    if me.{SAID}[0] == 0:"]
-        lines.append(f"        code |= {UNSAID}")
+        lines += ["    if author_step(me):", f"        code = {SILENT}"]
+        lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0:", f"        code |= {UNSAID}"]
     lines.append(f"    code |= whole({fields.array(charges.plain_bits, np.int64)}, agent)")
     if charges.noisy:
         lines += ["    if me.drawn_[0] == 0:"]
         lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64)}, agent)")
     lines.append("    bad = 0.0")
-    if charges.private:
-        lines += [f"    if me.{SAID}[0]:", f"        bad += unbounded(me.{MESSAGE})"]
-    else:
-        written = [name for name in used if name in own.agent or name in own.edge]
+    for name in said:
+        port = list(names.messages).index(name)
+        lines.append(f"    if me.{SAID}[{port}, {SAID_COLUMN}]:")
+        if not exchange and own.messages[names.messages[name]].addressed:
+            lines.append(f"        spread(me.{name}, pool, rows, {fields.place_of(name)})")
+        lines.append(f"        bad += unbounded(me.{name})" if charges.private else "        pass")
+    if not charges.private:
+        written = [name for name in read if name in own.agent or name in own.edge]
         lines += [f"    bad += unbounded(me.{name})" for name in written]
     lines += ["    if bad != 0.0:", f"        code |= {UNBOUNDED}", "    return code"]
     return "\n".join(lines) + "\n"
@@ -151,14 +166,22 @@ def _unbounded(values):  # pragma: no cover - compiled
 
 
 @fast
-def _gathered(known, pool, first, last, width, mirror):  # pragma: no cover - compiled
+def _gathered(known, pool, width, mirror):  # pragma: no cover - compiled
     """What was heard of every neighbour, and for those that never were what stands for it."""
-    out = np.empty((last - first, width))
-    for rank in range(last - first):
-        row = known[first + rank]
+    out = np.empty((len(known), width))
+    for rank in range(len(known)):
+        row = known[rank]
         for k in range(width):
             out[rank, k] = pool[row, k] if row >= 0 else mirror[k]
     return out
+
+
+@fast
+def _spread(messages, pool, rows, place):  # pragma: no cover - compiled
+    """Copy each neighbour's message into its row of the pool."""
+    for rank in range(messages.shape[0]):
+        for k in range(messages.shape[1]):
+            pool[rows[place + rank], k] = messages[rank, k]
 
 
 @fast
@@ -172,6 +195,8 @@ _HELPERS = {
     "begun": _begun,
     "unbounded": _unbounded,
     "gathered": _gathered,
+    "spread": _spread,
+    "whole_rows": addresses.whole_rows,
     "reals": addresses.reals,
     "real_rows": addresses.real_rows,
     "single_rows": addresses.single_rows,

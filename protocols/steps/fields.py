@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from ...agents.addresses import AddressTable
 from ...agents.blocks import Block
 from ...agents.streams import WORDS, new_stream
+from ..kernel import ADDRESSED, PORT_COLUMNS
 from .charges import StepCharges
-from .names import MESSAGE, Names
+from .names import Names
 from .surroundings import StepSurroundings
 from .word_forms import NoForm
 
@@ -24,7 +25,6 @@ PASSED = {
     "degree": "last - first",
     "known_": "known[first:last]",
     "pool_": "pool",
-    MESSAGE: MESSAGE,
 }
 """What a compiled step is called with."""
 
@@ -39,20 +39,33 @@ class Fields:
     charges : StepCharges
     bound : float
         To which gradients of examples are clipped; not read where they are not.
+    exchange : bool
+        Whether the texts are those of an exchange.
 
     Attributes
     ----------
     table : AddressTable
     noted : (n,) float64
         What steps note for the recorder; empty where they do not.
+    ports : (k, PORT_COLUMNS) int64
+        What a step sends, see `hushnet.protocols.kernel.Kernel`.
     """
 
-    def __init__(self, names: Names, around: StepSurroundings, charges: StepCharges, bound: float) -> None:
+    def __init__(
+        self, names: Names, around: StepSurroundings, charges: StepCharges, bound: float, *, exchange: bool
+    ) -> None:
         self.names, self.around, self.charges, self.bound = names, around, charges, bound
         self.protocol, self.task = names.protocol, names.protocol.problem.task
         self.graph = names.protocol.problem.graph
         self.table, self.noted = AddressTable(), np.empty(0)
         self.kind = next(iter(names.layout.messages.values()))
+        self.exchange = exchange
+        self.ports = np.zeros((0 if exchange else len(names.messages), PORT_COLUMNS), dtype=np.int64)
+        if not exchange:
+            ranks = {kind: rank for rank, kind in enumerate(names.kinds)}
+            for port, kind in zip(self.ports, names.messages.values(), strict=True):
+                what = names.layout.messages[kind]
+                port[:4] = ranks[kind], what.addressed, what.vectors, int(what.width)
 
     def code(self, name: str) -> str:
         """The code of a field.
@@ -68,6 +81,12 @@ class Fields:
             return self._agent_block(name)
         if name in self.names.layout.edge:
             return self._edge_block(name)
+        if name in self.names.messages:
+            return self._message(name)
+        if name in self.names.heard:
+            return self._heard_of(self.names.heard[name])
+        if name in self.names.was_heard:
+            return f"known[{self._kind_place(self.names.was_heard[name])}] >= 0"
         own = getattr(self, f"_{name.rstrip('_')}", None)
         return own() if own is not None else self._given(name)
 
@@ -138,16 +157,45 @@ class Fields:
             raise NoForm("the agents' rows have different widths")
         return np.concatenate([one.features for one in own])
 
-    def _heard(self) -> str:
-        return f"gathered(known, pool, first, last, {self.number(int(self.kind.width))}, {self._mirror()})"
+    # What was heard, and is said.
+
+    def _kind_place(self, kind: str) -> str:
+        """Where the in-edges of an agent are among what is known of a kind."""
+        before = self.number(self.names.kinds.index(kind) * len(self.graph.heads))
+        return f"{before} + first:{before} + last"
+
+    def _heard_of(self, kind: str) -> str:
+        width = self.number(int(self.names.layout.messages[kind].width))
+        return f"gathered(known[{self._kind_place(kind)}], pool, {width}, {self._mirror_of(kind)})"
+
+    def place_of(self, name: str) -> str:
+        """Which of a step's rows are the message's: the first of them."""
+        before = list(self.names.messages).index(name)
+        apart = int(self.ports[:before, ADDRESSED].sum())
+        return f"{before - apart} + {apart} * (last - first)" if apart else str(before)
+
+    def _message(self, name: str) -> str:
+        """One row of the pool; of messages that differ by neighbour, rows of their own that are copied there."""
+        if self.exchange:
+            return name
+        kind = self.names.layout.messages[self.names.messages[name]]
+        width = self.number(int(kind.width))
+        if not kind.addressed:
+            return f"pool[rows[{self.place_of(name)}]][:{width}]"
+        most = int(self.graph.degrees.max(initial=1))
+        return f"real_rows({self.array(np.zeros((most, int(kind.width))))}, 0, last - first, {width})"
 
     # What words read.
 
     def _mirror(self) -> str:
+        return self._mirror_of(self.names.kinds[0])
+
+    def _mirror_of(self, name: str) -> str:
         """What an agent takes neighbours to say that it has never heard."""
-        if self.kind.mirrors is not None and self.around.unheard_is_own:
-            return self._agent_block(self.kind.mirrors)
-        zeros = np.zeros(int(self.kind.width))
+        kind = self.names.layout.messages[name]
+        if kind.mirrors is not None and self.around.unheard_is_own:
+            return self._agent_block(kind.mirrors)
+        zeros = np.zeros(int(kind.width))
         return f"reals({self.array(zeros)}, 0, {self.number(len(zeros))})"
 
     def _bound(self) -> str:
@@ -187,8 +235,9 @@ class Fields:
     def _drawn(self) -> str:
         return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64)}, 0, 1)"
 
-    def _said(self) -> str:
-        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64)}, 0, 1)"
+    def _ports(self) -> str:
+        ports = self.ports if len(self.ports) else np.zeros((1, PORT_COLUMNS), dtype=np.int64)
+        return f"whole_rows({self.array(ports, np.int64)}, 0, {self.number(len(ports))}, {PORT_COLUMNS})"
 
     # What the protocol gives.
 

@@ -60,7 +60,9 @@ class Forms:
         if (function, noting) in self._made:
             return self._made[function, noting]
         text = Text.of(function)
-        module = Rewritten(self._numbers if takes_record(function) else set(), self._literals).function(text)
+        module = Rewritten(
+            self._numbers if takes_record(function) else set(), self._literals, tuple(self.names.messages)
+        ).function(text)
         if noting:
             _rename(module, "local_gradient", NOTING)
         known = outside(function)

@@ -12,7 +12,11 @@ fields of the parameters    numbers, texts and switches, as the scenario gives t
 ``regularisation``          the agent's lambda_i
 ``heard``                   (degree, width) float64, the newest vector of each neighbour when the step began; who was
                             never heard shows the agent's own block (`MessageKind.mirrors`), or zeros
-``message``                 what all neighbours are sent; a step that does not assign it sends nothing
+``was_heard``               (degree,) whether each neighbour was ever heard
+``message``                 what all neighbours are sent; a step that does not assign it sends nothing. Of a kind that
+                            is `MessageKind.addressed`, (degree, width): what each neighbour is sent
+``heard_KIND``, ...         likewise ``was_heard_KIND`` and ``message_KIND`` where steps have several kinds of messages
+                            (only behind a neighbour barrier); without a kind, what was heard is of the first one
 ``updates``, ``tick``       steps that the agent has completed, and the tick of its clock
 ``round``                   the round that the step belongs to, from 1 on (only behind a neighbour barrier)
 ``now``                     time in expected wake-ups of a rate-1 agent
@@ -33,7 +37,7 @@ from numpy.typing import ArrayLike
 
 OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
 """What every agent has, and nobody writes."""
-PASSING = ("heard", "updates", "tick", "round", "now")
+PASSING = ("heard", "was_heard", "updates", "tick", "round", "now")
 """What changes from step to step."""
 MESSAGE = "message"
 
@@ -81,11 +85,21 @@ class Names:
         self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
         for name in ("kind", "label", "schedule", "tuned", "privacy"):
             self.parameters.pop(name, None)
+        self.kinds = tuple(self.layout.messages)
+        pairwise = protocol.traits_for(protocol.parameters).exchange == "pairwise"
+        several = len(self.kinds) > 1 and not pairwise
+        self.messages = {MESSAGE: self.kinds[0] if self.kinds else ""}
+        if several:
+            self.messages = {f"{MESSAGE}_{kind}": kind for kind in self.kinds}
+        self.heard = {f"heard_{kind}": kind for kind in self.kinds} if several else {}
+        self.was_heard = {f"was_heard_{kind}": kind for kind in self.kinds} if several else {}
+        if self.kinds:
+            self.heard["heard"], self.was_heard["was_heard"] = self.kinds[0], self.kinds[0]
         self._check(type(protocol).__name__)
 
     def _check(self, name: str) -> None:
         sources = {
-            "every agent has": [*OWN, *PASSING, MESSAGE],
+            "every agent has": list(dict.fromkeys([*OWN, *PASSING, *self.heard, *self.was_heard, *self.messages])),
             "is a block of agents": self.layout.agent,
             "is a block of edges": self.layout.edge,
             "is a constant": [*self.run, *self.per_agent, *self.per_edge],
@@ -104,7 +118,12 @@ class Names:
     @property
     def writable(self) -> set[str]:
         """What a text may assign."""
-        return {*self.layout.agent, *self.layout.edge, MESSAGE}
+        return {*self.layout.agent, *self.layout.edge, *self.messages}
+
+    def width(self, kind: str, agent: int) -> int:
+        """Numbers that an agent's message of a kind carries."""
+        widths = np.asarray(self.layout.messages[kind].width)
+        return int(widths if widths.ndim == 0 else widths[agent])
 
 
 def _per(name: str, value: ArrayLike, count: int, what: str) -> np.ndarray:

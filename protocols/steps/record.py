@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, cast
@@ -30,27 +30,29 @@ class Me:
         The agent's.
     """
 
-    __slots__ = ("_getters", "_heard", "_kind", "_message", "_names", "_release", "_view")
+    __slots__ = ("_getters", "_heard", "_messages", "_names", "_release", "_told", "_view")
 
     def __init__(self, names: Names, view: View) -> None:
         put = super().__setattr__
         put("_names", names)
         put("_view", view)
         put("_getters", _getters(names, view))
-        self._begin(None)
+        self._begin(None, {}, ())
 
-    def _begin(self, release: Release | None, kind: str | None = None, *, heard: bool = False) -> None:
-        """Begin a step that may send a message of a kind."""
+    def _begin(self, release: Release | None, messages: Mapping[str, str], heard: Collection[str]) -> None:
+        """Begin a step that may send messages, by name and kind, and that reads these fields of what was heard."""
         put = super().__setattr__
-        put("_kind", kind)
+        put("_messages", messages)
         put("_release", release)
-        put("_message", None)
-        put("_heard", np.array(self._view.received(_kind_of(self._names))) if heard else None)
+        put("_told", {})
+        view, names = self._view, self._names
+        found = {name: np.array(view.received(names.heard[name])) for name in heard if name in names.heard}
+        put("_heard", found | {name: view.heard(names.was_heard[name]) for name in heard if name in names.was_heard})
 
     def __getattr__(self, name: str) -> Any:
         """What the agent has under a name."""
-        if name == "heard":
-            return self._heard
+        if name in self._heard:
+            return self._heard[name]
         getter = self._getters.get(name)
         if getter is None:
             raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self._names.all)}")
@@ -59,8 +61,8 @@ class Me:
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
         view = self._view
-        if name == MESSAGE:
-            super().__setattr__("_message", self._told(value))
+        if name == MESSAGE or name in self._names.messages:
+            self._told[name] = self._copied(name, value)
         elif name in view.state:
             view.state[name][:] = value
         elif name in view.edge:
@@ -69,19 +71,16 @@ class Me:
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
-    def _told(self, value: Any) -> NDArray[np.float64]:
-        """A copy of what is assigned to the message."""
-        if self._kind is None:
-            raise AttributeError("nothing is sent here, so there is no me.message")
-        widths = np.asarray(self._names.layout.messages[self._kind].width)
-        message = np.empty(int(widths if widths.ndim == 0 else widths[self._view.agent]))
+    def _copied(self, name: str, value: Any) -> NDArray[np.float64]:
+        """A copy of what is assigned to a message."""
+        if name not in self._messages:
+            raise AttributeError(f"nothing is sent here, so there is no me.{name}")
+        kind, view = self._messages[name], self._view
+        width = self._names.width(kind, view.agent)
+        addressed = self._names.layout.messages[kind].addressed
+        message = np.empty((len(view.neighbours), width) if addressed else width)
         message[:] = value
         return message
-
-
-def _kind_of(names: Names) -> str:
-    """The kind of messages that a step hears and sends: the first."""
-    return next(iter(names.layout.messages))
 
 
 def _getters(names: Names, view: View) -> dict[str, Callable[[], Any]]:
@@ -159,13 +158,13 @@ class PythonSteps:
         self.protocol, self.texts = protocol, texts
         self.names = Names(protocol)
         self._files: set[str] = set()
-        self._hears: dict[str, bool] = {}
+        self._hears: dict[str, set[str]] = {}
         for name, function in texts.items():
             parts = texts_of(function)
             self._files |= {one.file for one in parts}
-            self._hears[name] = any(
-                "heard" in Checked(one, self.names).used for one in parts if takes_record(one.function)
-            )
+            used = (Checked(one, self.names).used for one in parts if takes_record(one.function))
+            heard = {*self.names.heard, *self.names.was_heard}
+            self._hears[name] = {field for fields in used for field in fields & heard}
         self._records: dict[int, Me] = {}
 
     def wake(self, view: View, out: Out) -> None:
@@ -175,12 +174,21 @@ class PythonSteps:
             out.fall_silent()
             return
         me = self._record(view)
-        kinds = self.names.layout.messages
-        over = self._run("step", me, release, _kind_of(self.names) if kinds else None)
-        if me._message is not None:
-            out.send(_kind_of(self.names), me._message, self._sent_under(release, view))
+        over = self._run("step", me, release, self.names.messages if self.names.kinds else {})
+        for name in self.names.messages:
+            if name in me._told:
+                self._send(me, name, me._told[name], release, out)
         if over:
             out.fall_silent()
+
+    def _send(self, me: Me, name: str, message: NDArray[np.float64], release: Release, out: Out) -> None:
+        """Send a message to all neighbours, or to each its own."""
+        view, kind, under = me._view, self.names.messages[name], self._sent_under(release, me._view)
+        if not self.names.layout.messages[kind].addressed:
+            out.send(kind, message, under)
+            return
+        for neighbour, own in zip(view.neighbours.tolist(), message, strict=True):
+            out.send(kind, own, under, to=neighbour)
 
     def request(self, view: View, partner: int, out: Out) -> None:
         """Open an exchange, as `Protocol.offer`."""
@@ -192,7 +200,7 @@ class PythonSteps:
 
     def complete(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
         """The caller's half, as `Protocol.finish`."""
-        self._run("complete", self._record(view), None, None, partner, vector)
+        self._run("complete", self._record(view), None, {}, partner, vector)
 
     def _half(self, name: str, view: View, partner: int, out: Out, *heard: NDArray[np.float64]) -> None:
         release, me = self.protocol.release(view), self._record(view)
@@ -200,10 +208,10 @@ class PythonSteps:
             out.fall_silent()
             return
         kind = "request" if name == "request" else "reply"
-        self._run(name, me, release, kind, partner, *heard)
-        if me._message is None:
+        self._run(name, me, release, {MESSAGE: kind}, partner, *heard)
+        if MESSAGE not in me._told:
             raise self._failure(view, name, f"{name} sends exactly one message, and has not assigned me.message")
-        out.send(kind, me._message, self._sent_under(release, view), to=int(view.neighbours[partner]))
+        out.send(kind, me._told[MESSAGE], self._sent_under(release, view), to=int(view.neighbours[partner]))
 
     def _sent_under(self, release: Release, view: View) -> Release:
         """What a message is charged as: without noise if its step was to draw some, and has not."""
@@ -216,8 +224,8 @@ class PythonSteps:
             self._records[view.agent] = Me(self.names, view)
         return self._records[view.agent]
 
-    def _run(self, name: str, me: Me, release: Release | None, kind: str | None, *arguments: Any) -> Any:
-        me._begin(release, kind, heard=self._hears[name])
+    def _run(self, name: str, me: Me, release: Release | None, messages: Mapping[str, str], *arguments: Any) -> Any:
+        me._begin(release, messages, self._hears[name])
         try:
             return self.texts[name](me, *arguments)
         except (HushnetError, Objection):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .names import MESSAGE
+from ..kernel import SAID as SAID_COLUMN
 from .text import ME, Text, is_of_me
 
-SAID = "said_"
-"""The field that notes whether there is a message."""
+SAID = "ports_"
+"""The field that notes what is said: the kernel's ports."""
 NOTING = "noting_gradient"
 """What stands for `local_gradient` where it is computed at the model that the step finds."""
 
@@ -24,10 +24,12 @@ class Rewritten(ast.NodeTransformer):
         Blocks of agents of width 1.
     literals : mapping of str to value
         Fields whose values are part of the compiled form: texts and switches.
+    messages : sequence of str
+        Names of what is sent, in the order of the ports.
     """
 
-    def __init__(self, numbers: set[str], literals: Mapping[str, Any]) -> None:
-        self.numbers, self.literals = numbers, literals
+    def __init__(self, numbers: set[str], literals: Mapping[str, Any], messages: Sequence[str]) -> None:
+        self.numbers, self.literals, self.messages = numbers, literals, messages
 
     def function(self, text: Text) -> ast.Module:
         """The whole function, without decorators and annotations."""
@@ -51,13 +53,15 @@ class Rewritten(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """``me.x = v`` writes into the block; into the message, it is sent as well."""
-        sends = any(is_of_me(one) and one.attr == MESSAGE for one in node.targets)  # type: ignore[attr-defined]
+        assigned = {one.attr for one in node.targets if is_of_me(one)}  # type: ignore[attr-defined]
         node.value = self.visit(node.value)
         node.targets = [self._target(one) if is_of_me(one) else self.visit(one) for one in node.targets]  # type: ignore[arg-type]
-        if not sends:
-            return node
-        noted = ast.parse(f"{ME}.{SAID}[0] = 1").body[0]
-        return [node, ast.copy_location(noted, node)]
+        ports = [port for port, name in enumerate(self.messages) if name in assigned]
+        noted = [ast.parse(f"{ME}.{SAID}[{port}, {SAID_COLUMN}] = 1").body[0] for port in ports]
+        for one in noted:
+            for part in ast.walk(one):
+                ast.copy_location(part, node)
+        return [node, *noted]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """An annotation says nothing to the compiler."""

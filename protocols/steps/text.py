@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from .names import MESSAGE, Names
+from .names import Names
 
 ME = "me"
 """What the record is called in every text."""
@@ -114,8 +114,8 @@ class Checked(ast.NodeVisitor):
         if node.attr not in self.names.all:
             raise TextError(f"{self.text.at(node)}: an agent has no {node.attr!r}; it has {', '.join(self.names.all)}")
         self.used.add(node.attr)
-        if isinstance(node.ctx, ast.Load) and node.attr == MESSAGE:
-            raise TextError(f"{self.text.at(node)}: me.message is assigned as a whole, and never read")
+        if isinstance(node.ctx, ast.Load) and node.attr in self.names.messages:
+            raise TextError(f"{self.text.at(node)}: me.{node.attr} is assigned as a whole, and never read")
         if not isinstance(node.ctx, ast.Load):
             self._may_write(node)
 

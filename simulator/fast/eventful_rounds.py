@@ -138,6 +138,7 @@ class EventfulRounds(WakeWindows):
     def make_room(self) -> None:
         """See `WakeWindows.make_room`."""
         self.state.make_room()
+        self.post.make_room(len(self.rows) + 2, 0)
         self.post.notes.make_room(self.state.room)
         self._grow_agenda()
 

@@ -76,7 +76,7 @@ class LazyRounds(WakeWindows):
         """See `WakeWindows.make_room`: who says nothing sends a message of its own to every neighbour."""
         super().make_room()
         most = int(self.world.setting.graph.degrees.max(initial=1))
-        self.post.make_room(most, most)
+        self.post.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`; it ends the agent's round."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 from ...agents.compiled import compiled
-from ...protocols.kernel import PLAIN, UNBOUNDED, UNSAID
-from ..rules.clocks import count_step, is_news, used_up
-from ..rules.delivery import count_message, let_go, take_row
+from ...protocols.kernel import UNBOUNDED
+from ..rules.clocks import count_step, used_up
 from ..rules.round_messages import finish_saying, say, say_all
 from ..rules.rounds import (
     after_step,
@@ -27,7 +26,7 @@ from ..tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ..tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
 from ..tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
-from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step
+from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step, send_said
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
 """Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
@@ -35,10 +34,10 @@ repeated more often than there are draws for it."""
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
+def has_room(mail, tables, agenda, room, most):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
-        mail.counts[FREE_ROWS] > 0
+        mail.counts[FREE_ROWS] > most
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
         and len(agenda.ring) - agenda.size[TIMERS] >= room
@@ -47,33 +46,13 @@ def has_room(mail, tables, agenda, room):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def broadcast_round(mail, tables, agent, row, said, vectors):  # pragma: no cover - compiled
-    """Say to all neighbours the version that a step has written, or nothing, as the step says of itself."""
-    first, last = mail.offsets[agent], mail.offsets[agent + 1]
-    spoken = last > first and said & UNSAID == 0
-    if spoken:
-        if said & PLAIN:
-            mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
-        mail.order[row] = count_message(mail, (last - first) * vectors)
-        for edge in range(first, last):
-            say(mail, tables, agent, edge, 0, row)
-    if last > first:
-        finish_saying(mail, tables, agent)
-    if spoken:
-        if mail.latest[agent] >= 0:
-            let_go(mail, mail.latest[agent])
-        mail.latest[agent] = row
-    else:
-        let_go(mail, row)
-
-
-@compiled(forceinline=True, _nrt=False)
-def step_and_say(mail, tables, agent, step, table, size, vectors):  # pragma: no cover - compiled
+def step_and_say(mail, tables, agent, step, table, ports, rows):  # pragma: no cover - compiled
     """Let an agent make its compiled step and say its round; what the step says of itself."""
-    row = take_row(mail, tables.now[0], 0, mail.ticks[agent], size)
-    said = make_step(mail, agent, tables.now[0], step, table, row)
+    said = make_step(mail, agent, tables.now[0], step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        broadcast_round(mail, tables, agent, row, said, vectors)
+        send_said(mail, tables, agent, said, ports, rows, say)
+        if mail.offsets[agent + 1] > mail.offsets[agent]:
+            finish_saying(mail, tables, agent)
     return said
 
 
@@ -88,8 +67,8 @@ def run_round_events(
     compiled_step,
     step,
     table,
-    size,
-    vectors,
+    ports,
+    rows,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = tables.counts
@@ -111,7 +90,7 @@ def run_round_events(
             return FINISHED, agent, now
         if counts[ENOUGH]:
             return SENT_ENOUGH, agent, now
-        if not has_room(mail, tables, agenda, room):
+        if not has_room(mail, tables, agenda, room, len(rows)):
             return FULL, agent, now
         source = next_source(agenda)
         if source == NOWHERE:
@@ -140,7 +119,7 @@ def run_round_events(
             counts[STEPPING], mail.counts[UNFINISHED] = subject, 1
             if not compiled_step:
                 return AWAKE, subject, now
-            said = step_and_say(mail, tables, subject, step, table, size, vectors)
+            said = step_and_say(mail, tables, subject, step, table, ports, rows)
             if said & UNBOUNDED:
                 return DIVERGED, subject, now
             due = is_counted(said) and count_step(mail, subject)

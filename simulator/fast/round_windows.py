@@ -38,6 +38,7 @@ from .windows import (
     REACHED,
     clock_over,
     is_counted,
+    rows_needed,
     step_and_send,
     take_top,
 )
@@ -201,7 +202,7 @@ def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
 
 @compiled(_nrt=False)
 def run_rounds(
-    mail, barriers, limit, forced, header, compiled_step, step, table, size, vectors
+    mail, barriers, limit, forced, header, compiled_step, step, table, ports, rows
 ):  # pragma: no cover - compiled
     """Run ends of rounds strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
 
@@ -226,7 +227,10 @@ def run_rounds(
         if used_up(mail):
             return LOOK, agent, now
         degree = mail.offsets[agent + 1] - mail.offsets[agent]
-        if compiled_step and (counts[FREE_ROWS] < max(degree, 1) or counts[FREE_NODES] < degree):
+        if compiled_step and (
+            counts[FREE_ROWS] < max(degree, rows_needed(mail, agent, ports))
+            or counts[FREE_NODES] < degree * max(1, len(ports))
+        ):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1
@@ -235,7 +239,7 @@ def run_rounds(
         show(mail, agent)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(mail, agent, now, step, table, size, vectors)
+        said = step_and_send(mail, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if said & UNSAID:

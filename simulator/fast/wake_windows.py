@@ -10,7 +10,7 @@ import numpy as np
 from ...agents.agent import WAKE, Agent
 from ...agents.compiled import as_callback
 from ...protocols.base import Out, View
-from ...protocols.kernel import STEP, Kernel
+from ...protocols.kernel import ADDRESSED, KIND, PORT_COLUMNS, SIZE, STEP, WIDTH, Kernel
 from ..rules.lazy import EVER
 from ..tables import tallies
 from ..world import World
@@ -35,6 +35,7 @@ class WakeWindows(Windowed):
 
     def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world, compiled=compiled)
+        self.ports, self.rows = np.empty((0, PORT_COLUMNS), dtype=np.int64), np.empty(0, dtype=np.int64)
         complaint = f"{type(world.protocol).__name__} runs without exchanges in pairs, so its kernel must be a Kernel"
         self._call = self._arguments(checked(self.kernel, Kernel, complaint))
 
@@ -79,16 +80,21 @@ class WakeWindows(Windowed):
     def _arguments(self, kernel: Kernel | None) -> tuple[Any, ...]:
         """What a window is called with besides its limit and the arrays that are replaced when they grow."""
         if kernel is None:
-            return False, windows.no_step, np.empty(0, dtype=np.int64), 0, 1
-        (kind,) = self.world.layout.messages.values()
-        size = self.world.network.size(int(np.max(kind.width)))
-        return True, as_callback(kernel.step, STEP), kernel.table.values, size, kind.vectors
+            return False, windows.no_step, np.empty(0, dtype=np.int64), self.ports, self.rows
+        kinds = list(self.world.layout.messages.values())
+        self.ports = kernel.ports
+        if not len(self.ports):
+            self.ports = np.array([[0, False, kinds[0].vectors, np.max(kinds[0].width), 0, True]], dtype=np.int64)
+        self.ports[:, SIZE] = [self.world.network.size(int(width)) for width in self.ports[:, WIDTH]]
+        degree = int(self.world.setting.graph.degrees.max(initial=0))
+        self.rows = np.zeros(int(np.where(self.ports[:, ADDRESSED], degree, 1).sum()), dtype=np.int64)
+        return True, as_callback(kernel.step, STEP), kernel.table.values, self.ports, self.rows
 
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
         most = int(self.world.setting.graph.degrees.max(initial=0))
-        self.post.make_room(1, most)
-        self.post.notes.make_room(most + 1)
+        self.post.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
+        self.post.notes.make_room(most * max(1, len(self.ports)) + 1)
 
     def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
@@ -112,8 +118,8 @@ class WakeWindows(Windowed):
             world.finish.check()
         elif why == windows.DIVERGED:
             agent.updates = int(mail.updates[index])
-            row = int(mail.free_rows[mail.counts[tallies.FREE_ROWS]])  # the one that the step has just written
-            world.check_finite(agent, told=(next(iter(world.layout.messages)), mail.pool[row]))
+            kind = list(world.layout.messages)[self.ports[0, KIND]]
+            world.check_finite(agent, told=(kind, mail.pool[self.rows[0], : self.ports[0, WIDTH]]))
         elif why == windows.LOOK:
             self.look()
         elif why == windows.IDLE:

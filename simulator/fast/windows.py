@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...agents.compiled import compiled, compiled_callback
-from ...protocols.kernel import PLAIN, SILENT, STEP, UNBOUNDED, UNSAID
+from ...protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, STEP, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ..rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ..rules.delivery import count_message, let_go, take_row
 from ..rules.lazy import EVER, send_copy, take_in, there
@@ -38,7 +38,7 @@ last clock has ended; a state is not finite; the run's limits are to be looked a
 
 
 @compiled_callback(STEP)
-def no_step(agent, tick, now, updates, first, last, known, pool, message, table):  # noqa: ARG001 - as all
+def no_step(agent, tick, now, updates, first, last, known, pool, rows, table):  # noqa: ARG001 - as all
     """Stands for the compiled step of a protocol that has none."""
     return 0  # pragma: no cover - compiled
 
@@ -144,22 +144,28 @@ def has_note_room(mail, degree):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def broadcast(mail, agent, row, plain, models):  # pragma: no cover - compiled
-    """Broadcast the version that a step has written, and count it as a charge if it reveals data without noise."""
-    first, last = mail.offsets[agent], mail.offsets[agent + 1]
-    if plain:
-        mail.charged[agent] += is_news(mail, agent, row, mail.pool.shape[1])
-    mail.order[row] = count_message(mail, (last - first) * models)
-    for edge in range(first, last):
-        send_copy(mail, agent, edge, 0, row, 0)
-    if mail.latest[agent] >= 0:
-        let_go(mail, mail.latest[agent])
-    mail.latest[agent] = row
+def rows_needed(mail, agent, ports):  # pragma: no cover - compiled
+    """How many versions a step of an agent writes."""
+    needed, degree = 0, mail.offsets[agent + 1] - mail.offsets[agent]
+    for port in range(len(ports)):
+        needed += degree if ports[port, ADDRESSED] else 1
+    return needed
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_step(mail, agent, now, step, table, row):  # pragma: no cover - compiled
-    """Let an agent make its compiled step, which writes what it says into a row; what the step says of itself."""
+def take_rows(mail, agent, now, ports, rows):  # pragma: no cover - compiled
+    """Take a version for everything that a step may say."""
+    place, degree = 0, mail.offsets[agent + 1] - mail.offsets[agent]
+    for port in range(len(ports)):
+        for _ in range(degree if ports[port, ADDRESSED] else 1):
+            rows[place] = take_row(mail, now, 0, mail.ticks[agent], ports[port, SIZE])
+            place += 1
+
+
+@compiled(forceinline=True, _nrt=False)
+def make_step(mail, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
+    """Let an agent make its compiled step, which writes what it says into rows; what the step says of itself."""
+    take_rows(mail, agent, now, ports, rows)
     note_step(mail, agent, now)
     said = step(
         agent,
@@ -170,7 +176,7 @@ def make_step(mail, agent, now, step, table, row):  # pragma: no cover - compile
         mail.offsets[agent + 1],
         mail.known,
         mail.pool,
-        mail.pool[row],
+        rows,
         table,
     )
     mail.silent[agent] = (said & SILENT) != 0
@@ -184,21 +190,65 @@ def is_counted(said):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_send(mail, agent, now, step, table, size, vectors):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and broadcast what it says; what the step says of itself."""
-    row = take_row(mail, now, 0, mail.ticks[agent], size)
-    said = make_step(mail, agent, now, step, table, row)
-    if said & UNBOUNDED:
-        return said
-    if said & UNSAID == 0 and mail.offsets[agent + 1] > mail.offsets[agent]:
-        broadcast(mail, agent, row, said & PLAIN != 0, vectors)
-    else:
-        let_go(mail, row)
+def keep_latest(mail, agent, row):  # pragma: no cover - compiled
+    """Keep the version that an agent has said last."""
+    mail.references[row] += 1
+    if mail.latest[agent] >= 0:
+        let_go(mail, mail.latest[agent])
+    mail.latest[agent] = row
+
+
+@compiled(forceinline=True, _nrt=False)
+def charge_plain(mail, agent, row, width, due):  # pragma: no cover - compiled
+    """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
+    if not due or not is_news(mail, agent, row, width):
+        return due
+    mail.charged[agent] += 1
+    keep_latest(mail, agent, row)
+    return False
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover - compiled
+    """Send what a step has said, each copy by ``send(mail, tables, agent, edge, kind, row)``.
+
+    All messages of a step are one release, which is charged at most once.
+    """
+    first, last = mail.offsets[agent], mail.offsets[agent + 1]
+    due, place = said & PLAIN != 0, 0
+    for port in range(len(ports)):
+        kind, width, apart = ports[port, KIND], ports[port, WIDTH], ports[port, ADDRESSED] != 0
+        for rank in range(last - first if apart else 1):
+            row = rows[place]
+            place += 1
+            if last > first and ports[port, SAID]:
+                due = charge_plain(mail, agent, row, width, due)
+                if kind == 0 and not apart:
+                    keep_latest(mail, agent, row)
+                begin, end = (first + rank, first + rank + 1) if apart else (first, last)
+                mail.order[row] = count_message(mail, (end - begin) * ports[port, VECTORS])
+                for edge in range(begin, end):
+                    send(mail, tables, agent, edge, kind, row)
+            let_go(mail, row)
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_lazily(mail, _, agent, edge, kind, row):  # pragma: no cover - compiled
+    """Send a copy that is delivered when its receiver looks."""
+    send_copy(mail, agent, edge, kind, row, kind)
+
+
+@compiled(forceinline=True, _nrt=False)
+def step_and_send(mail, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and send what it says; what the step says of itself."""
+    said = make_step(mail, agent, now, step, table, ports, rows)
+    if said & UNBOUNDED == 0:
+        send_said(mail, None, agent, said, ports, rows, send_lazily)
     return said
 
 
 @compiled(_nrt=False)
-def run_window(mail, limit, forced, compiled_step, step, table, size, vectors):  # pragma: no cover - compiled
+def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
     """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = mail.counts
     while True:
@@ -216,7 +266,9 @@ def run_window(mail, limit, forced, compiled_step, step, table, size, vectors): 
         if counted and used_up(mail):
             return LOOK, agent, now
         first, last = mail.offsets[agent], mail.offsets[agent + 1]
-        if compiled_step and (counts[FREE_ROWS] == 0 or counts[FREE_NODES] < last - first):
+        if compiled_step and (
+            counts[FREE_ROWS] < rows_needed(mail, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports)
+        ):
             return FULL, agent, now
         if counts[OBSERVED] and not has_note_room(mail, last - first):
             return FULL, agent, now
@@ -233,7 +285,7 @@ def run_window(mail, limit, forced, compiled_step, step, table, size, vectors): 
                     take_in(mail, slot, agent, now, EVER)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(mail, agent, now, step, table, size, vectors)
+        said = step_and_send(mail, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if is_counted(said) and count_step(mail, agent):

@@ -120,8 +120,9 @@ def test_an_object_with_a_replaced_method_is_not_served():
     )
 
 
-def refuse(agent, tick, now, updates, first, last, known, pool, message, table):
+def refuse(agent, tick, now, updates, first, last, known, pool, rows, table):
     """Fail in one of several ways at an agent's third step, having said something before."""
+    message = pool[rows[0]]
     models, way = vector(table, 0), ranks(table, 1)[0]
     message[:] = models[2 * agent]
     models[2 * agent] += 1.0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
 from hushnet.simulator.bench import protocol_parameters, run_small
@@ -143,6 +143,56 @@ def test_a_step_that_assigns_no_message_sends_none_and_one_that_returns_true_is_
     assert_same(python, compiled)
     assert (python.updates == last).all()
     assert python.traffic == compiled.traffic
+
+
+class Several(Mine):
+    """Two kinds of messages of different widths, one of which differs from neighbour to neighbour."""
+
+    traits = Traits(trigger="round", inbox="per_round")
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "seen": 1},
+            edge={"share": 2 * p},
+            messages={
+                "start": MessageKind(p, "model"),
+                "share": MessageKind(2 * p, addressed=True, vectors=2),
+                "sum": MessageKind(1),
+            },
+        )
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+        out.send("start", view.state["model"], out.public("a number"))
+
+    def constants(self):
+        return Constants()
+
+    @staticmethod
+    def step(me):
+        p = len(me.model)
+        for rank in range(me.degree):
+            if me.was_heard_share[rank]:
+                me.seen += me.heard_share[rank].sum() + me.heard_sum[rank, 0]
+            me.share[rank, :p] = me.model * (rank + 1)
+            me.share[rank, p:] = me.heard_start[rank] + me.updates
+        me.model = 0.5 * me.model - 0.01 * local_gradient(me, me.model)
+        if me.updates % 3 != 1:
+            me.message_share = me.share
+        if me.updates % 2 == 0:
+            me.message_sum = me.seen / 100.0
+        return me.updates >= 7
+
+
+@pytest.mark.parametrize("network", [{}, {"loss": 0.3}, {"latency": {"kind": "exponential", "mean": 0.4}}])
+@pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "patience": 1.5}])
+def test_steps_in_rounds_send_several_kinds_and_something_else_to_every_neighbour(network, schedule):
+    python, compiled = both(Several, {"schedule": schedule}, network=network, time=60.0)
+    assert_same(python, compiled)
+    assert (python.updates == 7).all()
+    assert python.traffic == compiled.traffic
+    assert np.ptp(python.state.agent["seen"].values) > 0.0
 
 
 class Tells(CoordinateDescent):

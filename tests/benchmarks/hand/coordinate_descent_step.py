@@ -67,8 +67,9 @@ def summed_losses(scores, labels, begin, end, loss):  # pragma: no cover - compi
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)
-def step(agent, tick, now, updates, first, last, known, pool, message, table):  # pragma: no cover - compiled
+def step(agent, tick, now, updates, first, last, known, pool, rows, table):  # pragma: no cover - compiled
     """Update (4) of one agent; the message is its new model."""
+    message = pool[rows[0]]
     models, alphas, pulls, features = vector(table, 0), vector(table, 1), vector(table, 2), vector(table, 3)
     labels, weights, regularisation = vector(table, 4), vector(table, 5), vector(table, 6)
     scores, noted = vector(table, 7), vector(table, 8)

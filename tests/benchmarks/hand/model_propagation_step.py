@@ -37,8 +37,9 @@ def update(agent, around, missing, table):  # pragma: no cover - compiled
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)  # pragma: no cover - compiled
-def broadcast(agent, tick, now, updates, first, last, known, pool, message, table):
+def broadcast(agent, tick, now, updates, first, last, known, pool, rows, table):
     """Update on the newest of all neighbours; the message is the new model."""
+    message = pool[rows[0]]
     models, weights = vector(table, 0), vector(table, 4)
     p, missing = len(message), 0.0
     if last > first:

@@ -1,20 +1,27 @@
 """The plug-in contract: what a protocol declares, what a step may see, and the only way out.
 
 A protocol lays out its state in blocks: vectors per agent (own model, duals), vectors per directed edge owned by the
-edge's tail (copies, edge duals), and message kinds with widths. A step of agent i gets a `View` and an `Out`. It may
-read and write i's blocks and i's outgoing-edge blocks, and read i's data, i's inbox and public constants. The engine
-owns clocks, delays, losses, sessions, barriers, counting and the ledger; a protocol file is its mathematics.
+edge's tail (copies, edge duals), and message kinds with widths. A step of agent i may read and write i's blocks and
+i's outgoing-edge blocks, and read i's data, i's inbox and public constants. The engine owns clocks, delays, losses,
+sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 
-==================  =======================================================================================
-family              what it declares
-==================  =======================================================================================
-passive broadcast   ``wake`` reads the newest value of every neighbour and sends to all of them
-pairwise exchange   ``offer`` / ``accept`` / ``finish``; edge variables in edge blocks
-rounds              trigger ``round``: ``wake`` runs once all neighbours' messages of the round are there; a step
-                    sends at most one message of each kind to a neighbour
-star                roles; the centre reacts in ``receive`` or at its own wake-ups
-uneven parties      widths per agent instead of one number
-==================  =======================================================================================
+A step is one text, ``step(me)``, that runs as Python and compiled (`hushnet.protocols.steps`). What does not fit such a
+text is a method with a `View` and an `Out` in its place, and runs as Python.
+
+==================  =====================================================  =========================================
+family              text                                                   methods
+==================  =====================================================  =========================================
+passive broadcast   ``step``: the newest value of every neighbour is       ``wake``
+                    there, and all of them get a message
+pairwise exchange   ``request``, ``respond`` and ``complete``; edge        ``offer``, ``accept``, ``finish``
+                    variables in edge blocks
+rounds              trigger ``round``: ``step`` runs once all neighbours'  ``wake``
+                    messages of the round are there, and sends at most
+                    one message of each kind to a neighbour
+star                                                                       roles; the centre reacts in ``receive``
+                                                                           or at its own wake-ups, in ``wake``
+uneven parties                                                             widths per agent instead of one number
+==================  =====================================================  =========================================
 """
 
 from __future__ import annotations

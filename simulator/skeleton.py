@@ -15,11 +15,13 @@ Run it with `hushnet run scenario.yaml --trust-code`, where the scenario has
       {module}: {{kind: "./{module}.py:{name}", step_size: 0.1}}
 """
 
+from typing import Any
+
 from pydantic import Field
 
-from hushnet.agents.losses import local_gradient
 from hushnet.protocols.base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
 from hushnet.protocols.invariants import Declared, told_is_kept
+from hushnet.protocols.steps import average, local_gradient
 
 
 class {name}Parameters(ProtocolParameters):
@@ -44,15 +46,14 @@ class {name}(Protocol):
         """Begin at zero, which every neighbour may know."""
         out.send("model", view.state["model"], out.public("the start does not depend on data"))
 
-    def wake(self, view: View, out: Out) -> None:
-        """Half way to the neighbours' weighted mean, a gradient step, and the news to all of them."""
-        model = view.state["model"]
-        gradient = local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
-        if len(view.neighbours):
-            mean = view.weights @ view.received("model") / view.weights.sum()
-            model[:] = (model + mean) / 2
-        model -= self.parameters.step_size * gradient
-        out.send("model", model, out.plain("a model without noise"))
+    @staticmethod
+    def step(me: Any) -> None:
+        """Half way to the neighbours' weighted mean, a gradient step, the news; see hushnet.protocols.steps.names."""
+        gradient = local_gradient(me, me.model)
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= me.step_size * gradient
+        me.message = me.model
 
     def invariants(self) -> Declared:
         """What every run is checked for, on every network: an agent goes on from the model that it has told."""

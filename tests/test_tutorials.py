@@ -54,7 +54,8 @@ def test_every_tutorial_is_executed_here():
 def test_your_first_protocol(empty_folder, capsys):
     execute("first-protocol")
     shown = next(text for language, text in blocks("first-protocol") if language == "text")
-    skeleton = re.sub(r": (View|Out)|\s*-> None|^ +\"\"\".*\n", "", Path("gossip.py").read_text(), flags=re.MULTILINE)
+    asides = r": (View|Out|Any)|\s*-> None|^ +\"\"\".*\n"
+    skeleton = re.sub(asides, "", Path("gossip.py").read_text(), flags=re.MULTILINE)
     assert " ".join(shown.split()) in " ".join(skeleton.split())
     assert {path.suffix for path in Path("results/first/figures").iterdir()} >= {".png", ".pdf", ".csv"}
 

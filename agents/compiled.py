@@ -1,36 +1,52 @@
-"""Compiled functions: cached on disk where that is possible, and announced where compiling takes long.
+"""Compiled functions: stored on disk where that is possible, and announced where compiling takes long.
 
 A compiled form of something stands for its Python. `form_of` is the one place that decides whether it may.
 """
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
-from types import CodeType, ModuleType
+from collections.abc import Callable
+from functools import cache
 from typing import Any, final
 
 import numba
-import numpy as np
 from numba import types
 from numba.core import cgutils, config, event
 from numba.core.ccallback import CFunc
 from numba.experimental.function_type import FunctionModel
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
+from .compile_cache import StoredCode
+
 REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
 """What fast arithmetic may do: reorder sums. Infinities and NaN keep their meaning, for divergence must be seen."""
+STATED: dict[str, Any] = {
+    "fastmath": False,
+    "error_model": "python",
+    "boundscheck": False,
+    "forceinline": False,
+    "_nrt": True,
+}
+"""How functions are compiled that do not say otherwise.
+
+All is said, for numba takes what is not said from the caller for whose sake a function is compiled first.
+"""
+INLINED: dict[str, Any] = {**STATED, "fastmath": REASSOCIATED, "error_model": "numpy", "forceinline": True}
+"""How the parts of a step are compiled, which LLVM puts into it."""
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile with numba, cached on disk; without a writable place for the cache, compile in every process."""
+    """Compile with numba, unless the code is stored (`hushnet.agents.code_store`); options as in `STATED`."""
     if function is None:
         return lambda wrapped: compiled(wrapped, **options)
-    return _cached(numba.njit, function, **options)
+    return _stored(function, options)
+
+
+def inlined(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a part of a step for LLVM to put into it; its code is stored with the step's, not by itself."""
+    return numba.njit(**{**INLINED, **options})(function)
 
 
 @final
@@ -45,14 +61,16 @@ class Callback:
     signature : numba.core.typing.Signature
     function : callable
         In Python.
+    what : str
+        What stderr says is compiled, see `announce`; by default nothing is said.
     **options
         Of `numba.njit`; indices are checked unless ``boundscheck=False`` says that they need not be.
     """
 
-    def __init__(self, signature: Any, function: Callable[..., Any], **options: Any) -> None:
-        options = {"boundscheck": True, **options}
+    def __init__(self, signature: Any, function: Callable[..., Any], *, what: str = "", **options: Any) -> None:
         self.signature = signature
-        self.compiled = _cached(numba.njit, function, **options)
+        self.compiled = _stored(function, {"boundscheck": True, **options})
+        announce(self, what)
         self.address = 0
         if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
             return
@@ -185,113 +203,22 @@ def is_compiling(thread: int) -> bool:
 
 
 def announce(function: Any, what: str) -> None:
-    """Say on stderr that something is about to be compiled, unless it is compiled or cached already."""
-    if getattr(function, "overloads", True):  # a function that numba was told to leave in Python has none
-        return
-    file = _cache_file(function)
-    if file is not None and file._load_index():
-        return
-    sys.stderr.write(f"compiling {what}, once; this takes half a minute\n")
-
-
-def _cached(decorator: Callable[..., Any], function: Callable[..., Any], **options: Any) -> Any:
-    try:
-        made = decorator(cache=True, **options)(function)
-    except RuntimeError:
-        return decorator(cache=False, **options)(function)
-    file = _cache_file(made)
-    if file is not None:
-        # numba itself looks at a function's own file only, and at every change of it.
-        file._source_stamp = Stamp(made)
-    return made
-
-
-def _cache_file(made: Any) -> Any:
-    """numba's index of what it has cached of a function; None without a cache."""
-    return getattr(getattr(made, "_cache", None), "_cache_file", None)
-
-
-class Stamp:
-    """What a cached function was compiled from: its code, and that of everything it calls; made when it is asked for.
-
-    A function whose words change, its docstring, comments or neighbours in its file, is not compiled anew.
+    """Have stderr say what is compiled when a function is, and how long it took last time; not when it is stored.
 
     Parameters
     ----------
-    made : numba dispatcher
+    function : compiled function or Callback
+    what : str
+        As in "compiling the batched engine".
     """
-
-    def __init__(self, made: Any) -> None:
-        self._made = made
-
-    @cached_property
-    def text(self) -> str:
-        """The hash of everything that the function is compiled from."""
-        digest = hashlib.blake2s()
-        _digest(self._made, digest, set())
-        return digest.hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        """Whether another stamp, or the text of one, says the same."""
-        return str(other) == self.text
-
-    def __hash__(self) -> int:
-        """Of the text."""
-        return hash(self.text)
-
-    def __str__(self) -> str:
-        """The text."""
-        return self.text
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """What a cache keeps is the text."""
-        return str, (self.text,)
+    cached = getattr(getattr(function, "compiled", function), "_cache", None)
+    if isinstance(cached, StoredCode):
+        cached.what = what
 
 
-def _digest(made: Any, digest: Any, seen: set[Any]) -> None:
-    """Take a function's options, code, constants and all that it calls into a hash."""
-    function = _python_of(made)
-    if function in seen:
-        return
-    seen.add(function)
-    # What is loaded from a cache looks for its module by name.
-    digest.update(function.__module__.encode())
-    for option, value in sorted(getattr(made, "targetoptions", {}).items()):
-        digest.update(f"{option}={sorted(value) if isinstance(value, set) else value!r}".encode())
-    pending = [function.__code__]
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for name, cell in sorted(cells.items()):
-        _digest_value(name, cell.cell_contents, (), digest, seen)
-    while pending:
-        code = pending.pop()
-        digest.update(code.co_code)
-        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        pending += inner
-        plain = [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
-        # The first constant is the docstring, if there is one.
-        digest.update(repr(plain[1:] if plain and plain[0] == function.__doc__ else plain).encode())
-        for name in code.co_names:
-            digest.update(name.encode())
-            if name in function.__globals__:
-                _digest_value(name, function.__globals__[name], code.co_names, digest, seen)
-
-
-def _python_of(made: Any) -> Any:
-    """The function that something is compiled from, or that writes the code of an intrinsic; None of anything else."""
-    return getattr(made, "py_func", None) or getattr(made, "_defn", None)
-
-
-def _digest_value(name: str, value: Any, names: Sequence[str], digest: Any, seen: set[Any]) -> None:
-    """Take what a compiled function knows under a name into a hash."""
-    made = getattr(value, "compiled", value)
-    if _python_of(made) is not None:
-        _digest(made, digest, seen)
-    elif isinstance(value, ModuleType):
-        own = value.__name__.partition(".")[0] == __name__.partition(".")[0]
-        for attribute in names if own else ():
-            if hasattr(value, attribute):
-                _digest_value(attribute, getattr(value, attribute), (), digest, seen)
-    elif isinstance(value, np.ndarray):
-        digest.update(name.encode() + value.tobytes())
-    elif isinstance(value, bool | int | float | complex | str | bytes | tuple | np.generic | None):
-        digest.update(f"{name}={value!r}".encode())
+def _stored(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Have numba compile a function when it is called, unless its code is stored."""
+    made = numba.njit(**{**STATED, **options})(function)
+    if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
+        made._cache = StoredCode(made)
+    return made

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numba
-
-from .compiled import REASSOCIATED
+from .compiled import inlined
 
 MANY = 1e100
 """A product of factors between 1 and 2 that can take some more without overflow."""
@@ -39,7 +37,7 @@ class CompiledLoss(NamedTuple):
 @cache
 def _made(name: str) -> CompiledLoss:
     slope, bend, add = _LOSSES[name]
-    add = _fast(add)
+    add = inlined(add)
 
     def summed(scores, labels, rows):  # pragma: no cover - compiled
         total, factor = 0.0, 1.0
@@ -47,11 +45,7 @@ def _made(name: str) -> CompiledLoss:
             total, factor = add(scores[row], labels[row], total, factor)
         return total + math.log(factor)
 
-    return CompiledLoss(_fast(slope), _fast(bend), _fast(summed))
-
-
-def _fast(function: Callable[..., Any]) -> Any:
-    return numba.njit(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)(function)
+    return CompiledLoss(inlined(slope), inlined(bend), inlined(summed))
 
 
 def _logistic_slope(score, label):  # pragma: no cover - compiled

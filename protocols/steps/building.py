@@ -76,7 +76,7 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NumbaWarning)
-                _made[key] = _compiled(key, source, signature, authors)
+                _made[key] = _compiled(source, signature, authors, f"the step of {type(protocol).__name__}")
         except (NumbaError, UnsupportedBytecodeError) as error:
             raise NoForm(sentence_of(error, every)) from None
     if signature is STEP:
@@ -150,10 +150,10 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _compiled(key: str, source: str, signature: Any, authors: Mapping[str, Any]) -> Callback:
-    space: dict[str, Any] = {"__name__": f"hushnet_step_{key}", "namedtuple": namedtuple, **_HELPERS, **authors}
-    exec(compile(source, f"<step {key}>", "exec"), space)
-    return Callback(signature, space["step"], fastmath=REASSOCIATED, error_model="numpy", boundscheck=False)
+def _compiled(source: str, signature: Any, authors: Mapping[str, Any], what: str) -> Callback:
+    space: dict[str, Any] = {"__name__": __name__, "namedtuple": namedtuple, **_HELPERS, **authors}
+    exec(compile(source, f"<{what}>", "exec"), space)
+    return Callback(signature, space["step"], what=what, fastmath=REASSOCIATED, error_model="numpy", boundscheck=False)
 
 
 @fast

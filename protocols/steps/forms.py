@@ -9,9 +9,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-import numba
-
-from ...agents.compiled import REASSOCIATED
+from ...agents.compiled import inlined
 from .names import Names
 from .rewriting import NOTING, Rewritten
 from .text import Text, outside, takes_record
@@ -66,11 +64,11 @@ class Forms:
         if noting:
             _rename(module, "local_gradient", NOTING)
         known = outside(function)
-        space: dict[str, Any] = {"__name__": function.__module__, "__builtins__": builtins}
+        space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
         for name in sorted({node.id for node in ast.walk(module) if isinstance(node, ast.Name)} & {*known, NOTING}):
             space[name] = self._outer(name, known.get(name))
         exec(compile(module, text.file, "exec"), space)
-        made = numba.njit(fastmath=REASSOCIATED, boundscheck=True, forceinline=True)(space[text.tree.name])
+        made = inlined(space[text.tree.name], boundscheck=True)
         self._said.append(f"{text.tree.name} {ast.dump(module)}")
         self._made[function, noting] = made
         return made

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from ...agents import streams
-from ...agents.compiled import REASSOCIATED
+from ...agents.compiled import inlined
 from ...agents.compiled_losses import CompiledLoss
 
 
@@ -59,7 +58,7 @@ class Form:
 
 def fast(function: Callable[..., Any]) -> Any:
     """Compile a part of a step, for inlining."""
-    return numba.njit(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)(function)
+    return inlined(function)
 
 
 def _loss(categories: Categories) -> CompiledLoss:

@@ -290,7 +290,7 @@ def test_callers_with_fast_arithmetic_get_the_same_bits(tmp_path):
     """
     script = tmp_path / "fast_caller.py"
     script.write_text(FAST_CALLER)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "HUSHNET_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

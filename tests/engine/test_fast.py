@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib.util
-import pickle
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numba
-import numba.core.caching
 import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.compiled import announce, compiled
 from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
@@ -28,7 +23,7 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDe
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Poisson, Recorded
 from hushnet.simulator.experiment import run
-from hushnet.simulator.fast import broadcasts, windows
+from hushnet.simulator.fast import broadcasts
 from hushnet.simulator.network import Network, NetworkParameters
 from hushnet.simulator.randomness import BEYOND, QUANTUM, Draws
 from hushnet.simulator.recorder import Recorder
@@ -477,83 +472,6 @@ def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():
     )
     reference = outcome(World, setting, Mix, MixParameters(), every=5.0)
     assert outcome(fast_world, setting, Mix, MixParameters(), every=5.0) == reference
-
-
-def test_without_a_place_for_a_cache_functions_are_compiled_all_the_same(monkeypatch):
-    monkeypatch.setattr(numba.core.caching.CompileResultCacheImpl, "_locator_classes", [])
-
-    def twice(number):
-        return 2 * number
-
-    assert compiled(twice)(21) == 42
-
-
-BOUGHT = """
-from numba.extending import intrinsic
-from hushnet.agents.compiled import compiled
-PRICE = 2
-@intrinsic
-def same(_, number):
-    return number(number), lambda context, builder, signature, arguments: arguments[0]
-@compiled
-def cost(number):
-    return PRICE * same(number)
-@compiled
-def bought(number):
-    return cost(number) + 1
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "stale"),
-    [
-        ("PRICE = 2", "PRICE = 3", True),
-        ("PRICE * same(number)", "number - PRICE", True),
-        ("arguments[0]", "builder.neg(arguments[0])", True),
-        ("@compiled\ndef cost", "@compiled(fastmath=True)\ndef cost", True),
-        ("cost(number) + 1", "cost(number) + 2", True),
-        ("def cost(number):", 'def cost(number):\n    "What it costs."', False),
-        ("PRICE = 2", "PRICE = 2  # or so", False),
-        ("@compiled\ndef bought", "OTHER = 7\n@compiled\ndef bought", False),
-    ],
-)
-def test_what_is_cached_is_stale_once_something_changes_that_it_was_compiled_from(tmp_path, old, new, stale):
-    """Constants and callees count, words and neighbours do not."""
-    stamps = []
-    for rank, source in enumerate((BOUGHT, BOUGHT.replace(old, new))):
-        assert rank == 0 or source != BOUGHT
-        path = tmp_path / str(rank) / "shop.py"
-        path.parent.mkdir()
-        path.write_text(source)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        index = module.bought._cache._cache_file
-        stamps.append(pickle.loads(pickle.dumps(index._source_stamp)))
-        assert stamps[-1] == index._source_stamp
-    assert (stamps[0] != stamps[1]) is stale
-
-
-def test_a_cache_with_another_stamp_is_not_read(monkeypatch):
-    index = windows.run_window._cache._cache_file
-    windows.run_window  # noqa: B018 - as it is imported
-    before = index._load_index()
-    monkeypatch.setattr(index, "_source_stamp", "other code")
-    assert index._load_index() == {}
-    monkeypatch.undo()
-    assert index._load_index() == before
-
-
-def test_the_first_compilation_is_announced_and_a_cached_one_is_not(monkeypatch, capsys):
-    def twice(number):
-        return 2 * number
-
-    fresh = numba.njit(twice)
-    announce(fresh, "twice")
-    assert "compiling twice, once" in capsys.readouterr().err
-    fresh(1)
-    announce(fresh, "twice")
-    assert capsys.readouterr().err == ""
 
 
 def test_what_a_run_does_not_need_is_not_announced(monkeypatch, tmp_path):

@@ -159,8 +159,9 @@ def _text_of(kind: Any) -> str:
     if hasattr(kind, "return_type"):
         return f"{_text_of(kind.args)} -> {_text_of(kind.return_type)}"
     if isinstance(kind, types.BaseTuple):
+        parts: Any = kind
         owner = getattr(kind, "instance_class", tuple)
-        return f"{owner.__module__}.{owner.__qualname__} {getattr(kind, 'fields', '')} {_text_of(tuple(kind))}"
+        return f"{owner.__module__}.{owner.__qualname__} {getattr(kind, 'fields', '')} {_text_of(tuple(parts))}"
     text = str(kind)
     if " at 0x" in text:
         raise Unstamped(text)

@@ -218,7 +218,7 @@ def announce(function: Any, what: str) -> None:
 
 def _stored(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Have numba compile a function when it is called, unless its code is stored."""
-    made = numba.njit(**{**STATED, **options})(function)
+    made: Any = numba.njit(**{**STATED, **options})(function)
     if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
         made._cache = StoredCode(made)
     return made

@@ -51,7 +51,7 @@ NO_LAW = np.empty(0)
 """Stands for the uniform law of partners."""
 
 
-@compiled
+@compiled(_nrt=False)
 def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
     """The partner that a draw picks.
 

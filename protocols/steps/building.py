@@ -35,6 +35,8 @@ PHASES = ("request", "respond", "complete")
 """The texts of an exchange, in the order of its phases."""
 _made: dict[str, Callback] = {}
 """What this process has compiled, by content."""
+_refused: dict[str, str] = {}
+"""What it has found not to compile, and why."""
 
 
 def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSurroundings) -> Kernel | PairKernel:
@@ -72,13 +74,15 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     source = _source(fields, charges, sorted(used))
     signature = STEP if "step" in texts else EXCHANGE
     key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()
-    if key not in _made:
+    if key not in _made and key not in _refused:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NumbaWarning)
                 _made[key] = _compiled(source, signature, authors, f"the step of {type(protocol).__name__}")
         except (NumbaError, UnsupportedBytecodeError) as error:
-            raise NoForm(sentence_of(error, every)) from None
+            _refused[key] = sentence_of(error, every)
+    if key in _refused:
+        raise NoForm(_refused[key])
     if signature is STEP:
         return Kernel(_made[key], fields.table, charges, fields.noted, fields.ports)
     return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())

@@ -24,7 +24,7 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
     slots = world.setting.graph.edges_of(caller.index)
     degree = slots.stop - slots.start
     view, out = world.open(caller)
-    partner = world.protocol.partner(view)
+    partner = world.effort.interrupter.step(world.protocol.partner, view)
     if not 0 <= partner < degree:
         raise ValueError(
             f"partner of agent {caller.index} must be the rank of one of its {degree} neighbours, got {partner}"
@@ -34,7 +34,7 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
         return None
     if world.observer:
         world.observer.woke(world, caller)
-    world.protocol.offer(view, partner, out)
+    world.effort.interrupter.step(world.protocol.offer, view, partner, out)
     world.stepped("offer", view, out)
     caller.silent = out.silent
     world.check_finite(caller, out)
@@ -46,7 +46,8 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
     """Let a callee update from the request that came over one of its edges: its reply, None if it refuses."""
     callee.reactions += 1
     view, out = world.open(callee)
-    world.protocol.accept(view, edge - world.setting.graph.edges_of(callee.index).start, vector, out)
+    rank = edge - world.setting.graph.edges_of(callee.index).start
+    world.effort.interrupter.step(world.protocol.accept, view, rank, vector, out)
     world.stepped("accept", view, out)
     callee.silent = callee.silent or out.silent
     world.check_finite(callee, out)
@@ -57,7 +58,8 @@ def take_reply(world: World, caller: Agent, edge: int, vector: NDArray[np.float6
     """Let a caller update from the reply that came over one of its edges, which is a step to be counted."""
     caller.reactions += 1
     view, out = world.open(caller)
-    world.protocol.finish(view, edge - world.setting.graph.edges_of(caller.index).start, vector)
+    rank = edge - world.setting.graph.edges_of(caller.index).start
+    world.effort.interrupter.step(world.protocol.finish, view, rank, vector)
     world.stepped("finish", view, out)
     world.check_finite(caller, out)
 

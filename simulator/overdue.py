@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..agents.compiled import is_compiling, spent_compiling
+
+Made = TypeVar("Made")
 
 GRACE = 1.0
 """Seconds of processor time beyond a limit: whatever is between two looks may take as long."""
@@ -59,8 +61,8 @@ class Interrupter:
         if self._watch is not None:
             self._watch.join()
 
-    def step(self, make: Callable[..., object], *given: Any) -> None:
-        """Make a step, which may be interrupted.
+    def step(self, make: Callable[..., Made], *given: Any) -> Made:
+        """Make a step, or a part of one, which may be interrupted; gives what it does.
 
         Raises
         ------
@@ -69,7 +71,7 @@ class Interrupter:
         """
         self._in_step = True
         try:
-            make(*given)
+            return make(*given)
         finally:
             self._in_step = False
             while self._raising:

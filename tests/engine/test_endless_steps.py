@@ -23,6 +23,7 @@ from hushnet.simulator.setting import Limits
 from hushnet.simulator.world import World
 
 from .driving import build_world, drive
+from .exchange import Gossip
 
 
 def endless():
@@ -86,6 +87,42 @@ def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine
     assert world.traffic.conserved
     assert (phase == "start") == recorder.trace().empty
     assert not any(thread.name == "limits.seconds" for thread in threading.enumerate())
+
+
+class BroodingGossip(Gossip):
+    """Comes to no end in one part of an exchange."""
+
+    Parameters = BroodingParameters
+
+    def brood(self, phase):
+        while phase == self.parameters.phase:
+            sum(range(100))
+
+    def partner(self, view):
+        self.brood("partner")
+        return super().partner(view)
+
+    def offer(self, view, partner, out):
+        self.brood("offer")
+        super().offer(view, partner, out)
+
+    def accept(self, view, partner, vector, out):
+        self.brood("accept")
+        super().accept(view, partner, vector, out)
+
+    def finish(self, view, partner, vector):
+        self.brood("finish")
+        super().finish(view, partner, vector)
+
+
+@pytest.mark.parametrize("engine", ["batched", "event"])
+@pytest.mark.parametrize("phase", ["partner", "offer", "accept", "finish"])
+def test_a_part_of_an_exchange_without_an_end_ends_its_run(engine, phase, monkeypatch):
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
+    world = build_world(engine, setting, BroodingGossip, BroodingParameters(phase=phase))
+    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
+        drive(world)
 
 
 def test_a_contract_is_not_checked_for_longer_than_a_run_may_take():

@@ -8,7 +8,7 @@ equation           here
 (2), (5), model    x_i(t) = -z_i(t) / (mu A(t) + gamma(t)), A(t) = a(1) + ... + a(t)
 (3), (4), duals    z_i(t+1) = sum_j w_ij (z_j(t) + a(t) (g_j(t) + nu_j(t))); what is in brackets is sent
 (4), summed        ``invariants``: what agents hold adds up to all weighted subgradients so far
-algorithm 1        ``wake``; its output, the average of the x_i(t) with weights a(t), is what ``models`` shows
+algorithm 1        ``step``; its output, the average of the x_i(t) with weights a(t), is what ``models`` shows
 theorem 1          ``privacy.budget``: see `hushnet.protocols.subgradient_noise`
 section 4.1        ``step_weights: linear`` is a(t) = t, ``constant`` is the conventional a(t) = 1
 =================  ==================================================================================
@@ -23,7 +23,7 @@ the epsilon of the subsampled Gaussian mechanism is reported beside it.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameter
 from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from .noise import check_all_rows
 from .privacy.budget import Privacy
-from .privacy.mechanisms import Release
-from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1
+from .steps import Constants, perturbed, weighted_sum
+from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient
 from .surroundings import Surroundings, check_slope
 
 Array = NDArray[np.float64]
@@ -115,11 +115,9 @@ class DualAveraging(Protocol):
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""
-        graph = self.problem.graph
-        weights = self.weights = metropolis(graph)
-        self.mixing = [weights[graph.edges_of(agent)] for agent in range(graph.agents)]
+        self.weights = metropolis(self.problem.graph)
         self.averaging = Averaging(self.parameters, self.problem.task)
-        self.noise = self.averaging.noise
+        self.step_noise = self.noise = self.averaging.noise
 
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """Rows clipped to the radius, where there is one."""
@@ -135,21 +133,22 @@ class DualAveraging(Protocol):
         """Nothing is known before the first round, z_i(1) = 0."""
         self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
 
-    def wake(self, view: View, out: Out) -> None:
+    def constants(self) -> Constants:
+        """Mixing weights of edges, the growth of the proximal weight, and the number of an agent's updates."""
+        return Constants(run=self.averaging.constants(), edge={"mixing": self.weights})
+
+    @staticmethod
+    def step(me: Any) -> bool:
         """Equations (4) and (5), a perturbed subgradient, and the message of the round."""
-        release = self.noise.release(view)
-        if not out.reserve(release):
-            out.fall_silent()
-            return
-        t, state, weights = view.updates + 1, view.state, self.mixing[view.agent]
-        state["before"][:] = state["sent"]
-        state["dual"][:] = (1 - weights.sum()) * state["sent"] + weights @ view.received("dual")
-        gained = self.averaging.step(view, state["dual"], t - 1, t, release)
-        state["sent"][:] = state["dual"] + gained
-        state["put_in"] += gained
-        out.send("dual", state["sent"], release)
-        if self.averaging.over(t):
-            out.fall_silent()
+        t = me.updates + 1
+        me.before = me.sent
+        me.dual = (1 - me.mixing.sum()) * me.sent + weighted_sum(me, me.mixing)
+        total = total_weight(me, t)
+        gain = gained(me, me.dual, total - total_weight(me, t - 1), total, t)
+        me.sent = me.dual + gain
+        me.put_in += gain
+        me.message = me.sent
+        return t >= me.limit
 
     def models(self, state: State) -> Array:
         """The output of algorithm 1: every agent's average of its models."""
@@ -182,7 +181,7 @@ class DualAveraging(Protocol):
 
 
 class Averaging:
-    """A step of dual averaging, apart from how agents mix their duals.
+    """What a step of dual averaging depends on, apart from how agents mix their duals.
 
     Parameters
     ----------
@@ -208,37 +207,37 @@ class Averaging:
         radius = self.parameters.radius
         return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
 
-    def total(self, t: float) -> float:
-        """A(t), the weights of all steps until t."""
-        return t * (t + 1) / 2 if self.parameters.step_weights == "linear" else float(t)
+    def constants(self) -> dict[str, float]:
+        """What `gained` reads beside the parameters, and the number of an agent's updates."""
+        return {"growth": self.growth, "limit": math.inf if self.limit is None else float(self.limit)}
 
-    def step(self, view: View, dual: Array, since: float, until: float, release: Release) -> Array:
-        """The model (2) of a dual, its part in the block ``average``, and what it adds to the dual.
 
-        Parameters
-        ----------
-        view : View
-        dual : (p,) float64
-            z_i.
-        since, until : float
-            The step has the weight A(until) - A(since); 0 <= since < until.
-        release : Release
-            Of the subgradient.
+def total_weight(me: Any, t: float) -> float:
+    """Part of a text: A(t), the weights of all steps until t."""
+    return t * (t + 1) / 2 if me.step_weights == "linear" else 1.0 * t
 
-        Returns
-        -------
-        (p,) float64
-            The perturbed subgradient times the step's weight.
-        """
-        total = self.total(until)
-        weight = total - self.total(since)
-        model = dual / -(self.parameters.mu * total + self.parameters.gamma + self.growth * math.sqrt(until))
-        view.state["average"] += (weight / total) * (model - view.state["average"])
-        return weight * release.perturb(self.noise.subgradient(model, view), rng=view.stream("noise"))
 
-    def over(self, steps: int) -> bool:
-        """Whether an agent that has made so many steps makes no more."""
-        return self.limit is not None and steps >= self.limit
+def gained(me: Any, dual: Array, weight: float, total: float, t: float) -> Array:
+    """Part of a text: the model (2) of a dual, its share of the block ``average``, and what it adds to the dual.
+
+    Parameters
+    ----------
+    me : record
+    dual : (p,) float64
+        z_i.
+    weight, total : float
+        Weight of the step, > 0, and A(t).
+    t : float
+        The step's time, > 0.
+
+    Returns
+    -------
+    (p,) float64
+        The perturbed subgradient times the step's weight.
+    """
+    model = dual / -(me.mu * total + me.gamma + me.growth * math.sqrt(t))
+    me.average += (weight / total) * (model - me.average)
+    return weight * perturbed(me, drawn_gradient(me, model))
 
 
 def metropolis(graph: Graph) -> Array:

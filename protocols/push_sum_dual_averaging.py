@@ -48,10 +48,11 @@ from ..agents.objectives import Objective
 from ..agents.pooled_objective import PooledObjective
 from ..agents.tables import Shard
 from .base import Layout, MessageKind, Out, Problem, Protocol, View
-from .dual_averaging import Averaging, AveragingParameters
+from .dual_averaging import Averaging, AveragingParameters, gained, total_weight
 from .invariants import Declared, Instant, Invariant, by_row, largest
 from .noise import check_all_rows
 from .privacy.mechanisms import Release
+from .steps import Constants
 from .surroundings import Surroundings, check_slope
 
 Array = NDArray[np.float64]
@@ -94,6 +95,7 @@ class PushSumDualAveraging(Protocol):
     def prepare(self) -> None:
         """Step weights, proximal weights and the noise."""
         self.averaging = Averaging(self.parameters, self.problem.task)
+        self.step_noise = self.averaging.noise
 
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """Rows clipped to the radius, where there is one."""
@@ -113,12 +115,16 @@ class PushSumDualAveraging(Protocol):
         self.averaging.noise.check_rows(view.data, self.problem.task.ids[view.agent])
         view.state["mass"][-1] = view.state["put_in"][-1] = 1.0
 
+    def constants(self) -> Constants:
+        """What a step reads beside the parameters."""
+        return Constants(run=self.averaging.constants())
+
     def wake(self, view: View, out: Out) -> None:
         """Take in, step, give, and tell."""
         answered = self._take_in(view)
         release = repeated = out.public("totals that were told before")
         if answered.any() or not len(answered):
-            release = self.averaging.noise.release(view)
+            release = self.release(view)
             if not out.reserve(release):
                 out.fall_silent()
                 return
@@ -126,7 +132,8 @@ class PushSumDualAveraging(Protocol):
             self._give(view, answered)
         for neighbour, total, new in zip(view.neighbours.tolist(), view.edge["given"], answered, strict=True):
             out.send("given", total, release if new else repeated, to=neighbour)
-        if self.averaging.over(int(view.state["steps"][0])):
+        limit = self.averaging.limit
+        if limit is not None and view.state["steps"][0] >= limit:
             out.fall_silent()
 
     def _step(self, view: View, release: Release) -> None:
@@ -134,9 +141,11 @@ class PushSumDualAveraging(Protocol):
         state, mass, since = view.state, view.state["mass"], float(view.state["since"][0])
         if view.now == since:
             return
-        gained = self.averaging.step(view, mass[:-1] / mass[-1], since, view.now, release)
-        mass[:-1] += gained
-        state["put_in"][:-1] += gained
+        me = self.steps.record(view, release)
+        total = total_weight(me, view.now)
+        gain = gained(me, mass[:-1] / mass[-1], total - total_weight(me, since), total, view.now)
+        mass[:-1] += gain
+        state["put_in"][:-1] += gain
         state["since"][0] = view.now
         state["steps"][0] += 1.0
 

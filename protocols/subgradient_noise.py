@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.errors import FieldError
-from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.base import Task
 from .base import View
@@ -29,7 +28,9 @@ from .privacy.budget import Privacy, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.composition import gaussian_epsilon
 from .privacy.ledger import charge_of
-from .privacy.mechanisms import Release
+from .privacy.mechanisms import Norm, Release
+from .steps import draw_each, draw_rows, loss_gradient
+from .steps.noise import StepNoise
 
 SamplingLaw = Literal["uniform", "poisson", "full"]
 
@@ -43,8 +44,13 @@ class Amount:
     epsilon: float
     delta: float
 
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise."""
+        return self.multiplier * self.sensitivity
 
-class SubgradientNoise:
+
+class SubgradientNoise(StepNoise):
     """Noise for subgradients over randomly drawn examples.
 
     Parameters
@@ -74,6 +80,21 @@ class SubgradientNoise:
         """See `GradientNoise.check_rows`."""
         self.gradient_noise.check_rows(shard, agent)
 
+    @property
+    def mechanism(self) -> str | None:
+        """See `StepNoise.mechanism`."""
+        return None if self.privacy is None else "gaussian"
+
+    @property
+    def clip(self) -> tuple[Norm, float] | None:
+        """See `StepNoise.clip`."""
+        return self.gradient_noise.clip
+
+    def scales(self) -> NDArray[np.float64]:
+        """See `StepNoise.scales`; one stage, for every step has the same noise."""
+        amounts = {count: self._noise(count)[0] for count in np.unique(self.task.train.counts).tolist() if count}
+        return np.array([[amounts[count].scale if count else 1.0] for count in self.task.train.counts.tolist()])
+
     def share(self, count: int) -> float:
         """Probability that a given one of `count` examples takes part in a step."""
         return 1.0 if self.sampling == "full" else min(1.0, self.batch / count)
@@ -85,9 +106,7 @@ class SubgradientNoise:
             return Release.public(view.agent, view.now, "the agent has no data", recipients=recipients)
         if self.privacy is None:
             return Release.plain(view.agent, view.now, "no noise", recipients=recipients)
-        drawn = count if self.sampling == "full" else min(self.batch, count)
-        sensitivity, proved = self.gradient_noise.sensitivities(drawn)
-        amount = self._amount(count, sensitivity)
+        amount, proved = self._noise(count)
         return Release(
             agent=view.agent,
             time=view.now,
@@ -96,13 +115,20 @@ class SubgradientNoise:
             sensitivity=amount.sensitivity,
             sensitivity_source=self.privacy.sensitivity,
             verified_sensitivity=proved,
-            scale=amount.multiplier * amount.sensitivity,
+            scale=amount.scale,
             claimed_epsilon=amount.epsilon,
             claimed_delta=amount.delta,
             recipients=recipients,
             sampling=self.share(count),
             reason="" if math.isfinite(proved) else UNBOUNDED,
         )
+
+    def _noise(self, count: int) -> tuple[Amount, float]:
+        """The noise of an agent with so many examples, and the sensitivity that can be proved."""
+        sensitivity, proved = self.gradient_noise.sensitivities(
+            count if self.sampling == "full" else min(self.batch, count)
+        )
+        return self._amount(count, sensitivity), proved
 
     def _amount(self, count: int, sensitivity: float) -> Amount:
         privacy = self.privacy
@@ -120,30 +146,21 @@ class SubgradientNoise:
         delta = privacy.reported_delta
         return Amount(multiplier, sensitivity, gaussian_epsilon(1 / multiplier, delta), delta)
 
-    def subgradient(self, model: NDArray[np.float64], view: View) -> NDArray[np.float64]:
-        """(p,) mean subgradient of the examples drawn for this step; each clipped where the noise relies on it."""
-        drawn, share = self._draw(view)
-        if len(drawn) == 0:
-            return np.zeros_like(model)
-        privacy, loss = self.privacy, self.task.loss
-        if privacy is not None and privacy.sensitivity == "clip":
-            assert privacy.clip is not None
-            return share * clipped_gradient(model, drawn, loss, 0.0, "l2", privacy.clip)
-        return share * local_gradient(model, drawn, loss, 0.0)
 
-    def _draw(self, view: View) -> tuple[Shard, float]:
-        """The examples of a step, and their number over the one that their mean is meant to have."""
-        count = len(view.data)
-        if self.sampling == "full" or count == 0:
-            return view.data, 1.0
-        rng, batch = view.stream("sampling"), min(self.batch, count)
-        if self.sampling == "poisson":
-            chosen = np.flatnonzero(rng.random(count) < batch / count)
-        elif batch == 1:
-            chosen = np.array([rng.integers(count)])
-        else:
-            chosen = rng.choice(count, batch, replace=False)
-        return Shard(view.data.features[chosen], view.data.labels[chosen]), len(chosen) / batch
+def drawn_gradient(me: Any, model: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Part of a text: (p,) mean subgradient of the examples drawn for a step, each clipped where noise relies on it.
+
+    A Poisson draw of k examples counts k / batch times their mean, so that it is unbiased; of none, zeros.
+    """
+    if me.sampling == "full":
+        return loss_gradient(me, model)
+    if me.rows == 0:
+        return np.zeros(len(model))
+    batch = min(me.batch, me.rows)
+    if me.sampling == "poisson":
+        rows = draw_each(me, batch / me.rows)
+        return len(rows) / batch * loss_gradient(me, model, rows)
+    return loss_gradient(me, model, draw_rows(me, batch))
 
 
 def check_theorem1(privacy: Privacy | None) -> None:

@@ -8,27 +8,36 @@ besides NumPy and `math`, each with a compiled form of its own.
 from __future__ import annotations
 
 from .names import Constants
+from .solves import minimised, perturbed_minimiser
 from .words import (
+    as_written,
     average,
     bends,
     draw_each,
     draw_rows,
     heard_of,
+    heard_sum,
     local_gradient,
     loss_gradient,
     perturbed,
     slopes,
+    weighted_sum,
 )
 
 __all__ = [
     "Constants",
+    "as_written",
     "average",
     "bends",
     "draw_each",
     "draw_rows",
     "heard_of",
+    "heard_sum",
     "local_gradient",
     "loss_gradient",
+    "minimised",
     "perturbed",
+    "perturbed_minimiser",
     "slopes",
+    "weighted_sum",
 ]

@@ -64,14 +64,19 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     noise = protocol.step_noise
     clip = noise.clip if noise is not None else None
     mechanism = noise.mechanism if noise is not None else None
-    categories = Categories(loss=_loss_of(protocol), mechanism=mechanism or "", clip=clip[0] if clip else "")
+    categories = Categories(
+        loss=_loss_of(protocol),
+        mechanism=mechanism or "",
+        clip=clip[0] if clip else "",
+        growing=noise is not None and noise.growth is not None,
+    )
     forms = Forms(names, categories)
     used = {field for one in every if takes_record(one.function) for field in Checked(one, names).used}
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
     charges = StepCharges(protocol, around, most_draws(every))
     fields = Fields(names, around, charges, clip[1] if clip else 0.0, exchange="step" not in texts)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
-    source = _source(fields, charges, sorted(used))
+    source = _source(fields, charges, sorted(used - forms.literals.keys()))
     signature = STEP if "step" in texts else EXCHANGE
     key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()
     if key not in _made and key not in _refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -39,6 +40,8 @@ class StepCharges(Charges):
         How many steps an agent's budget allows.
     scales : (n, K) float64
         Scale of the noise, by agent and stage (`hushnet.protocols.steps.noise.StepNoise`); (n, 0) without noise.
+    growth : (n,) float64 or None
+        Its growth from stage to stage, if it never ends; `draws` are then the stages that were drawn, one by one.
     draws : (n, K) int64
         How often steps have drawn noise for what they then sent.
     """
@@ -52,9 +55,11 @@ class StepCharges(Charges):
             raise NoForm("its text may draw noise more than once in a step, and its budget counts draws")
         self.plain_bits, self.undrawn_bits = np.zeros((2, agents), dtype=np.int64)
         self.affordable = np.full(agents, UNLIMITED)
-        self.scales = np.zeros((agents, 0))
+        self.scales, self.growth = np.zeros((agents, 0)), None
         if self.noisy and noise is not None:
-            self.scales = np.ascontiguousarray(noise.scales(), dtype=np.float64)
+            self.scales, self.growth = np.ascontiguousarray(noise.scales(), dtype=np.float64), noise.growth
+            if self.growth is not None and (self.scales.shape[1] != 1 or protocol.privacy.budget is not None):
+                raise NoForm("its noise grows without end, and stages or a budget limit it")
             if not (self.scales[protocol.problem.task.train.counts > 0] > 0.0).all():
                 raise NoForm("some of its noise has the scale 0")
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
@@ -94,9 +99,14 @@ class StepCharges(Charges):
                 round=stage + 1,
             )
         )
-        if release.scale != self.scales[agent, stage]:
+        if self.growth is None:
+            scale, same = self.scales[agent, stage], release.scale == self.scales[agent, stage]
+        else:
+            scale = self.scales[agent, 0] * self.growth[agent] ** stage
+            same = math.isclose(release.scale, scale, rel_tol=1e-9)
+        if not same:
             raise ValueError(
-                f"the noise of agent {agent} at stage {stage} has the scale {self.scales[agent, stage]:.17g} by "
+                f"the noise of agent {agent} at stage {stage} has the scale {scale:.17g} by "
                 f"scales(), and its release says {release.scale:.17g}"
             )
         return release
@@ -115,5 +125,9 @@ class StepCharges(Charges):
         """See `Charges.settle`."""
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
-            ledger.add(self._at(agent, stage), int(due[agent, stage]))
+            if self.growth is None:
+                ledger.add(self._at(agent, stage), int(due[agent, stage]))
+                continue
+            for number in range(int(self._settled[agent, 0]), int(self.draws[agent, 0])):
+                ledger.add(self._at(agent, number), 1)
         self._settled[:] = self.draws

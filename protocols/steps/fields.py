@@ -87,8 +87,9 @@ class Fields:
             return self._heard_of(self.names.heard[name])
         if name in self.names.was_heard:
             return f"known[{self._kind_place(self.names.was_heard[name])}] >= 0"
-        own = getattr(self, f"_{name.rstrip('_')}", None)
-        return own() if own is not None else self._given(name)
+        if name in self.names.given:
+            return self._given(name)
+        return getattr(self, f"_{name.rstrip('_')}")()
 
     def array(self, array: NDArray[Any], dtype: Any = np.float64) -> str:
         """The code of an array's address."""
@@ -113,10 +114,10 @@ class Fields:
         block: Block = self.around.state.edge[name]
         if not block.uniform:
             raise NoForm(f"the edge block {name!r} has different widths")
-        return self._rows_of_edges(self.array(block.values), block.width)
+        return self._rows_of_edges(self.array(block.values), None if self.names.is_number(name) else block.width)
 
-    def _rows_of_edges(self, place: str, width: int) -> str:
-        if width == 1:
+    def _rows_of_edges(self, place: str, width: int | None) -> str:
+        if width is None:
             return f"reals({place}, first, last - first)"
         code = self.number(width)
         return f"real_rows({place}, first * {code}, last - first, {code})"
@@ -221,6 +222,14 @@ class Fields:
         numbers = self.array(self.around.numbers.astype(np.int64), np.int64)
         return f"begun(words({stream}, 0, {WORDS}), tick, whole({numbers}, agent))"
 
+    def _growth(self) -> str:
+        assert self.charges.growth is not None
+        return f"real({self.array(self.charges.growth)}, agent)"
+
+    def _noisy(self) -> str:
+        """Whether an agent's release has noise."""
+        return f"whole({self.array(self.charges.undrawn_bits, np.int64)}, agent) != 0"
+
     def _dimension(self) -> str:
         return self.number(self.protocol.step_noise.dimension)
 
@@ -259,7 +268,7 @@ class Fields:
             return f"reals({self.array(array)}, agent * {width}, {width})"
         if name in names.per_edge:
             array = names.per_edge[name]
-            return self._rows_of_edges(self.array(array), 1 if array.ndim == 1 else array.shape[1])
+            return self._rows_of_edges(self.array(array), None if array.ndim == 1 else array.shape[1])
         value = names.parameters[name]
         if isinstance(value, int | np.integer):
             return self.number(int(value))

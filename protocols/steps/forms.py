@@ -28,13 +28,15 @@ class Forms:
     ----------
     fields : set of str
         What the words that are called read of the record.
+    literals : dict of str to value
+        Fields whose values are part of the compiled form.
     """
 
     def __init__(self, names: Names, categories: Categories) -> None:
         self.names, self.categories = names, categories
         self.fields: set[str] = set()
-        self._numbers = {name for name, width in names.layout.agent.items() if isinstance(width, int) and width == 1}
-        self._literals = {
+        self._numbers = {name for name in names.layout.agent if names.is_number(name)}
+        self.literals = {
             name: value for name, value in names.parameters.items() if value is None or isinstance(value, bool | str)
         }
         self._made: dict[Any, Any] = {}
@@ -59,7 +61,7 @@ class Forms:
             return self._made[function, noting]
         text = Text.of(function)
         module = Rewritten(
-            self._numbers if takes_record(function) else set(), self._literals, tuple(self.names.messages)
+            self._numbers if takes_record(function) else set(), self.literals, tuple(self.names.messages)
         ).function(text)
         if noting:
             _rename(module, "local_gradient", NOTING)
@@ -68,8 +70,9 @@ class Forms:
         for name in sorted({node.id for node in ast.walk(module) if isinstance(node, ast.Name)} & {*known, NOTING}):
             space[name] = self._outer(name, known.get(name))
         exec(compile(module, text.file, "exec"), space)
-        made = inlined(space[text.tree.name], boundscheck=True)
-        self._said.append(f"{text.tree.name} {ast.dump(module)}")
+        exact = {"fastmath": False} if getattr(function, "as_written", False) else {}
+        made = inlined(space[text.tree.name], boundscheck=True, **exact)
+        self._said.append(f"{text.tree.name} {exact} {ast.dump(module)}")
         self._made[function, noting] = made
         return made
 

@@ -4,7 +4,8 @@
 name                        what it is
 ==========================  ===========================================================================================
 blocks of `Layout.agent`    (width,) float64, or a number where the width is 1; ``me.model = v`` writes into it
-blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1
+blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1;
+                            where the task has one feature only, blocks of width 1 are vectors of one number
 fields of the parameters    numbers, texts and switches, as the scenario gives them, unless something else has the name
 `Constants`                 what `Protocol.constants` computes: for all, for this agent, or for its edges
 ``features``, ``labels``    (m, p) and (m,) float64, the agent's own rows; ``rows`` is m
@@ -114,6 +115,16 @@ class Names:
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
         self.all = [*seen, *self.parameters]
+
+    @property
+    def given(self) -> set[str]:
+        """What the protocol gives beside its blocks: constants and parameters."""
+        return {*self.run, *self.per_agent, *self.per_edge, *self.parameters}
+
+    def is_number(self, block: str) -> bool:
+        """Whether a block of agents or edges is one number for each, and no vector of a task with one feature."""
+        width = {**self.layout.agent, **self.layout.edge}[block]
+        return isinstance(width, int | np.integer) and width == 1 and self.protocol.problem.task.dimension > 1
 
     @property
     def writable(self) -> set[str]:

@@ -35,6 +35,14 @@ class StepNoise(ABC):
         """What its releases declare (`hushnet.protocols.privacy.mechanisms.Release`)."""
         return 0
 
+    @property
+    def growth(self) -> NDArray[np.float64] | None:
+        """(n,) factors > 0 by which scales grow from a stage to the next, without end; None where they do not.
+
+        Then every step is at a stage of its own, every step draws, and `scales` gives the first stage.
+        """
+        return None
+
     @abstractmethod
     def release(self, view: View) -> Release:
         """The release of an agent's next step."""

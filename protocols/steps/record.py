@@ -67,7 +67,7 @@ class Me:
             view.state[name][:] = value
         elif name in view.edge:
             block = cast(NDArray[np.float64], view.edge[name])
-            block[:] = value if block.shape[1] != 1 else np.asarray(value).reshape(-1, 1)
+            block[:] = np.asarray(value).reshape(-1, 1) if self._names.is_number(name) else value
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
@@ -109,17 +109,10 @@ def _getters(names: Names, view: View) -> dict[str, Callable[[], Any]]:
     }
     found |= {name: partial(_same, value) for name, value in fixed.items()}
     for name, block in view.state.items():
-        found[name] = partial(_number_of, block) if _is_one(names, name) else partial(_same, block)
+        found[name] = partial(_number_of, block) if names.is_number(name) else partial(_same, block)
     for name, block in view.edge.items():
-        one = isinstance(block, np.ndarray) and block.shape[1] == 1
-        found[name] = partial(_same, block[:, 0] if one else block)
+        found[name] = partial(_same, cast(NDArray[np.float64], block)[:, 0] if names.is_number(name) else block)
     return found
-
-
-def _is_one(names: Names, block: str) -> bool:
-    """Whether a block of agents is a number."""
-    width = names.layout.agent[block]
-    return isinstance(width, int | np.integer) and width == 1
 
 
 def _same(value: Any) -> Any:
@@ -218,6 +211,19 @@ class PythonSteps:
         if self.protocol.step_noise is not None and release.noisy and not release.draws:
             return Release.plain(view.agent, view.now, UNPERTURBED)
         return release
+
+    def record(self, view: View, release: Release | None = None) -> Me:
+        """The record of an agent, for a step or start in Python that calls what texts are made of.
+
+        Parameters
+        ----------
+        view : View
+        release : Release, optional
+            What `perturbed` draws noise for.
+        """
+        me = self._record(view)
+        me._begin(release, {}, ())
+        return me
 
     def _record(self, view: View) -> Me:
         if view.agent not in self._records:

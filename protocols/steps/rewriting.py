@@ -91,6 +91,8 @@ class Rewritten(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         """What is known of texts and switches is decided here, so that only one branch is compiled."""
         node = self.generic_visit(node)  # type: ignore[assignment]
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq) and _number_and_text(node):
+            return ast.copy_location(ast.Constant(isinstance(node.ops[0], ast.NotEq)), node)
         if len(node.ops) == 1 and all(isinstance(one, ast.Constant) for one in (node.left, *node.comparators)):
             left, right = node.left.value, node.comparators[0].value  # type: ignore[attr-defined]
             same = left is right if isinstance(node.ops[0], ast.Is | ast.IsNot) else left == right
@@ -122,6 +124,14 @@ class Rewritten(ast.NodeTransformer):
             one = self.visit(statement)
             made += one if isinstance(one, list) else [one]
         return made
+
+
+def _number_and_text(node: ast.Compare) -> bool:
+    """Whether a field that is no text is compared with a text, as where a parameter is a number or a word."""
+    sides = (node.left, *node.comparators)
+    return any(is_of_me(one) for one in sides) and any(
+        isinstance(one, ast.Constant) and isinstance(one.value, str) for one in sides
+    )
 
 
 def _copy_places(source: ast.AST, copy: ast.AST) -> None:

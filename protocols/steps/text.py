@@ -175,14 +175,18 @@ def helpers(text: Text) -> list[types.FunctionType]:
     return [one for one in found if not hasattr(one, "compiled_form")]
 
 
+DRAWING = ("perturbed", "perturbed_minimiser")
+"""Words that draw the noise of the step's release."""
+
+
 def most_draws(texts: Sequence[Text]) -> float:
-    """How often a step calls `perturbed` at most, as far as its texts tell: 0, 1, or infinity."""
+    """How often a step draws noise at most (`DRAWING`), as far as its texts tell: 0, 1, or infinity."""
     calls = 0
     for text in texts:
         for node in ast.walk(text.tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 function = outside(text.function).get(node.func.id)
-                calls += getattr(function, "__name__", "") == "perturbed" and hasattr(function, "compiled_form")
+                calls += getattr(function, "__name__", "") in DRAWING and hasattr(function, "compiled_form")
         if any(isinstance(node, ast.For | ast.While | ast.comprehension) for node in ast.walk(text.tree)) and calls:
             return math.inf
     return min(calls, 1) if calls < 2 else math.inf

@@ -33,11 +33,14 @@ class Categories:
         Of the noise; "" without.
     clip : {"", "l1", "l2"}
         The norm in which gradients of examples are clipped.
+    growing : bool
+        Whether the noise's scale grows from step to step (`hushnet.protocols.steps.noise.StepNoise.growth`).
     """
 
     loss: str
     mechanism: str
     clip: str
+    growing: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def _loss(categories: Categories) -> CompiledLoss:
 
 def _average(_: Categories) -> Callable[..., Any]:
     def average(me):  # pragma: no cover - compiled
-        width = me.pool_.shape[1]
+        width = len(me.mirror_)
         out = np.zeros(width)
         total, missing = 0.0, 0.0
         for rank in range(len(me.weights)):
@@ -83,7 +86,7 @@ def _average(_: Categories) -> Callable[..., Any]:
             for k in range(width):
                 out[k] += weight * heard[k]
         if missing > 0.0:
-            for k in range(len(me.mirror_)):
+            for k in range(width):
                 out[k] += missing * me.mirror_[k]
         for k in range(width):
             out[k] /= total
@@ -95,9 +98,37 @@ def _average(_: Categories) -> Callable[..., Any]:
 def _heard_of(_: Categories) -> Callable[..., Any]:
     def heard_of(me, rank):  # pragma: no cover - compiled
         row = me.known_[rank]
-        return me.pool_[row] if row >= 0 else me.mirror_
+        return me.pool_[row, : len(me.mirror_)] if row >= 0 else me.mirror_
 
     return fast(heard_of)
+
+
+def _heard_sum(_: Categories) -> Callable[..., Any]:
+    def heard_sum(me):  # pragma: no cover - compiled
+        width = len(me.mirror_)
+        out = np.zeros(width)
+        for rank in range(len(me.known_)):
+            row = me.known_[rank]
+            heard = me.pool_[row] if row >= 0 else me.mirror_
+            for k in range(width):
+                out[k] += heard[k]
+        return out
+
+    return fast(heard_sum)
+
+
+def _weighted_sum(_: Categories) -> Callable[..., Any]:
+    def weighted_sum(me, weights):  # pragma: no cover - compiled
+        width = len(me.mirror_)
+        out = np.zeros(width)
+        for rank in range(len(me.known_)):
+            row, weight = me.known_[rank], weights[rank]
+            heard = me.pool_[row] if row >= 0 else me.mirror_
+            for k in range(width):
+                out[k] += weight * heard[k]
+        return out
+
+    return fast(weighted_sum)
 
 
 ORDINARY, EXTREME = 1e-40, 1e100
@@ -213,10 +244,14 @@ def _noting_gradient(categories: Categories) -> Callable[..., Any]:
 def _loss_gradient(categories: Categories) -> Callable[..., Any]:
     add_row = _add_row(categories)
 
-    def loss_gradient(me, model, rows):  # pragma: no cover - compiled
+    def loss_gradient(me, model, rows=None):  # pragma: no cover - compiled
         out = np.zeros(len(model))
-        for row in rows:
-            add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
+        if rows is None:
+            for row in range(len(me.labels)):
+                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(me.labels), out)
+        else:
+            for row in rows:
+                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
         return out
 
     return fast(loss_gradient)
@@ -261,13 +296,45 @@ def _agreed(law: str) -> None:
         raise NoForm(why)
 
 
-def _perturbed(categories: Categories) -> Callable[..., Any]:
-    if not categories.mechanism:
-        return fast(lambda me, vector: vector)
+def noise_of(categories: Categories) -> Callable[..., Any]:
+    """``draw(me, out)``: fill a vector with the noise of this step's release, and count it."""
     if categories.mechanism not in NOISES:
         raise NoForm(f"{categories.mechanism} noise has no compiled form")
     law, fill = NOISES[categories.mechanism]
     _agreed(law)
+
+    @fast
+    def draw(me, out):  # pragma: no cover - compiled
+        stage = min(me.updates, len(me.scales_) - 1)
+        me.drawn_[0] += 1
+        if me.degree > 0:
+            me.draws_[stage] += 1
+        fill(me.noise_, me.scales_[stage], out)
+
+    @fast
+    def draw_growing(me, out):  # pragma: no cover - compiled
+        me.drawn_[0] += 1
+        if me.degree > 0:
+            if me.draws_[0] != me.updates:
+                raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
+            me.draws_[0] += 1
+        fill(me.noise_, me.scales_[0] * me.growth_**me.updates, out)
+
+    return draw_growing if categories.growing else draw
+
+
+def noise_fields(categories: Categories) -> tuple[str, ...]:
+    """What `noise_of` reads of the record."""
+    if not categories.mechanism:
+        return ()
+    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_")
+    return (*fields, "growth_") if categories.growing else fields
+
+
+def _perturbed(categories: Categories) -> Callable[..., Any]:
+    if not categories.mechanism:
+        return fast(lambda me, vector: vector)
+    draw = noise_of(categories)
 
     def perturbed(me, vector):  # pragma: no cover - compiled
         if len(me.labels) == 0:
@@ -275,12 +342,8 @@ def _perturbed(categories: Categories) -> Callable[..., Any]:
         width = len(vector)
         if me.dimension_ > 0 and width != me.dimension_:
             raise ValueError("the vector to be perturbed has not the dimension that the release declares")
-        stage = min(me.updates, len(me.scales_) - 1)
-        me.drawn_[0] += 1
-        if me.degree > 0:
-            me.draws_[stage] += 1
         out = np.empty(width)
-        fill(me.noise_, me.scales_[stage], out)
+        draw(me, out)
         for k in range(width):
             out[k] = vector[k] + out[k]
         return out
@@ -322,12 +385,15 @@ def _reading(*names: str) -> Callable[[Categories], tuple[str, ...]]:
 _GRADIENT = ("features", "labels", "bound_")
 AVERAGE = Form(_reading("weights", "known_", "pool_", "mirror_"), _average)
 HEARD_OF = Form(_reading("known_", "pool_", "mirror_"), _heard_of)
+HEARD_SUM = Form(_reading("known_", "pool_", "mirror_"), _heard_sum)
+WEIGHTED_SUM = Form(_reading("known_", "pool_", "mirror_"), _weighted_sum)
 LOCAL_GRADIENT = Form(_reading(*_GRADIENT, "regularisation"), _local_gradient)
 NOTING_GRADIENT = Form(_reading(*_GRADIENT, "regularisation", "scores_", "noted_"), _noting_gradient)
 LOSS_GRADIENT = Form(_reading(*_GRADIENT), _loss_gradient)
 SLOPES = Form(_reading("labels"), _slopes)
 BENDS = Form(_reading("labels"), _bends)
-_NOISE = ("labels", "updates", "degree", "dimension_", "scales_", "drawn_", "draws_", "noise_")
-PERTURBED = Form(lambda categories: _NOISE if categories.mechanism else (), _perturbed)
+PERTURBED = Form(
+    lambda categories: ("labels", "dimension_", *noise_fields(categories)) if categories.mechanism else (), _perturbed
+)
 DRAW_ROWS = Form(_reading("labels", "sampling_"), _draw_rows)
 DRAW_EACH = Form(_reading("labels", "sampling_"), _draw_each)

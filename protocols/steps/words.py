@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Callable[..., Any])
 
 
-def _word(form: word_forms.Form) -> Callable[[Form], Form]:
+def word(form: word_forms.Form) -> Callable[[Form], Form]:
     """Give a word its compiled form."""
 
     def give(function: Form) -> Form:
@@ -30,7 +30,16 @@ def _word(form: word_forms.Form) -> Callable[[Form], Form]:
     return give
 
 
-@_word(word_forms.AVERAGE)
+def as_written(function: Form) -> Form:
+    """Compile a function of a text without reordering sums, where both ends of an edge must round alike.
+
+    Otherwise compiled arithmetic may add in another order, and so find sums that differ by rounding.
+    """
+    function.as_written = True  # type: ignore[attr-defined]
+    return function
+
+
+@word(word_forms.AVERAGE)
 def average(me: Any) -> Array:
     """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
 
@@ -48,13 +57,35 @@ def average(me: Any) -> Array:
     return view.weights @ view.received(next(iter(me._names.layout.messages))) / view.weights.sum()
 
 
-@_word(word_forms.HEARD_OF)
+@word(word_forms.HEARD_OF)
 def heard_of(me: Any, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard."""
     return me._view.received(next(iter(me._names.layout.messages)))[rank]
 
 
-@_word(word_forms.LOCAL_GRADIENT)
+@word(word_forms.HEARD_SUM)
+def heard_sum(me: Any) -> Array:
+    """(width,) sum of the neighbours' newest vectors, with the own block or zeros for those that were never heard."""
+    return me._view.received(next(iter(me._names.layout.messages))).sum(axis=0)
+
+
+@word(word_forms.WEIGHTED_SUM)
+def weighted_sum(me: Any, weights: Array) -> Array:
+    """Sum of the neighbours' newest vectors with weights of its own, as `heard_sum`.
+
+    Parameters
+    ----------
+    me : record
+    weights : (degree,) float64
+
+    Returns
+    -------
+    (width,) float64
+    """
+    return weights @ me._view.received(next(iter(me._names.layout.messages)))
+
+
+@word(word_forms.LOCAL_GRADIENT)
 def local_gradient(me: Any, model: Array) -> Array:
     """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
 
@@ -74,23 +105,24 @@ def local_gradient(me: Any, model: Array) -> Array:
     return _mean_gradient(me, model, me._view.data, me.regularisation)
 
 
-@_word(word_forms.LOSS_GRADIENT)
-def loss_gradient(me: Any, model: Array, rows: NDArray[np.int64]) -> Array:
+@word(word_forms.LOSS_GRADIENT)
+def loss_gradient(me: Any, model: Array, rows: NDArray[np.int64] | None = None) -> Array:
     """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
 
     Parameters
     ----------
     me : record
     model : (p,) float64
-    rows : (k,) int64
-        Ranks among the agent's own rows.
+    rows : (k,) int64, optional
+        Ranks among the agent's own rows; all of them by default.
 
     Returns
     -------
     (p,) float64
         Zeros for no rows.
     """
-    return _mean_gradient(me, model, Shard(me.features[rows], me.labels[rows]), 0.0)
+    shard = me._view.data if rows is None else Shard(me.features[rows], me.labels[rows])
+    return _mean_gradient(me, model, shard, 0.0)
 
 
 def _mean_gradient(me: Any, model: Array, shard: Shard, regularisation: float) -> Array:
@@ -101,7 +133,7 @@ def _mean_gradient(me: Any, model: Array, shard: Shard, regularisation: float) -
     return losses.local_gradient(model, shard, loss, regularisation)
 
 
-@_word(word_forms.PERTURBED)
+@word(word_forms.PERTURBED)
 def perturbed(me: Any, vector: Array) -> Array:
     """A vector with the noise of this step's release, which is charged with the step's message.
 
@@ -118,7 +150,7 @@ def perturbed(me: Any, vector: Array) -> Array:
     return me._release.perturb(vector, rng=me._view.stream("noise"))
 
 
-@_word(word_forms.DRAW_ROWS)
+@word(word_forms.DRAW_ROWS)
 def draw_rows(me: Any, count: int) -> NDArray[np.int64]:
     """Ranks of rows of the agent's own, drawn without replacement.
 
@@ -139,19 +171,19 @@ def draw_rows(me: Any, count: int) -> NDArray[np.int64]:
     return stream.choice(rows, drawn, replace=False)
 
 
-@_word(word_forms.DRAW_EACH)
+@word(word_forms.DRAW_EACH)
 def draw_each(me: Any, share: float) -> NDArray[np.int64]:
     """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
     return np.flatnonzero(me._view.stream("sampling").random(me.rows) < share)
 
 
-@_word(word_forms.SLOPES)
+@word(word_forms.SLOPES)
 def slopes(me: Any, scores: Array) -> Array:
     """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.slope(scores, me.labels)
 
 
-@_word(word_forms.BENDS)
+@word(word_forms.BENDS)
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)

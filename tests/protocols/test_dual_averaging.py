@@ -19,7 +19,7 @@ from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParamet
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
-from hushnet.protocols.subgradient_noise import calibrated, verified_epsilon
+from hushnet.protocols.subgradient_noise import calibrated, drawn_gradient, verified_epsilon
 from hushnet.simulator.bench import small_graph, small_task
 from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.contract import check_contract
@@ -134,24 +134,19 @@ def test_the_sum_of_duals_changes_by_the_weighted_perturbed_subgradients(step_we
     """sum_i z_i(t+1) - sum_i z_i(t) = a(t) sum_i (g_i + nu_i), whatever the mixing, to 1e-9."""
     world = world_of(stand_in(), 30, small_graph(5), step_weights=step_weights, privacy=noise)
     duals = duals_by_round(world)
-    added: dict[int, np.ndarray] = {}
-    subgradient, release_of = world.protocol.noise.subgradient, world.protocol.noise.release
-
-    def drawn(model, view):
-        rng_before = view.stream("noise").bit_generator.state
-        value = subgradient(model, view)
-        copy = np.random.Generator(np.random.Philox())
-        copy.bit_generator.state = rng_before
-        t = view.updates + 1
-        added[t] = added.get(t, 0.0) + release_of(view).perturb(value, rng=copy)
-        return value
-
-    world.protocol.noise.subgradient = drawn
     drive(world)
     for t in range(1, 30):
+        weight, total = (t, t * (t + 1) / 2) if step_weights == "linear" else (1, t)
+        gamma = 20.0 if step_weights == "linear" else 20.0 + math.sqrt(0.0005 * t)
+        added = np.zeros(4)
+        for view in world.views:
+            model = -duals[view.agent, t] / (0.0005 * total + gamma)
+            row = view._make_stream("sampling", view.agent, t - 1).integers(30)
+            slope = world.setting.task.loss.slope(view.data.features[row] @ model, view.data.labels[row])
+            drawn = view._make_stream("noise", view.agent, t - 1)
+            added += world.protocol.release(view).perturb(slope * view.data.features[row], rng=drawn)
         before, after = (sum(duals[i, k] for i in range(5)) for k in (t, t + 1))
-        weight = t if step_weights == "linear" else 1
-        np.testing.assert_allclose(after - before, weight * added[t], atol=1e-9)
+        np.testing.assert_allclose(after - before, weight * added, atol=1e-9)
 
 
 def test_the_first_model_is_zero_and_models_follow_equation_5():
@@ -182,12 +177,12 @@ def test_the_drawn_subgradient_is_unbiased(sampling, batch):
     """Mean of 4000 draws within 5 standard errors in each of 4 coordinates: false alarm below 3e-6 a case; seed 7."""
     task = stand_in()
     world = world_of(task, 4000, sampling=sampling, batch=batch)
-    noise, view = world.protocol.noise, world.views[2]
+    view = world.views[2]
     model = np.array([0.4, -0.3, 0.2, 0.1])
     draws = []
     for tick in range(4000):
         view.begin(0.0, tick, tick)
-        draws.append(noise.subgradient(model, view))
+        draws.append(drawn_gradient(world.protocol.steps.record(view), model))
     error = np.std(draws, axis=0) / math.sqrt(4000)
     exact = full_subgradient(task)(2, model)
     assert (np.abs(np.mean(draws, axis=0) - exact) < 5 * error).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hushnet.agents.losses import clipped_gradient
 from hushnet.agents.tables import Shard
@@ -13,7 +15,8 @@ from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.subgradient_noise import SubgradientNoise
+from hushnet.protocols.steps import draw_rows
+from hushnet.protocols.subgradient_noise import SubgradientNoise, drawn_gradient
 from hushnet.protocols.warm_start import WarmStart
 
 from .declarations import mistake
@@ -372,17 +375,13 @@ def share_of_all_agents_rows(plant):
 def one_row_more_in_a_batch(plant):
     """A batch has one row more than is charged for."""
 
-    def change(subgradient):
-        def other(self, model, view):
-            self.batch += 1
-            try:
-                return subgradient(self, model, view)
-            finally:
-                self.batch -= 1
+    def change(draw):
+        def other(own, count):
+            return draw(own, count + 1)
 
         return other
 
-    plant.around(SubgradientNoise, "subgradient", change)
+    plant.everywhere(draw_rows, change)
 
 
 @mistake("sampling", case="averaging", guard="audit")
@@ -399,20 +398,22 @@ def rows_drawn_alike_by_all_agents(plant):
 
 def _rows_drawn(plant, choose):
     """Replace which rows a step draws: ``choose(noise, view, rng)`` gives their indices, out of all."""
+    choose = partial(choose)  # no part of a text
 
-    def change(subgradient):
-        def other(self, model, view):
+    def change(gradient):
+        def other(own, model):
+            view, noise = own._view, own._names.protocol.step_noise
             count = len(view.data)
-            if self.sampling == "full" or count == 0 or self.privacy is None:
-                return subgradient(self, model, view)
-            chosen = choose(self, view, view.stream("sampling"))
+            if noise.sampling == "full" or count == 0 or noise.privacy is None:
+                return gradient(own, model)
+            chosen = choose(noise, view, view.stream("sampling"))
             rows = Shard(view.data.features[chosen], view.data.labels[chosen])
-            size = min(self.batch, count)
-            return len(rows) / size * clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
+            size = min(noise.batch, count)
+            return len(rows) / size * clipped_gradient(model, rows, noise.task.loss, 0.0, "l2", noise.privacy.clip)
 
         return other
 
-    plant.around(SubgradientNoise, "subgradient", change)
+    plant.everywhere(drawn_gradient, change)
 
 
 @mistake("sampling", case="averaging", guard="audit")
@@ -453,18 +454,19 @@ def poisson_rate_doubled(plant):
 def mean_over_those_drawn(plant):
     """Poisson batches are averaged over the rows drawn, which may be fewer than the sensitivity takes."""
 
-    def change(subgradient):
-        def other(self, model, view):
+    def change(gradient):
+        def other(own, model):
+            view, noise = own._view, own._names.protocol.step_noise
             count = len(view.data)
-            if self.privacy is None or not count:
-                return subgradient(self, model, view)
-            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, self.batch / count))
+            if noise.privacy is None or not count:
+                return gradient(own, model)
+            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, noise.batch / count))
             rows = Shard(view.data.features[chosen], view.data.labels[chosen])
-            return clipped_gradient(model, rows, self.task.loss, 0.0, "l2", self.privacy.clip)
+            return clipped_gradient(model, rows, noise.task.loss, 0.0, "l2", noise.privacy.clip)
 
         return other
 
-    plant.around(SubgradientNoise, "subgradient", change)
+    plant.everywhere(drawn_gradient, change)
 
 
 @mistake("sampling", case="push-sum", guard="audit")

@@ -1,0 +1,42 @@
+"""Compiled local solves find what `minimise_local` finds, and small systems are solved to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.compiled_newton import bent_solve, minimiser_of
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.solvers import minimise_local
+from hushnet.agents.tables import Shard
+
+
+@pytest.mark.parametrize(("rows", "width"), [(0, 2), (1, 1), (5, 5), (3, 8), (9, 4), (31, 30), (30, 31), (120, 100)])
+def test_small_systems_are_solved(rows, width):
+    rng = np.random.default_rng(rows)
+    features, bends, right = rng.normal(size=(rows, width)), rng.uniform(0, 2, rows), rng.normal(size=width)
+    bends[::3] = 0.0
+    step = bent_solve(features, bends, 0.3, right)
+    matrix = features.T @ (bends[:, None] * features) + 0.3 * np.eye(width)
+    np.testing.assert_allclose(matrix @ step, right, atol=1e-12 * np.linalg.cond(matrix))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
+def test_minimisers_are_those_in_python(loss):
+    rng, compiled = np.random.default_rng(4), minimiser_of(loss)
+    for trial in range(60):
+        rows, width = int(rng.integers(0, 15)), int(rng.integers(1, 8))
+        size = 10.0 ** rng.uniform(-2, 2)
+        shard = Shard(size * rng.normal(size=(rows, width)), rng.choice([-1.0, 1.0], rows))
+        weight, curvature = 10.0 ** rng.uniform(-1, 2), 10.0 ** rng.uniform(-1, 1)
+        linear, start = rng.normal(size=(2, width)) * 10.0 ** rng.uniform(-1, 1)
+        tolerance = 1e-11 * curvature
+        model, _ = minimise_local(
+            shard, LOSSES[loss], weight=weight, curvature=curvature, linear=linear, start=start, tolerance=tolerance
+        )
+        found = compiled(shard.features, shard.labels, weight, curvature, linear, start, tolerance)
+        np.testing.assert_allclose(found, model, rtol=1e-10, atol=1e-10, err_msg=str(trial))
+
+
+def test_what_is_not_finite_stays_so():
+    shard = Shard(np.array([[np.inf, 1.0], [1.0, 2.0]]), np.ones(2))
+    assert not np.isfinite(bent_solve(shard.features, np.ones(2), 1.0, np.ones(2))).all()

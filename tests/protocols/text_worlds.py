@@ -1,0 +1,116 @@
+"""Random small worlds in which a protocol's texts run in all their forms: as Python on either engine, and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.graph import Graph
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.simulator.engine import EventEngine
+from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.randomness import Draws
+from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.world import World
+
+from ..engine.driving import drive, fast_world, prepared
+
+LATE = {"latency": {"kind": "exponential", "mean": 0.4}}
+AWAY = OnOff(kind="on_off", online=0.8, mean_down=2.0)
+
+
+def random_task(rng: np.random.Generator, *, loss: str, dimension: int | None = None, single: bool = False) -> Task:
+    """A task of 4 to 8 agents with 0 to 9 rows, whose rows are in the unit ball."""
+    agents, p = int(rng.integers(4, 9)), dimension or int(rng.integers(1, 6))
+    counts = rng.integers(0, 10, agents)
+    counts[1] = 7
+    owners = np.repeat(np.arange(agents), counts)
+    rows = rng.normal(size=(len(owners), p))
+    rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None]
+    labels = rng.normal(size=len(owners)) if loss == "squared" else rng.choice([-1.0, 1.0], len(owners))
+    train = Table.from_owners(rows, labels, owners, agents)
+    if single:
+        train = replace(train, features=train.features.astype(np.float32))
+    return Task(
+        name="random",
+        ids=list(range(agents)),
+        train=train,
+        test=train,
+        loss=LOSSES[loss],
+        regularisation=1.0 / np.maximum(counts, 1),
+        metric="error" if loss == "squared" else "accuracy",
+        bounds={"l2": 1.0, "l1": float(np.sqrt(p))},
+    )
+
+
+def random_graph(rng: np.random.Generator, agents: int, *, alone: bool) -> Graph:
+    """A random graph with unequal weights, in which the last agent has no neighbours if ``alone`` says so."""
+    matrix = np.triu(rng.uniform(0.2, 2.0, (agents, agents)) * (rng.random((agents, agents)) < 0.6), 1)
+    matrix[0, 1] = 1.0
+    if alone:
+        matrix[:, -1] = 0.0
+    return Graph.from_matrix(matrix + matrix.T)
+
+
+def random_setting(seed: int, *, loss: str, easy: bool = False, **fields: Any) -> Callable[[], Setting]:
+    """Makes the same setting again and again: with loss, delays and absences, unless it is to be ``easy``."""
+    rng = np.random.default_rng(seed)
+    task = random_task(rng, loss=loss, **fields)
+    graph = random_graph(rng, task.agents, alone=bool(rng.random() < 0.5))
+    network: dict[str, Any] = {"start": str(rng.choice(["known", "own", "zero"]))}
+    if rng.random() < 0.7:
+        network |= LATE
+    lost, away = not easy and rng.random() < 0.5, not easy and rng.random() < 0.4
+    if lost:
+        network["loss"] = 0.15
+    clock = Periodic(kind="periodic") if rng.random() < 0.3 else Poisson(kind="poisson")
+    return lambda: Setting(
+        task=task,
+        graph=graph,
+        clock=clock,
+        network=NetworkParameters.model_validate(network),
+        availability=AWAY if away else Always(kind="always"),
+        stop=Stop(time=25.0),
+        draws=Draws(seed),
+    )
+
+
+def check_forms(
+    make: Callable[[], Setting],
+    protocol: Any,
+    parameters: Any,
+    *,
+    tolerance: float = 1e-10,
+    engine: str = "batched (compiled step)",
+) -> World:
+    """Run all forms: the same steps, traffic and charges, and models that agree; the world with compiled steps.
+
+    Raises
+    ------
+    AssertionError
+        If they differ, or the compiled form was not used.
+    """
+    reference = drive(prepared(World(make(), protocol, parameters), EventEngine()))
+    python, compiled = (drive(fast_world(make(), protocol, parameters, compiled=how)) for how in (False, True))
+    assert compiled.engine == engine, compiled.engine
+    assert python.engine == "batched (Python step)"
+    for world in (python, compiled):
+        assert world.activations == reference.activations
+        assert [agent.updates for agent in world.agents] == [agent.updates for agent in reference.agents]
+        assert world.traffic == reference.traffic
+        assert world.ledger.to_frame().equals(reference.ledger.to_frame())
+        assert world.ledger.unverified(range(world.ledger.agents)) == reference.ledger.unverified(
+            range(world.ledger.agents)
+        )
+        near = 0.0 if world is python else tolerance
+        for kind in ("agent", "edge"):
+            blocks = getattr(world.state, kind)
+            for name, block in getattr(reference.state, kind).items():
+                np.testing.assert_allclose(blocks[name].values, block.values, rtol=near, atol=near, err_msg=name)
+    return compiled

@@ -11,10 +11,10 @@ of its neighbour's.
 ======================================  ===============================================================================
 section 4.2 (and supplement D)          here
 ======================================  ===============================================================================
-step 1, primal variables of an agent    ``_minimise``: its own model; ``_offer``: its copy of a neighbour's model
+step 1, primal variables of an agent    `minimise`: its own model; `offer`: its copy of a neighbour's model
 the message of step 1                   Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j: four vectors each way
-steps 2 and 3, Z and Lambda of an edge  ``_settle``
-gossip (section 4.2)                    a session: step 1 in ``offer`` and ``accept``, steps 2 and 3 at both ends
+steps 2 and 3, Z and Lambda of an edge  `settle`
+gossip (section 4.2)                    a session: step 1 in ``request`` and ``respond``, steps 2 and 3 at both ends
 synchronous (supplement D)              ``schedule: rounds``: step 1 and the message in a round, steps 2 and 3 in the
                                         next one, before its own step 1
 ======================================  ===============================================================================
@@ -38,23 +38,23 @@ Where we depart: (7) is stated for sums of losses over an agent's points, which 
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..agents.errors import FieldError, InputError
-from ..agents.losses import Loss, local_gradient, spectral_smoothness
+from ..agents.losses import Loss, spectral_smoothness
 from ..agents.objectives import GraphRegularised, Objective, check_unique
 from ..agents.parameters import Positive, Repeats
 from ..agents.solitary import Solitary, solitary_model
-from ..agents.solvers import minimise_local
 from .base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from .coordinate_descent import Confidence, confidences
 from .invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from .privacy.mechanisms import Release
 from .schedule import RoundsSchedule
+from .steps import Constants, as_written, heard_of, local_gradient, minimised
 from .surroundings import Surroundings, check_length
 
 Array = NDArray[np.float64]
@@ -146,8 +146,8 @@ class CollaborativeAdmm(Protocol):
         self.confidence = confidences(self.parameters.confidence, self.problem.task)
         # An edge's term of the objective is w |theta_i - theta_j|^2, one half of it at either end.
         share, rho = 1.0 if self.parameters.objective == "vanhaesebrouck" else 0.5, self.parameters.rho
-        self.weights = self.problem.graph.weights[:, None] * share
-        self.kappa = self.weights * rho / (self.weights + rho)
+        self.edge_weights = self.problem.graph.weights[:, None] * share
+        self.kappa = self.edge_weights * rho / (self.edge_weights + rho)
         check_steps(self.problem.task.loss, self.parameters)
 
     def layout(self) -> Layout:
@@ -175,29 +175,46 @@ class CollaborativeAdmm(Protocol):
         if self.parameters.start == "zero":
             out.send("solitary", model, out.public("the start does not depend on data"))
         else:
-            out.send("solitary", model, _release(view, out))
+            out.send("solitary", model, self.release(view))
 
-    def offer(self, view: View, partner: int, out: Out) -> None:
+    def constants(self) -> Constants:
+        """The trade-off, confidences, and w and kappa of every edge."""
+        edge = {"edge_weight": self.edge_weights, "kappa": self.kappa}
+        return Constants(run={"pull": self.parameters.pull}, agent={"confidence": self.confidence}, edge=edge)
+
+    def release(self, view: View) -> Release:
+        """There is no noise; models of an agent without data depend on others' only."""
+        if not len(view.data):
+            return Release.public(view.agent, view.now, "the agent has no data")
+        return Release.plain(view.agent, view.now, "models and multipliers without noise")
+
+    @staticmethod
+    def request(me: Any, partner: int) -> None:
         """Step 1 of the caller, and its message."""
-        self._minimise(view)
-        out.send("request", self._offer(view, partner), _release(view, out), to=int(view.neighbours[partner]))
+        minimise(me)
+        offer(me, partner)
+        me.message = np.concatenate((me.offered[partner], me.dual_own[partner], me.dual_peer[partner]))
 
-    def accept(self, view: View, partner: int, vector: Array, out: Out) -> None:
+    @staticmethod
+    def respond(me: Any, partner: int, heard: Array) -> None:
         """Step 1 of the callee, its message, and steps 2 and 3."""
-        self._minimise(view)
-        out.send("reply", self._offer(view, partner), _release(view, out), to=int(view.neighbours[partner]))
-        self._settle(view, partner, vector)
+        minimise(me)
+        offer(me, partner)
+        me.message = np.concatenate((me.offered[partner], me.dual_own[partner], me.dual_peer[partner]))
+        settle(me, partner, heard)
 
-    def finish(self, view: View, partner: int, vector: Array) -> None:
+    @staticmethod
+    def complete(me: Any, partner: int, heard: Array) -> None:
         """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
-        self._settle(view, partner, vector)
+        settle(me, partner, heard)
 
     def wake(self, view: View, out: Out) -> None:
         """A round: steps 2 and 3 of the one before on all edges, then step 1 and its messages."""
-        heard = view.heard("exchange")
-        self._settle(view, heard, view.received("exchange")[heard])
-        self._minimise(view)
-        messages, release = self._offer(view, slice(None)), _release(view, out)
+        heard, me, release = view.heard("exchange"), self.steps.record(view), self.release(view)
+        settle(me, heard, view.received("exchange")[heard])
+        minimise(me)
+        offer(me, slice(None))
+        messages = np.concatenate((me.offered, me.dual_own, me.dual_peer), axis=1)
         for neighbour, message in zip(view.neighbours.tolist(), messages, strict=True):
             out.send("exchange", message, release, to=neighbour)
 
@@ -233,83 +250,55 @@ class CollaborativeAdmm(Protocol):
             Invariant("multipliers of an edge", multipliers, size, where, source=f"{source} step 3, summed over ends"),
         )
 
-    def _minimise(self, view: View) -> None:
-        """Step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
-        rho, edge = self.parameters.rho, _edges(view)
-        new = edge["met"][:, 0] == 0.0
-        if new.any():
-            edge["z_peer"][new] = view.received("solitary")[new]
-        kappa = self.kappa[self.problem.graph.edges_of(view.agent)]
-        centres = kappa * (edge["z_peer"] - edge["dual_peer"] / rho) + (rho * edge["z_own"] - edge["dual_own"])
-        curvature, linear = float((kappa + rho).sum()), centres.sum(axis=0)
-        if self.parameters.local_steps == "exact":
-            self._solve(view, curvature, linear)
-        else:
-            self._descend(view, self.parameters.local_steps, curvature, linear)
 
-    def _solve(self, view: View, curvature: float, linear: Array) -> None:
-        """The minimiser of mu' L_i(theta) + (q / 2) |theta|^2 - b . theta."""
-        trust, model = self._trust(view), view.state["model"]
-        curvature += 2.0 * trust * view.regularisation
-        model[:], _ = minimise_local(
-            view.data,
-            self.problem.task.loss,
-            weight=trust,
-            curvature=curvature,
-            linear=linear,
-            start=model,
-            tolerance=PRECISION * curvature,
-        )
-
-    def _descend(self, view: View, steps: int, curvature: float, linear: Array) -> None:
-        """Gradient steps on the same function."""
-        trust, model = self._trust(view), view.state["model"]
-        length = 1.0 / (curvature + trust * view.state["smoothness"][0])
-        for _ in range(steps):
-            gradient = local_gradient(model, view.data, self.problem.task.loss, view.regularisation)
-            model -= length * (trust * gradient + curvature * model - linear)
-
-    def _trust(self, view: View) -> float:
-        """mu' = mu D_ii c_i, the weight of an agent's own loss."""
-        return self.parameters.pull * float(view.weights.sum()) * float(self.confidence[view.agent])
-
-    def _offer(self, view: View, at: Any) -> Array:
-        """The message of step 1 over an edge, or over several; its primal part is kept for steps 2 and 3.
-
-        Returns
-        -------
-        (..., 4 p) float64
-            Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j.
-        """
-        rho, edge, model = self.parameters.rho, _edges(view), view.state["model"]
-        weights, p = self.weights[self.problem.graph.edges_of(view.agent)][at], len(model)
-        edge["offered"][at, :p] = model
-        edge["offered"][at, p:] = (weights * model + rho * edge["z_peer"][at] - edge["dual_peer"][at]) / (weights + rho)
-        return np.concatenate([edge["offered"][at], edge["dual_own"][at], edge["dual_peer"][at]], axis=-1)
-
-    def _settle(self, view: View, at: Any, heard: Array) -> None:
-        """Steps 2 and 3 on an edge, or on several, from what was offered and what the other end said."""
-        rho, edge, p = self.parameters.rho, _edges(view), self.problem.task.dimension
-        own, copy = (edge["offered"][at, k * p : (k + 1) * p] for k in range(2))
-        theirs, their_copy, their_dual, their_copy_dual = (heard[..., k * p : (k + 1) * p] for k in range(4))
-        # Sums of one term from either end, so that both ends round them in the same way.
-        z_own = 0.5 * ((edge["dual_own"][at] + their_copy_dual) / rho + (own + their_copy))
-        z_peer = 0.5 * ((edge["dual_peer"][at] + their_dual) / rho + (copy + theirs))
-        edge["dual_own"][at] += rho * (own - z_own)
-        edge["dual_peer"][at] += rho * (copy - z_peer)
-        edge["z_own"][at], edge["z_peer"][at], edge["met"][at] = z_own, z_peer, 1.0
+def minimise(me: Any) -> None:
+    """Part of a text: step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
+    for rank in range(me.degree):
+        if me.met[rank] == 0.0:
+            me.z_peer[rank] = heard_of(me, rank)
+    centres = me.kappa * (me.z_peer - me.dual_peer / me.rho) + (me.rho * me.z_own - me.dual_own)
+    linear, curvature = centres.sum(axis=0), (me.kappa + me.rho).sum()
+    trust = me.pull * me.weights.sum() * me.confidence  # mu' = mu D_ii c_i
+    if me.local_steps == "exact":
+        curvature += 2.0 * trust * me.regularisation
+        me.model = minimised(me, trust, curvature, linear, me.model, PRECISION * curvature)
+        return
+    length = 1.0 / (curvature + trust * me.smoothness)
+    for _ in range(me.local_steps):
+        gradient = local_gradient(me, me.model)
+        me.model -= length * (trust * gradient + curvature * me.model - linear)
 
 
-def _edges(view: View) -> dict[str, Array]:
-    """Matrices, for all edges have the same widths."""
-    return cast(dict[str, Array], view.edge)
+def offer(me: Any, at: Any) -> None:
+    """Part of a text: copies of a neighbour's model, or of several, kept with the own model for steps 2 and 3."""
+    p, weight = len(me.model), me.edge_weight[at]
+    me.offered[at, :p] = me.model
+    me.offered[at, p:] = (weight * me.model + me.rho * me.z_peer[at] - me.dual_peer[at]) / (weight + me.rho)
 
 
-def _release(view: View, out: Out) -> Release:
-    """There is no noise; models of an agent without data depend on others' only."""
-    if len(view.data):
-        return out.plain("models and multipliers without noise")
-    return out.public("the agent has no data")
+@as_written
+def settle(me: Any, at: Any, heard: Array) -> None:
+    """Part of a text: steps 2 and 3 on an edge, or on several, from what was offered and what the other end said.
+
+    Parameters
+    ----------
+    me : record
+    at : int or mask
+        Ranks of neighbours.
+    heard : (..., 4 p) float64
+        Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
+    """
+    p = len(me.model)
+    own, copy = me.offered[at][..., :p], me.offered[at][..., p:]
+    theirs, their_copy, their_dual = heard[..., :p], heard[..., p : 2 * p], heard[..., 2 * p : 3 * p]
+    # Sums of one term from either end, so that both ends round them in the same way.
+    z_own = 0.5 * ((me.dual_own[at] + heard[..., 3 * p :]) / me.rho + (own + their_copy))
+    z_peer = 0.5 * ((me.dual_peer[at] + their_dual) / me.rho + (copy + theirs))
+    me.dual_own[at] += me.rho * (own - z_own)
+    me.dual_peer[at] += me.rho * (copy - z_peer)
+    me.z_own[at] = z_own
+    me.z_peer[at] = z_peer
+    me.met[at] = 1.0
 
 
 def _apart(instant: Instant) -> Array:

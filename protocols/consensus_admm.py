@@ -7,8 +7,8 @@ solving a problem of their own in every round and telling its solution to their 
 equation           here
 =================  ==================================================================================
 (2), O(f, D_i)     ``loss_weight`` C times the agent's mean loss, plus (rho/N) |f|^2 / 2
-(10), primal       `Iteration.solution`: argmin O(f, D_i) + 2 lambda_i'f + eta_i(t) sum_j |f - (f_i + f_j)/2|^2
-(11), dual         `Iteration.move_dual`: lambda_i += (theta/2) sum_j (f_i - f_j)
+(10), primal       ``step``: argmin O(f, D_i) + 2 lambda_i'f + eta_i(t) sum_j |f - (f_i + f_j)/2|^2
+(11), dual         `move_dual`: lambda_i += (theta/2) sum_j (f_i - f_j)
 (11), summed       `Iteration.invariants`: sum_i lambda_i / theta_i = 0 between agents of one round
 (8)-(9)            the same with eta = theta throughout, which is the default
 section 5.1        eta_i(t) = eta_i(1) q_i^(t-1): ``penalty`` and ``penalty_growth``
@@ -25,19 +25,19 @@ minimiser of another problem, sum_i O(f, D_i) / theta_i.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.consensus_objective import ConsensusObjective
-from ..agents.losses import local_gradient
 from ..agents.objectives import Objective
 from ..agents.parameters import Growth, Positive
-from ..agents.solvers import minimise_local
 from ..agents.tasks.base import Task
 from .base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from .invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from .privacy.mechanisms import Release
+from .steps import Constants, heard_sum, minimised
 from .surroundings import Surroundings, check_length, check_newton
 
 EXACT = 1e-10
@@ -111,12 +111,22 @@ class ConsensusAdmm(Protocol):
         """f_i(0) = 0 and lambda_i(0) = 0."""
         out.send("model", view.state["model"], out.public("the start is 0"))
 
-    def wake(self, view: View, out: Out) -> None:
+    def constants(self) -> Constants:
+        """Penalties, dual steps and the agents' share of the regulariser."""
+        return self.iteration.constants()
+
+    @staticmethod
+    def step(me: Any) -> None:
         """(11), (10), and broadcast."""
-        self.iteration.move_dual(view)
-        view.state["model"][:] = self.iteration.solution(view)
-        release = out.plain("a minimiser over the agent's rows") if len(view.data) else out.public("no data")
-        out.send("model", view.state["model"], release)
+        move_dual(me)
+        penalty = penalty_of(me)
+        linear = linear_of(me, penalty)
+        me.model = minimised(me, me.loss_weight, curvature_of(me, penalty), linear, me.model, EXACT * me.loss_weight)
+        me.message = me.model
+
+    def release(self, view: View) -> Release:
+        """Minimisers without noise."""
+        return release_of_minimiser(view)
 
     def objective(self) -> Objective:
         """Problem (2), whose minimum under consensus is that of (1)."""
@@ -128,7 +138,7 @@ class ConsensusAdmm(Protocol):
 
 
 class LocalProblem:
-    """O(f, D_i) of (2) between a quadratic and a linear term: what an agent solves in every step.
+    """O(f, D_i) of (2), and what is known of it before a run.
 
     Parameters
     ----------
@@ -149,7 +159,6 @@ class LocalProblem:
 
     def __init__(self, parameters: ProblemParameters, task: Task) -> None:
         check_newton(task.loss, task.name)
-        self.loss = task.loss
         self.weight, self.share = parameters.loss_weight, parameters.rho / task.agents
         self.objective = ConsensusObjective(task, parameters.loss_weight, parameters.rho)
 
@@ -162,29 +171,34 @@ class LocalProblem:
         """Strong convexity rho/N + 2 eta_i V_i of the problem (10), apart from the loss."""
         return self.share + 2 * penalty * degree
 
-    def solution(self, view: View, penalty: float, linear: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p,) argmin O(f, D_i) + eta V_i |f|^2 - linear'f over an agent's rows, sought from its last model."""
-        model, _ = minimise_local(
-            view.data,
-            self.loss,
-            weight=self.weight,
-            curvature=self.curvature(len(view.neighbours), penalty),
-            linear=linear,
-            start=view.state["model"],
-            tolerance=self.tolerance,
-        )
-        return model
 
-    def gradient(self, view: View, penalty: float, model: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p,) gradient of O(f, D_i) + eta V_i |f|^2 at a model."""
-        bend = self.curvature(len(view.neighbours), penalty)
-        return self.weight * local_gradient(model, view.data, self.loss, 0.0) + bend * model
+def release_of_minimiser(view: View) -> Release:
+    """What a minimiser over an agent's rows reveals, which has no noise."""
+    if not len(view.data):
+        return Release.public(view.agent, view.now, "no data", recipients=len(view.neighbours))
+    return Release.plain(view.agent, view.now, "a minimiser over the agent's rows", recipients=len(view.neighbours))
 
-    def log_determinant(self, view: View, penalty: float, model: NDArray[np.float64]) -> float:
-        """log det of the second derivative of O(f, D_i) + eta V_i |f|^2 at a model."""
-        rows, bend = view.data.features, self.curvature(len(view.neighbours), penalty)
-        bends = self.weight / max(1, len(rows)) * self.loss.second_slope(rows @ model, view.data.labels)
-        return float(np.linalg.slogdet(rows.T @ (bends[:, None] * rows) + bend * np.eye(len(model)))[1])
+
+def move_dual(me: Any) -> None:
+    """Part of a text: (11) with the models of the round before; both ends of every edge have sent theirs."""
+    me.before = me.model
+    dual_step = me.dual_step * me.dual_step_growth ** (me.round - 2)
+    me.dual += 0.5 * dual_step * (me.degree * me.model - heard_sum(me))
+
+
+def penalty_of(me: Any) -> float:
+    """Part of a text: eta_i(t) of the present round."""
+    return me.penalty * me.penalty_growth ** (me.round - 1)
+
+
+def curvature_of(me: Any, penalty: float) -> float:
+    """Part of a text: strong convexity rho/N + 2 eta_i V_i of the problem (10), apart from the loss."""
+    return me.share + 2 * penalty * me.degree
+
+
+def linear_of(me: Any, penalty: float) -> NDArray[np.float64]:
+    """Part of a text: b of (10) as a problem O(f, D_i) + eta V_i |f|^2 - b'f."""
+    return penalty * (me.degree * me.model + heard_sum(me)) - 2 * me.dual
 
 
 class Iteration:
@@ -198,6 +212,8 @@ class Iteration:
     Attributes
     ----------
     local : LocalProblem
+    penalty_growth : (n,) float64
+        q_i.
 
     Raises
     ------
@@ -209,7 +225,7 @@ class Iteration:
         task = problem.task
         self.local, self.dimension = LocalProblem(parameters, task), task.dimension
         self._first_penalty = per_agent(parameters.penalty, task.agents, "penalty")
-        self._penalty_growth = per_agent(parameters.penalty_growth, task.agents, "penalty_growth")
+        self.penalty_growth = per_agent(parameters.penalty_growth, task.agents, "penalty_growth")
         self._first_dual = per_agent(parameters.dual_step, task.agents, "dual_step")
         self._dual_growth = per_agent(parameters.dual_step_growth, task.agents, "dual_step_growth")
 
@@ -220,38 +236,23 @@ class Iteration:
 
     def penalty(self, agent: int, number: int) -> float:
         """eta_i(t), t = 1, 2, ..."""
-        return float(self._first_penalty[agent] * self._penalty_growth[agent] ** (number - 1))
+        return float(self._first_penalty[agent] * self.penalty_growth[agent] ** (number - 1))
 
     def dual_step(self, agent: int, number: int) -> float:
         """theta_i(t), t = 1, 2, ..."""
         return float(self._first_dual[agent] * self._dual_growth[agent] ** (number - 1))
 
-    def move_dual(self, view: View) -> None:
-        """(11) with the models of the round before; both ends of every edge have sent theirs."""
-        view.state["before"][:] = view.state["model"]
-        apart = len(view.neighbours) * view.state["model"] - view.received("model").sum(axis=0)
-        view.state["dual"] += 0.5 * self.dual_step(view.agent, view.round - 1) * apart
-
-    def solution(self, view: View, noise: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-        """(p,) solution of (10), with 2 eta_i V_i noise added to its gradient (the problem after (25))."""
-        penalty = self.penalty(view.agent, view.round)
-        linear = self._linear(view) - 2 * penalty * len(view.neighbours) * noise
-        return self.local.solution(view, penalty, linear)
-
-    def implied_noise(self, view: View, model: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p,) the noise with which a model is the `solution`: minus the gradient of (10) there over 2 eta_i V_i."""
-        penalty, degree = self.penalty(view.agent, view.round), len(view.neighbours)
-        gradient = self.local.gradient(view, penalty, model) - self._linear(view)
-        return -gradient / (2 * penalty * degree)
-
-    def log_jacobian(self, view: View, model: NDArray[np.float64]) -> float:
-        """log abs det of the derivative of `implied_noise`, up to what does not depend on the agent's rows."""
-        return self.local.log_determinant(view, self.penalty(view.agent, view.round), model)
-
-    def _linear(self, view: View) -> NDArray[np.float64]:
-        penalty, degree, own = self.penalty(view.agent, view.round), len(view.neighbours), view.state["model"]
-        between = degree * own + view.received("model").sum(axis=0)
-        return penalty * between - 2 * view.state["dual"]
+    def constants(self) -> Constants:
+        """Penalties and dual steps of the first round with their growth, and the share of the regulariser."""
+        return Constants(
+            run={"share": self.local.share},
+            agent={
+                "penalty": self._first_penalty,
+                "penalty_growth": self.penalty_growth,
+                "dual_step": self._first_dual,
+                "dual_step_growth": self._dual_growth,
+            },
+        )
 
     def invariants(self) -> tuple[Invariant, ...]:
         """(11) keeps sum_i lambda_i / theta_i, unless dual steps grow at paces of their own; and what was told.

@@ -8,9 +8,9 @@ have the same z_e and lambda_ij = -lambda_ji, bit for bit.
 ===================  ==================================================================================
 randomised ADMM      here
 ===================  ==================================================================================
-local problem        f_i = argmin O(f, D_i) + sum_j (2 lambda_ij'(f - z_e) + eta |f - z_e|^2): ``_solve``
-model of the edge    z_e = (f_i + f_j) / 2: ``_settle``
-dual of the edge     lambda_ij += eta (f_i - z_e) = (eta/2) (f_i - f_j): ``_settle``
+local problem        f_i = argmin O(f, D_i) + sum_j (2 lambda_ij'(f - z_e) + eta |f - z_e|^2): `solve`
+model of the edge    z_e = (f_i + f_j) / 2: `settle`
+dual of the edge     lambda_ij += eta (f_i - z_e) = (eta/2) (f_i - f_j): `settle`
 ===================  ==================================================================================
 
 O(f, D_i), C, rho and eta are those of Zhang, Khalili and Liu (2018), (2) and (8)-(9): if all edges met at once, this
@@ -29,7 +29,7 @@ between, the other's half stays, and the sum of the duals is no longer 0; see `E
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,10 @@ from ..agents.blocks import State
 from ..agents.objectives import Objective
 from ..agents.parameters import Positive
 from .base import Layout, MessageKind, Out, Protocol, Traits, View
-from .consensus_admm import LocalProblem, ProblemParameters
+from .consensus_admm import EXACT, LocalProblem, ProblemParameters, curvature_of, release_of_minimiser
 from .invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
+from .privacy.mechanisms import Release
+from .steps import Constants, as_written, minimised
 from .surroundings import Surroundings, check_newton
 
 Array = NDArray[np.float64]
@@ -93,41 +95,36 @@ class EdgeConsensusAdmm(Protocol):
     def start(self, view: View, out: Out) -> None:
         """Everything is 0; an agent without neighbours solves its own problem, and is done."""
         if not len(view.neighbours):
-            self._solve(view)
+            solve(self.steps.record(view))
             out.fall_silent()
 
-    def offer(self, view: View, partner: int, out: Out) -> None:
-        """The caller's local problem; its solution is kept for `finish`."""
-        self._solve(view)
-        self._tell("request", view, partner, out)
+    def constants(self) -> Constants:
+        """The agents' share of the regulariser."""
+        return Constants(run={"share": self.local.share})
 
-    def accept(self, view: View, partner: int, vector: Array, out: Out) -> None:
+    def release(self, view: View) -> Release:
+        """Minimisers without noise."""
+        return release_of_minimiser(view)
+
+    @staticmethod
+    def request(me: Any, partner: int) -> None:
+        """The caller's local problem; its solution is kept for `complete`."""
+        solve(me)
+        me.offered[partner] = me.model
+        me.message = me.model
+
+    @staticmethod
+    def respond(me: Any, partner: int, heard: Array) -> None:
         """The callee's local problem, and its end of the edge."""
-        self._solve(view)
-        self._tell("reply", view, partner, out)
-        self._settle(view, partner, vector)
+        solve(me)
+        me.offered[partner] = me.model
+        me.message = me.model
+        settle(me, partner, heard)
 
-    def finish(self, view: View, partner: int, vector: Array) -> None:
+    @staticmethod
+    def complete(me: Any, partner: int, heard: Array) -> None:
         """The caller's end of the edge, with its model as it was when it called."""
-        self._settle(view, partner, vector)
-
-    def _solve(self, view: View) -> None:
-        """The local problem, from z_e and lambda_ij of all edges."""
-        eta, edge = self.parameters.penalty, cast(dict[str, Array], view.edge)
-        linear = 2 * (eta * edge["between"] - edge["dual"]).sum(axis=0)
-        view.state["model"][:] = self.local.solution(view, eta, linear)
-
-    def _tell(self, kind: str, view: View, partner: int, out: Out) -> None:
-        view.edge["offered"][partner][:] = model = view.state["model"]
-        release = out.plain("a minimiser over the agent's rows") if len(view.data) else out.public("no data")
-        out.send(kind, model, release, to=int(view.neighbours[partner]))
-
-    def _settle(self, view: View, partner: int, theirs: Array) -> None:
-        """z_e and lambda_ij from two models: sums and differences of the same two numbers at either end."""
-        own = view.edge["offered"][partner]
-        view.edge["between"][partner][:] = 0.5 * (own + theirs)
-        view.edge["dual"][partner][:] += 0.5 * self.parameters.penalty * (own - theirs)
-        view.edge["met"][partner][0] += 1.0
+        settle(me, partner, heard)
 
     def objective(self) -> Objective:
         """The sum of all O(f_i, D_i), whose minimum under consensus is that of problem (1)."""
@@ -158,6 +155,22 @@ class EdgeConsensusAdmm(Protocol):
             "edges": float(apart.max(initial=0.0)),
             "duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
         }
+
+
+def solve(me: Any) -> None:
+    """Part of a text: the local problem, from z_e and lambda_ij of all edges."""
+    linear = 2 * (me.penalty * me.between - me.dual).sum(axis=0)
+    curvature = curvature_of(me, me.penalty)
+    me.model = minimised(me, me.loss_weight, curvature, linear, me.model, EXACT * me.loss_weight)
+
+
+@as_written
+def settle(me: Any, partner: int, theirs: Array) -> None:
+    """Part of a text: z_e and lambda_ij from two models, sums and differences of the same two numbers at either end."""
+    own = me.offered[partner]
+    me.between[partner] = 0.5 * (own + theirs)
+    me.dual[partner] += 0.5 * me.penalty * (own - theirs)
+    me.met[partner] += 1.0
 
 
 def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:

@@ -3,8 +3,8 @@
 =================  ==================================================================================
 equation           here
 =================  ==================================================================================
-(24)-(25)          ``wake``: in the penalty, f is shifted by noise of density proportional to exp(-alpha_i(t) |eps|)
-after (25)         the same as 2 eta_i(t) V_i eps'f added to (10): `Iteration.solution`
+(24)-(25)          ``step``: in the penalty, f is shifted by noise of density proportional to exp(-alpha_i(t) |eps|)
+after (25)         the same as 2 eta_i(t) V_i eps'f added to (10): ``step``
 (10), (11)         `hushnet.protocols.consensus_admm`; (11) takes models that were sent, and nothing else
 theorem 4.1        round t claims C (1.4 c_1 + alpha_i(t)) / (eta_i(t) V_i B_i); claims add up to P(t)
 section 5.2        eta_i(t) = eta_i(1) q_1^(t-1) is ``penalty_growth``, alpha_i(t) = alpha_i(1) q_2^(t-1) is
@@ -36,22 +36,34 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import model_validator
 
 from ..agents.errors import FieldError, InputError
 from ..agents.objectives import Objective
 from ..agents.parameters import Factor, Positive
 from .base import Layout, Out, Problem, Protocol, Traits, View
-from .consensus_admm import ConsensusParameters, Iteration, per_agent
+from .consensus_admm import (
+    EXACT,
+    ConsensusParameters,
+    Iteration,
+    curvature_of,
+    linear_of,
+    move_dual,
+    penalty_of,
+    per_agent,
+)
 from .invariants import Declared
 from .noise import UNBOUNDED
 from .privacy.accounting import Charge, verified
 from .privacy.budget import PrintedNoise, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.mechanisms import Release
+from .steps import Constants, perturbed_minimiser
+from .steps.noise import StepNoise
 from .surroundings import Surroundings, check_length, check_newton
 
 
@@ -142,6 +154,7 @@ class PerturbedAdmm(Protocol):
             self.costs.check(agent)
         if noise.target is not None:
             self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in agents])
+        self.step_noise = RoundNoise(self)
 
     def layout(self) -> Layout:
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
@@ -151,22 +164,20 @@ class PerturbedAdmm(Protocol):
         """f_i(0) = 0 and lambda_i(0) = 0."""
         out.send("model", view.state["model"], out.public("the start is 0"))
 
-    def wake(self, view: View, out: Out) -> None:
+    def constants(self) -> Constants:
+        """Penalties, dual steps and the agents' share of the regulariser."""
+        return self.iteration.constants()
+
+    @staticmethod
+    def step(me: Any) -> None:
         """(11), (25), and broadcast."""
-        release = self.release(view)
-        if not out.reserve(release):
-            out.fall_silent()
-            return
-        self.iteration.move_dual(view)
-        view.state["model"][:] = release.perturb_objective(
-            lambda noise: self.iteration.solution(view, noise),
-            lambda model: self.iteration.implied_noise(view, model),
-            size=self.problem.task.dimension,
-            rng=view.stream("noise"),
-            log_jacobian=lambda model: self.iteration.log_jacobian(view, model),
-        )
-        if len(view.neighbours):
-            out.send("model", view.state["model"], release)
+        move_dual(me)
+        penalty = penalty_of(me)
+        linear, curvature = linear_of(me, penalty), curvature_of(me, penalty)
+        tolerance, influence = EXACT * me.loss_weight, 2 * penalty * me.degree
+        me.model = perturbed_minimiser(me, me.loss_weight, curvature, linear, me.model, tolerance, influence)
+        if me.degree > 0:
+            me.message = me.model
 
     def release(self, view: View) -> Release:
         """The release of an agent's next model."""
@@ -174,8 +185,9 @@ class PerturbedAdmm(Protocol):
         if not rows or not degree:
             why = "the agent has no data" if not rows else "the agent has no neighbours to tell"
             return Release.public(view.agent, view.now, why, recipients=degree)
-        alpha = self.alpha(view.agent, view.round)
-        claimed, proved = self.epsilons(view.agent, view.round, rows, degree)
+        number = view.updates + 1
+        alpha = self.alpha(view.agent, number)
+        claimed, proved = self.epsilons(view.agent, number, rows, degree)
         tolerated = f"a minimiser to a gradient of {self.iteration.local.tolerance:g}"
         return Release(
             agent=view.agent,
@@ -195,6 +207,11 @@ class PerturbedAdmm(Protocol):
     def alpha(self, agent: int, number: int) -> float:
         """alpha_i(t), t = 1, 2, ..."""
         return float(self._first_alpha[agent] * self.costs.growth[agent] ** (number - 1))
+
+    @property
+    def first_alphas(self) -> NDArray[np.float64]:
+        """(n,) alpha_i(1)."""
+        return self._first_alpha
 
     def epsilons(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
         """Epsilon of an agent's round t = 1, 2, ... as theorem 4.1 has it, and as the module's docstring proves it.
@@ -229,6 +246,38 @@ class PerturbedAdmm(Protocol):
     def assumed_public(self) -> tuple[str, ...]:
         """How far local minimisers are from exact ones."""
         return (f"exact local minimisers (solved to a gradient of {self.iteration.local.tolerance:g})",)
+
+
+class RoundNoise(StepNoise):
+    """Noise of every round's objective, whose amount or price may grow from round to round.
+
+    Parameters
+    ----------
+    protocol : PerturbedAdmm
+    """
+
+    def __init__(self, protocol: PerturbedAdmm) -> None:
+        self.protocol = protocol
+
+    @property
+    def mechanism(self) -> str:
+        """See `StepNoise.mechanism`."""
+        return "gamma"
+
+    @property
+    def growth(self) -> NDArray[np.float64] | None:
+        """See `StepNoise.growth`: None if all rounds cost the same."""
+        growth = self.protocol.costs.growth
+        alike = (growth == 1.0).all() and (self.protocol.iteration.penalty_growth == 1.0).all()
+        return None if alike else 1.0 / growth
+
+    def scales(self) -> NDArray[np.float64]:
+        """See `StepNoise.scales`: those of the first round."""
+        return 1.0 / self.protocol.first_alphas[:, None]
+
+    def release(self, view: View) -> Release:
+        """See `StepNoise.release`."""
+        return self.protocol.release(view)
 
 
 class Costs:

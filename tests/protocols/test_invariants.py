@@ -11,7 +11,7 @@ from hushnet.agents.errors import Divergence
 from hushnet.protocols import catalog
 from hushnet.protocols.base import Traits
 from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.protocols.consensus_admm import ConsensusAdmm
+from hushnet.protocols.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.dual_averaging import DualAveraging
 from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
@@ -21,7 +21,7 @@ from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.protocols.steps import average
+from hushnet.protocols.steps import average, minimised
 from hushnet.simulator.bench import protocol_parameters, small_task
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Stop
@@ -107,9 +107,22 @@ class SettlesTwice(CollaborativeAdmm):
 class MovesOneEnd(CollaborativeAdmm):
     """Step 3 with another penalty at one end of an edge."""
 
-    def _settle(self, view, at, heard):
+    def accept(self, view, partner, vector, out):
         before = view.edge["dual_own"].copy()
-        super()._settle(view, at, heard)
+        super().accept(view, partner, vector, out)
+        self._move(view, before)
+
+    def finish(self, view, partner, vector):
+        before = view.edge["dual_own"].copy()
+        super().finish(view, partner, vector)
+        self._move(view, before)
+
+    def wake(self, view, out):
+        before = view.edge["dual_own"].copy()
+        super().wake(view, out)
+        self._move(view, before)
+
+    def _move(self, view, before):
         if view.agent % 2:
             view.edge["dual_own"][:] += 0.1 * (view.edge["dual_own"] - before)
 
@@ -133,7 +146,11 @@ class ReleasesOtherwise(PerturbedAdmm):
 
     def wake(self, view, out):
         super().wake(view, out)
-        view.state["model"][:] = self.iteration.solution(view)
+        me = self.steps.record(view)
+        penalty = penalty_of(me)
+        me.model = minimised(
+            me, me.loss_weight, curvature_of(me, penalty), linear_of(me, penalty), me.model, 1e-10 * me.loss_weight
+        )
 
 
 class MovesDualTwice(EdgeConsensusAdmm):
@@ -164,10 +181,9 @@ class FinishesTwice(EdgeConsensusAdmm):
 class MixesByItsOwnDegree(DualAveraging):
     """Weights whose rows add up to 1, and whose columns do not."""
 
-    def prepare(self):
-        super().prepare()
-        degrees = self.problem.graph.degrees
-        self.mixing = [np.full(degree, 1 / (1 + degree)) for degree in degrees]
+    def constants(self):
+        graph = self.problem.graph
+        return replace(super().constants(), edge={"mixing": 1 / (1.0 + graph.degrees[graph.tails])})
 
 
 class KeepsExactSubgradients(DualAveraging):

@@ -1,0 +1,73 @@
+"""Methods of multipliers run the same as Python and compiled: updates and charges exactly, models to 1e-10."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.consensus_admm import ConsensusAdmm
+from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.simulator.bench import protocol_parameters
+
+from .text_worlds import check_forms, random_setting
+
+SMOOTH = ["logistic", "squared", "smoothed_hinge"]
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]
+
+
+def check(seed, protocol, fields) -> None:
+    make = random_setting(seed, loss=SMOOTH[seed % 3], easy=bool(seed % 2))
+    agents = make().task.agents
+    fields = {name: value(agents) if callable(value) else value for name, value in fields.items()}
+    assert check_forms(make, protocol, protocol_parameters(protocol, fields)).activations >= 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_consensus_in_rounds(seed):
+    rng = np.random.default_rng(seed)
+    fields = [
+        {"loss_weight": 2.0, "rho": 0.5},
+        {"penalty_growth": 1.05, "dual_step_growth": 1.02},
+        {
+            "penalty": lambda n: rng.uniform(0.3, 2.0, n).tolist(),
+            "dual_step": lambda n: rng.uniform(0.1, 1, n).tolist(),
+        },
+    ]
+    check(seed, ConsensusAdmm, fields[seed % 3])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_consensus_in_pairs(seed):
+    check(seed, EdgeConsensusAdmm, {"penalty": 0.3 + 0.1 * seed, "loss_weight": 1.0 + seed % 4})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_consensus_with_noise(seed):
+    noises = [
+        {"alpha": 3.0},
+        {"alpha": 2.0, "growth": 1.03},
+        {"alpha": 5.0, "updates": 6},
+        {"target": {"verified": 20.0, "delta": 1e-3}, "updates": 5, "growth": 1.05},
+    ]
+    noise = noises[seed % 4] if seed % 3 != 1 else noises[seed % 3]  # nothing bounds the slope of the squared loss
+    growth = 1.0 if seed % 2 else 1.05
+    check(seed, PerturbedAdmm, {"loss_weight": 0.1, "penalty": 1.0, "penalty_growth": growth, "noise": noise})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_collaboration_in_pairs(seed):
+    rng = np.random.default_rng(seed)
+    fields = [
+        {},
+        {"local_steps": 1 + seed % 3, "objective": "bellet", "mu": 0.7},
+        {"start": "zero", "rho": 0.3, "alpha": 0.9},
+        {"confidence": lambda n: rng.uniform(0.1, 1, n).tolist(), "solitary": {"steps": 3, "step_size": 0.5}},
+    ]
+    check(seed, CollaborativeAdmm, fields[seed % 4])
+
+
+def test_the_hinge_s_exact_minimiser_has_no_compiled_form():
+    why = "batched (Python step, because the exact minimiser of the hinge loss, which has kinks, has no compiled form)"
+    make = random_setting(5, loss="hinge", easy=True)
+    check_forms(make, CollaborativeAdmm, protocol_parameters(CollaborativeAdmm, {}), engine=why)

@@ -130,6 +130,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
     if not exchange:
         lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64)}, agent):")
+        lines.append(f"        {code[SAID]}[:, {SAID_COLUMN}] = 0")
         lines.append(f"        return {SILENT | UNSAID}")
     lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[:, {SAID_COLUMN}] = 0", "    code = 0"]
     if charges.noisy:

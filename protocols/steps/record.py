@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from types import TracebackType
 from typing import Any, cast
 
@@ -19,9 +18,13 @@ from .names import MESSAGE, Names
 from .noise import UNPERTURBED
 from .text import Checked, place, takes_record, texts_of
 
+Array = NDArray[np.float64]
+
 
 class Me:
     """An agent's own things by name, for one step after the other; assignment writes in place.
+
+    What never changes, and arrays that are written in place, are plain attributes; blocks of one number are read anew.
 
     Parameters
     ----------
@@ -30,97 +33,75 @@ class Me:
         The agent's.
     """
 
-    __slots__ = ("_getters", "_heard", "_messages", "_names", "_release", "_told", "_view")
-
     def __init__(self, names: Names, view: View) -> None:
-        put = super().__setattr__
-        put("_names", names)
-        put("_view", view)
-        put("_getters", _getters(names, view))
+        one = names.is_number
+        put = self.__dict__
+        put["_names"], put["_view"] = names, view
+        put["_numbers"] = {name: block for name, block in view.state.items() if one(name)}
+        put["_blocks"] = {
+            **view.state,
+            **{name: cast(Array, block)[:, 0] if one(name) else block for name, block in view.edge.items()},
+        }
+        put["_widths"] = {kind: names.width(kind, view.agent) for kind in names.kinds}
+        put.update(_fixed_fields(names, view))
+        put.update({name: block for name, block in put["_blocks"].items() if name not in put["_numbers"]})
         self._begin(None, {}, ())
 
     def _begin(self, release: Release | None, messages: Mapping[str, str], heard: Collection[str]) -> None:
         """Begin a step that may send messages, by name and kind, and that reads these fields of what was heard."""
-        put = super().__setattr__
-        put("_messages", messages)
-        put("_release", release)
-        put("_told", {})
-        view, names = self._view, self._names
-        found = {name: np.array(view.received(names.heard[name])) for name in heard if name in names.heard}
-        put("_heard", found | {name: view.heard(names.was_heard[name]) for name in heard if name in names.was_heard})
+        put, view, names = self.__dict__, self._view, self._names
+        put["_messages"], put["_release"], put["_told"] = messages, release, {}
+        put["updates"], put["tick"], put["round"], put["now"] = view.updates, view.tick, view.updates + 1, view.now
+        for name in heard:
+            if name in names.heard:
+                put[name] = np.array(view.received(names.heard[name]))
+            else:
+                put[name] = view.heard(names.was_heard[name])
 
     def __getattr__(self, name: str) -> Any:
-        """What the agent has under a name."""
-        if name in self._heard:
-            return self._heard[name]
-        getter = self._getters.get(name)
-        if getter is None:
-            raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self._names.all)}")
-        return getter()
+        """A block of one number."""
+        block = self.__dict__["_numbers"].get(name)
+        if block is None:
+            raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self.__dict__['_names'].all)}")
+        return float(block[0])
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
-        view = self._view
-        if name == MESSAGE or name in self._names.messages:
+        block = self._blocks.get(name)
+        if block is not None:
+            block[:] = value
+        elif name == MESSAGE or name in self._names.messages:
             self._told[name] = self._copied(name, value)
-        elif name in view.state:
-            view.state[name][:] = value
-        elif name in view.edge:
-            block = cast(NDArray[np.float64], view.edge[name])
-            block[:] = np.asarray(value).reshape(-1, 1) if self._names.is_number(name) else value
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
-    def _copied(self, name: str, value: Any) -> NDArray[np.float64]:
+    def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
-        if name not in self._messages:
+        kind = self._messages.get(name)
+        if kind is None:
             raise AttributeError(f"nothing is sent here, so there is no me.{name}")
-        kind, view = self._messages[name], self._view
-        width = self._names.width(kind, view.agent)
-        addressed = self._names.layout.messages[kind].addressed
-        message = np.empty((len(view.neighbours), width) if addressed else width)
+        width, addressed = self._widths[kind], self._names.layout.messages[kind].addressed
+        message = np.empty((len(self._view.neighbours), width) if addressed else width)
         message[:] = value
         return message
 
 
-def _getters(names: Names, view: View) -> dict[str, Callable[[], Any]]:
-    """How each field of an agent is read."""
-    graph, agent = names.protocol.problem.graph, view.agent
-    edges = graph.edges_of(agent)
-    features, labels = view.data.features, view.data.labels
-    found: dict[str, Callable[[], Any]] = {
-        "features": lambda: features,
-        "labels": lambda: labels,
-        "rows": lambda: len(labels),
-        "weights": lambda: view.weights,
-        "degree": lambda: len(view.neighbours),
-        "regularisation": lambda: view.regularisation,
-        "agent": lambda: agent,
-        "updates": lambda: view.updates,
-        "tick": lambda: view.tick,
-        "round": lambda: view.updates + 1,
-        "now": lambda: view.now,
-    }
-    fixed = {
+def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
+    """What of an agent never changes."""
+    agent, edges = view.agent, names.protocol.problem.graph.edges_of(view.agent)
+    return {
         **names.parameters,
         **{name: _fixed(array) for name, array in names.run.items()},
         **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
         **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
+        "features": view.data.features,
+        "labels": view.data.labels,
+        "rows": len(view.data.labels),
+        "weights": view.weights,
+        "degree": len(view.neighbours),
+        "regularisation": view.regularisation,
+        "agent": agent,
     }
-    found |= {name: partial(_same, value) for name, value in fixed.items()}
-    for name, block in view.state.items():
-        found[name] = partial(_number_of, block) if names.is_number(name) else partial(_same, block)
-    for name, block in view.edge.items():
-        found[name] = partial(_same, cast(NDArray[np.float64], block)[:, 0] if names.is_number(name) else block)
-    return found
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _number_of(block: NDArray[np.float64]) -> float:
-    return float(block[0])
 
 
 def _fixed(array: Any) -> Any:

@@ -155,7 +155,9 @@ class CollaborativeAdmm(Protocol):
         p = self.problem.task.dimension
         solitary, exchanged = MessageKind(p, mirrors="model"), MessageKind(4 * p, vectors=4)
         rounds = self.traits_for(self.parameters).trigger == "round"
-        kinds = {"exchange": exchanged} if rounds else {"request": exchanged, "reply": exchanged}
+        kinds = {"request": exchanged, "reply": exchanged}
+        if rounds:
+            kinds = {"exchange": MessageKind(4 * p, vectors=4, addressed=True)}
         return Layout(
             agent={"model": p, "smoothness": 1},
             edge={"z_own": p, "z_peer": p, "dual_own": p, "dual_peer": p, "offered": 2 * p, "met": 1},
@@ -208,15 +210,16 @@ class CollaborativeAdmm(Protocol):
         """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
         settle(me, partner, heard)
 
-    def wake(self, view: View, out: Out) -> None:
+    @staticmethod
+    def step(me: Any) -> None:
         """A round: steps 2 and 3 of the one before on all edges, then step 1 and its messages."""
-        heard, me, release = view.heard("exchange"), self.steps.record(view), self.release(view)
-        settle(me, heard, view.received("exchange")[heard])
+        for rank in range(me.degree):
+            if me.was_heard_exchange[rank]:
+                settle(me, rank, me.heard_exchange[rank])
         minimise(me)
-        offer(me, slice(None))
-        messages = np.concatenate((me.offered, me.dual_own, me.dual_peer), axis=1)
-        for neighbour, message in zip(view.neighbours.tolist(), messages, strict=True):
-            out.send("exchange", message, release, to=neighbour)
+        for rank in range(me.degree):
+            offer(me, rank)
+        me.message_exchange = np.concatenate((me.offered, me.dual_own, me.dual_peer), axis=1)
 
     def objective(self) -> Objective | None:
         """Objective (2) of Bellet et al.; for (7), which is twice (2) with half of mu, its half.

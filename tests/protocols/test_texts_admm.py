@@ -79,6 +79,16 @@ def test_collaboration_in_pairs(seed):
     assert apart(check(seed, CollaborativeAdmm, fields[seed % 4]), "z_own", "z_peer") == 0.0
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_collaboration_in_rounds(seed):
+    fields = [
+        {},
+        {"local_steps": 1 + seed % 3, "objective": "bellet", "mu": 0.7},
+        {"start": "zero", "rho": 0.3, "alpha": 0.9},
+    ]
+    check(seed, CollaborativeAdmm, {"schedule": "rounds", **fields[seed % 3]})
+
+
 def test_the_hinge_s_exact_minimiser_has_no_compiled_form():
     why = "batched (Python step, because the exact minimiser of the hinge loss, which has kinks, has no compiled form)"
     make = random_setting(5, loss="hinge", easy=True)

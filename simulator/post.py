@@ -156,11 +156,12 @@ class Post:
             Whether there is such a vector.
         """
         width = int(np.max(self.layout.messages[kind].width))
-        if self.mail.constants[COPIES_OUT] != 0.0 or self._ranks[kind] > 0 or self.sessions:
-            vectors = np.zeros((self.graph.agents, width))
-            return vectors, self._fill_in(vectors, kind, range(self.graph.agents))
-        # What compiled steps broadcast, which is of the first kind, is only in the mail.
-        rows = self.mail.latest
+        agents = self.graph.agents
+        if self.mail.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
+            vectors = np.zeros((agents, width))
+            return vectors, self._fill_in(vectors, kind, range(agents))
+        # What compiled steps say to all neighbours is only in the mail.
+        rows = self.mail.latest[self._ranks[kind] * agents :][:agents]
         vectors = self.mail.pool[np.maximum(rows, 0), :width]
         return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 

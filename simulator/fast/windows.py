@@ -190,21 +190,21 @@ def is_counted(said):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def keep_latest(mail, agent, row):  # pragma: no cover - compiled
-    """Keep the version that an agent has said last."""
+def keep_latest(mail, place, row):  # pragma: no cover - compiled
+    """Keep the version of a kind that an agent has said last."""
     mail.references[row] += 1
-    if mail.latest[agent] >= 0:
-        let_go(mail, mail.latest[agent])
-    mail.latest[agent] = row
+    if mail.latest[place] >= 0:
+        let_go(mail, mail.latest[place])
+    mail.latest[place] = row
 
 
 @compiled(forceinline=True, _nrt=False)
-def charge_plain(mail, agent, row, width, due):  # pragma: no cover - compiled
+def charge_plain(mail, agent, place, row, width, due):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
-    if not due or not is_news(mail, agent, row, width):
+    if not due or not is_news(mail, place, row, width):
         return due
     mail.charged[agent] += 1
-    keep_latest(mail, agent, row)
+    keep_latest(mail, place, row)
     return False
 
 
@@ -218,13 +218,14 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
     due, place = said & PLAIN != 0, 0
     for port in range(len(ports)):
         kind, width, apart = ports[port, KIND], ports[port, WIDTH], ports[port, ADDRESSED] != 0
+        last_said = kind * len(mail.ticks) + agent
         for rank in range(last - first if apart else 1):
             row = rows[place]
             place += 1
             if last > first and ports[port, SAID]:
-                due = charge_plain(mail, agent, row, width, due)
-                if kind == 0 and not apart:
-                    keep_latest(mail, agent, row)
+                due = charge_plain(mail, agent, last_said, row, width, due)
+                if not apart:
+                    keep_latest(mail, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
                 mail.order[row] = count_message(mail, (end - begin) * ports[port, VECTORS])
                 for edge in range(begin, end):

@@ -67,9 +67,9 @@ def count_step(mail, agent):
 
 
 @rule
-def is_news(mail, agent, row, width):
+def is_news(mail, place, row, width):
     """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
-    old = mail.latest[agent]
+    old = mail.latest[place]
     if old < 0 or mail.size[row] != mail.size[old]:
         return True
     for k in range(width):

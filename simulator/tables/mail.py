@@ -78,8 +78,10 @@ class Mail(NamedTuple):
         ends at some time.
     means, recorded, recorded_offsets
         The clocks' means, or their recorded times.
-    ticks, updates, charged, latest : (n,) int64
-        Last tick, completed steps, charged messages, last version sent (-1: none).
+    ticks, updates, charged : (n,) int64
+        Last tick, completed steps, charged messages.
+    latest : (kinds * n,) int64
+        Last version of a kind that each agent has sent to all, or was charged for (-1: none), kind after kind.
     silent, alone : (n,) bool
         Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
     noting : (NOTING,) float64

@@ -192,6 +192,10 @@ def test_steps_in_rounds_send_several_kinds_and_something_else_to_every_neighbou
     assert_same(python, compiled)
     assert (python.updates == 7).all()
     assert python.traffic == compiled.traffic
+    for kind in ("start", "sum"):
+        (told, known), (expected, expected_known) = compiled.post.told(kind), python.post.told(kind)
+        assert np.array_equal(known, expected_known)
+        np.testing.assert_allclose(told[known], expected[known], rtol=1e-12)
     assert np.ptp(python.state.agent["seen"].values) > 0.0
 
 

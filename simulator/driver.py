@@ -84,6 +84,9 @@ class Driver(ABC):
             for agent in world.agents:
                 if agent.present:
                     world.tell_start(agent, joining=False)
+            for agent in world.agents:
+                if agent.present:
+                    self.ready(agent)
             self.begin(joins, leaves, timelines)
             env.process(self._record())
             if world.setting.stop.time is not None:
@@ -152,6 +155,7 @@ class Driver(ABC):
                 agent.present = True
                 self._start(agent)
                 self.world.tell_start(agent, joining=True)
+                self.ready(agent)
         if leave < math.inf:
             gone = At(env, max(leave, env.now), AVAILABILITY)
             gone.callbacks.append(lambda _: self._leave(agent))  # type: ignore[union-attr]
@@ -176,6 +180,10 @@ class Driver(ABC):
 
     def started(self, agent: Agent) -> None:
         """Act on an agent that has made its start; by default nothing."""
+        return
+
+    def ready(self, agent: Agent) -> None:
+        """Act on an agent whose start, told or not, is behind it; by default nothing."""
         return
 
     def turn(self, agent: Agent) -> None:

@@ -73,9 +73,12 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     forms = Forms(names, categories)
     used = {field for one in every if takes_record(one.function) for field in Checked(one, names).used}
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
-    charges = StepCharges(protocol, around, most_draws(every))
+    charges = StepCharges(protocol, around, sum(most_draws(text) for text in texts.values()))
     fields = Fields(names, around, charges, clip[1] if clip else 0.0, exchange="step" not in texts)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
+    if "step" not in texts and used & {"noise_", "sampling_"}:
+        # A half's stream depends on how many others its agent has made at that tick, which compiled steps are not told.
+        raise NoForm("draws within an exchange have no compiled form")
     source = _source(fields, charges, sorted(used - forms.literals.keys()))
     signature = STEP if "step" in texts else EXCHANGE
     key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()

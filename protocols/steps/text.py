@@ -8,7 +8,7 @@ import linecache
 import math
 import textwrap
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,17 +179,36 @@ DRAWING = ("perturbed", "perturbed_minimiser")
 """Words that draw the noise of the step's release."""
 
 
-def most_draws(texts: Sequence[Text]) -> float:
-    """How often a step draws noise at most (`DRAWING`), as far as its texts tell: 0, 1, or infinity."""
-    calls = 0
-    for text in texts:
-        for node in ast.walk(text.tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                function = outside(text.function).get(node.func.id)
-                calls += getattr(function, "__name__", "") in DRAWING and hasattr(function, "compiled_form")
-        if any(isinstance(node, ast.For | ast.While | ast.comprehension) for node in ast.walk(text.tree)) and calls:
-            return math.inf
-    return min(calls, 1) if calls < 2 else math.inf
+def most_draws(function: Callable[..., Any], within: tuple[Any, ...] = ()) -> float:
+    """How often a step draws noise at most (`DRAWING`), as far as its text and its helpers tell: a number, or infinity.
+
+    Parameters
+    ----------
+    function : callable
+        The text.
+    within : tuple of callable
+        What it is called by, for helpers that call one another.
+    """
+    if function in within:
+        return math.inf
+    tree, known = Text.of(function).tree, outside(function)
+    loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+    repeated = [node for node in ast.walk(tree) if isinstance(node, loops)]
+    repeated += [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not tree]
+    often = {id(node) for one in repeated for node in ast.walk(one)}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    total = 0.0
+    for node in ast.walk(tree):
+        value = known.get(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(value, types.FunctionType):
+            continue
+        if hasattr(value, "compiled_form"):
+            draws = 1.0 if value.__name__ in DRAWING else 0.0
+        else:
+            draws = most_draws(value, (*within, function))
+        if draws:
+            total += draws if id(node) in called and id(node) not in often else math.inf
+    return total
 
 
 def takes_record(function: Callable[..., Any]) -> bool:

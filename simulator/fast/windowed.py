@@ -132,6 +132,9 @@ class Windowed(Driver):
     def started(self, agent: Agent) -> None:
         """See `Driver.started`."""
         self.post.mail.silent[agent.index] = agent.silent
+
+    def ready(self, agent: Agent) -> None:
+        """See `Driver.ready`: what was charged for the start is no longer there for steps."""
         if self.kernel is not None:
             self.kernel.charges.started(agent.index)
 

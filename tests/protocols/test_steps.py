@@ -12,7 +12,9 @@ import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
+from hushnet.protocols.steps.text import most_draws
 from hushnet.simulator.bench import protocol_parameters, run_small
 from hushnet.simulator.engine import BatchedEngine, EventEngine
 from hushnet.simulator.network import NetworkParameters
@@ -244,6 +246,111 @@ def test_a_budget_that_counts_draws_of_a_text_that_may_draw_twice_runs_in_python
     python, batched = both(TwiceNoisy, {"mu": 0.5, "privacy": privacy})
     assert "Python step, because its text may draw noise more than once in a step" in batched.engine
     assert python.ledger.to_frame().equals(batched.ledger.to_frame())
+
+
+class TellsNoisyStart(CoordinateDescent):
+    """Its start is a release like those of its steps, and counts among them."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        out.sent.clear()
+        release = self.step_noise.release(view)
+        noisy = release.perturb(view.state["model"], rng=view.stream("noise"))
+        out.send("model", noisy, release)
+
+
+def test_a_start_that_was_told_is_no_longer_there_for_steps():
+    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "kairouz"}
+    privacy = {key: value for key, value in NOISE.items() if key != "multiplier"} | {"budget": budget, "updates": 6}
+    python, compiled = both(TellsNoisyStart, {"mu": 0.5, "privacy": privacy}, time=30.0)
+    assert_same(python, compiled)
+    assert python.updates.min() == 5
+
+
+class PrivatePairs(Mine):
+    """Draws in both halves of an exchange."""
+
+    Parameters = CoordinateDescent.Parameters
+    traits = Traits(exchange="pairwise")
+
+    def prepare(self):
+        self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task)
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
+
+    def constants(self):
+        return Constants()
+
+    def start(self, view, out):
+        """Begin at zero."""
+
+    @staticmethod
+    def request(me, partner):
+        me.message = perturbed(me, me.model)
+
+    @staticmethod
+    def respond(me, partner, heard):
+        me.message = perturbed(me, me.model)
+        me.model = (me.model + heard) / 2
+
+    @staticmethod
+    def complete(me, partner, heard):
+        me.model = (me.model + heard) / 2
+
+
+def test_draws_within_an_exchange_run_in_python():
+    fields = {"kind": "coordinate_descent", "privacy": NOISE}
+    python, batched = both(PrivatePairs, fields)
+    assert batched.engine == "batched (Python step, because draws within an exchange have no compiled form)"
+    assert np.array_equal(python.state.agent["model"].values, batched.state.agent["model"].values)
+
+
+def noisy(me):
+    """A helper that draws."""
+    return perturbed(me, me.model)
+
+
+def in_a_loop(me):
+    """Calls a helper that draws, again and again."""
+    for _ in range(3):
+        me.model += noisy(me)
+
+
+def by_another_name(me):
+    """Draws under another name."""
+    other = perturbed
+    me.model += other(me, other(me, me.model))
+
+
+def once(me):
+    """Draws once, by a helper, and has a loop beside it."""
+    for rank in range(me.degree):
+        me.model[0] += rank
+    me.model += noisy(me)
+
+
+def endless(me):
+    """Calls itself."""
+    endless(me)
+    me.model += noisy(me)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (noisy, 1),
+        (once, 1),
+        (in_a_loop, math.inf),
+        (by_another_name, math.inf),
+        (endless, math.inf),
+        (TwiceNoisy.step, 2),
+        (Mine.step, 0),
+    ],
+)
+def test_how_often_a_text_draws_at_most_is_read_from_it_and_its_helpers(text, most):
+    assert most_draws(text) == most
 
 
 def variant(text, **space):

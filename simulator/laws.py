@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from ..agents.compiled import form_of
 from ..agents.errors import InputError
+from .bursts import NO_BURSTS, Bursts
 from .clocks import Clock, ClockForm
 from .latency import LAWS, Law
-from .network import NO_BURSTS, Bursts, NetworkParameters
+from .network import NetworkParameters
 
 
 class Forms(NamedTuple):

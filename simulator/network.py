@@ -7,7 +7,6 @@ by their mean: scaling the mean scales every single delay.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,19 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ..agents.compiled import form_of
+from ..agents.compiled import compiled, form_of
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters, Positive
-from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
-from .randomness import BEYOND, QUANTUM, Draws, Purpose, lasting
+from .bursts import UNASKED, Bursts, state_of_link
+from .latency import Constant, LatencyParameters, Matrix, shorthand
+from .randomness import Draws, lasting
 
 KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
-
-Bursts = tuple[float, float, float, float]
-"""Mean durations of a link's good and bad state, and its loss probabilities in them."""
-NO_BURSTS: Bursts = (0.0, 0.0, 0.0, 0.0)
 
 LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64]]
 """``(sender, receivers, now)`` -> (k,) probabilities that copies to k receivers are lost; times never decrease."""
@@ -174,7 +170,6 @@ class Network:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
         self._ids = ids
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
-        self._law = None if isinstance(parameters.latency, Matrix) else form_of(parameters.latency, "law")
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
         # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
         self._attempts: list[tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = [(-1, {}) for _ in ids]
@@ -237,23 +232,9 @@ class Network:
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
         luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
-        delays = self._delays(sender, receivers, luck)
-        if self.parameters.bandwidth is not None:
-            delays = delays + size / self.parameters.bandwidth
-        lost = luck[:, 2] < self._loss_probabilities(sender, receivers, now)
-        return np.rint(np.minimum(delays, BEYOND) / QUANTUM) * QUANTUM, lost
-
-    def fate(self, sender: int, receiver: int, tick: int, leg: int, now: float, size: int) -> tuple[float, bool]:
-        """`fates` of a message to one receiver, by scalars where the latency has a law."""
-        receivers = np.array([receiver])
-        if self._law is None:
-            ((delay,), (lost,)) = self.fates(sender, receivers, tick, leg, now, size)
-            return float(delay), bool(lost)
-        u, v, w = self.draws.message(int(self.numbers[sender]), int(self.numbers[receiver]), tick, leg)
-        delay = delay_of(*self._law, u, v)
-        if self.parameters.bandwidth is not None:
-            delay = delay + size / self.parameters.bandwidth
-        return lasting(delay), bool(w < self._loss_probabilities(sender, receivers, now)[0])
+        own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
+        chances = self._loss_probabilities(sender, receivers, now)
+        return _settled(luck, self._delays(sender, receivers, luck), own, chances)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
         latency = self.parameters.latency
@@ -265,43 +246,31 @@ class Network:
         return np.array(delays, dtype=np.float64)
 
 
+@compiled
+def _settled(luck, delays, own, chances):  # pragma: no cover - compiled
+    """Times under way of copies with these delays, and whether each is lost; ``own`` is what its bytes take."""
+    times, lost = np.empty(len(delays)), np.empty(len(delays), dtype=np.bool_)
+    for k in range(len(delays)):
+        times[k] = lasting(delays[k] + own)
+        lost[k] = luck[k, 2] < chances[k]
+    return times, lost
+
+
 class _Links:
     """The links' good/bad processes of one run."""
 
     def __init__(self, loss: GilbertElliott, numbers: NDArray[np.uint64], draws: Draws) -> None:
-        self.loss, self.numbers, self.draws = loss, numbers, draws
-        self.links: dict[tuple[int, int], _LinkState] = {}
+        self.loss, self.numbers, self.key = loss, numbers, draws.key
+        self.links: dict[tuple[int, int], tuple[int, int, float]] = {}
 
     def __call__(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
-        loss, links = self.loss, [self._link(sender, int(receiver)) for receiver in receivers]
-        return np.array([loss.loss_good if link.good_at(now) else loss.loss_bad for link in links])
+        loss = self.loss
+        good = [self._is_good(sender, receiver, now) for receiver in receivers.tolist()]
+        return np.where(good, loss.loss_good, loss.loss_bad)
 
-    def _link(self, sender: int, receiver: int) -> _LinkState:
-        key = (sender, receiver)
-        if key not in self.links:
-            self.links[key] = _LinkState(self.loss, int(self.numbers[sender]), int(self.numbers[receiver]), self.draws)
-        return self.links[key]
-
-
-class _LinkState:
-    """The good/bad process of one directed link, advanced as far as it is asked about."""
-
-    def __init__(self, loss: GilbertElliott, sender: int, receiver: int, draws: Draws) -> None:
-        self.means = {True: loss.mean_good, False: loss.mean_bad}
-        self.sender, self.receiver, self.draws = sender, receiver, draws
-        start, _ = draws.pair(Purpose.LINK_STATE, sender, receiver, 0)
-        self.good = start < loss.mean_good / (loss.mean_good + loss.mean_bad)
-        self.period = 1
-        self.until = self._duration()
-
-    def _duration(self) -> float:
-        uniform = self.draws.uniform(Purpose.LINK_STATE, self.sender, self.receiver, self.period)
-        return lasting(-self.means[self.good] * math.log(uniform))
-
-    def good_at(self, now: float) -> bool:
-        """Whether the link is in its good state; times must not decrease."""
-        while self.until <= now:
-            self.good = not self.good
-            self.period += 1
-            self.until += self._duration()
-        return self.good
+    def _is_good(self, sender: int, receiver: int, now: float) -> bool:
+        ends = self.numbers[sender], self.numbers[receiver]
+        last = self.links.get((sender, receiver), UNASKED)
+        state = state_of_link(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
+        self.links[sender, receiver] = state
+        return bool(state[1])

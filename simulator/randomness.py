@@ -191,11 +191,6 @@ class Draws:
         check_leg(leg)
         return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
 
-    def message(self, sender: int, receiver: int, tick: int, leg: int) -> tuple[float, float, float]:
-        """`messages` to one receiver."""
-        check_leg(leg)
-        return draw_one(*self.key, sender, receiver, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
-
     def generator(self, purpose: str, *ids: int) -> np.random.Generator:
         """A NumPy generator for a named stream, for instance ``generator("noise", agent_id, tick)``.
 

@@ -15,17 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import simpy
-from numba.core import config
 
 from ...agents.agent import AVAILABILITY, Agent, At
 from ...agents.availability import Timeline
-from ...agents.compiled import form_of, is_patched
 from ...agents.errors import StepFailure
-from ...protocols.base import Out, Protocol, View
+from ...protocols.base import Out, View
 from ...protocols.kernel import Compiled, Kernel, PairKernel
-from ...protocols.steps.building import build
-from ...protocols.steps.surroundings import StepSurroundings
-from ...protocols.steps.word_forms import NoForm
 from ..driver import Driver
 from ..finish import TIME_UP
 from ..rules import lazy
@@ -34,6 +29,7 @@ from ..tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from ..world import World
 from .changes import Changes, changes_of
 from .presence import Presence
+from .step_forms import kernel_of, said_form, watched_steps
 
 Form = TypeVar("Form", Kernel, PairKernel)
 
@@ -63,7 +59,7 @@ class Windowed(Driver):
     kernel : Compiled or None
         The protocol's compiled step, if it is used.
     compiled : bool
-        Whether it is.
+        Whether it is; a watched one is not, for it is called for each step.
     presence : Presence or None
         When agents are up; None until the run begins.
     empty : str
@@ -77,13 +73,18 @@ class Windowed(Driver):
 
     def __init__(self, world: World, *, compiled: bool) -> None:
         super().__init__(world)
-        self.kernel, why = None, ""
+        self.kernel, watched, why = None, None, ""
         if compiled and world.watch is None:
             self.kernel, why = kernel_of(world)
+        elif compiled:
+            watched, why = watched_steps(world)
+            world.steps = watched or world.protocol
         self.compiled = compiled = self.kernel is not None
-        self.engine = f"batched ({'compiled' if compiled else 'Python'} step{f', because {why}' if why else ''})"
+        form = "compiled" if compiled or watched else "Python"
+        self.form = said_form(world, why, compiled=form == "compiled")
+        self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"
         if why:
-            world.remarks = (f"{why}, so its steps run in Python; a class that defines kernel vouches for it",)
+            world.remarks = (f"{why}, so its steps run in Python",)
         self.presence: Presence | None = None
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
@@ -293,47 +294,6 @@ class Windowed(Driver):
             self.kernel.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
-
-
-def kernel_of(world: World) -> tuple[Compiled | None, str]:
-    """A protocol's compiled step, and why it has none where that is worth saying.
-
-    It is made of the protocol's texts, or what the protocol vouches for (`form_of`).
-    """
-    protocol, state = world.protocol, world.state
-    form, kind = form_of(protocol, "kernel"), type(protocol)
-    if form is not None:
-        return form(state), ""
-    if protocol.texts and kind.kernel is Protocol.kernel:
-        return _built(world)
-    if kind.kernel is Protocol.kernel or protocol.kernel(state) is None:
-        return None, ""
-    if "kernel" in vars(kind):
-        return None, f"a method of this very {kind.__name__} was replaced"
-    return None, f"{kind.__name__} does not define kernel itself"
-
-
-def _built(world: World) -> tuple[Compiled | None, str]:
-    """The compiled form of a protocol's texts, or why there is none."""
-    protocol, name = world.protocol, type(world.protocol).__name__
-    if is_patched(protocol):
-        return None, f"a method of this very {name} was replaced"
-    if protocol.methods_beside_texts:
-        return None, f"{name} has a method {protocol.methods_beside_texts[0]} beside its text"
-    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-        return None, "numba is told to compile nothing"
-    around = StepSurroundings(
-        state=world.state,
-        unheard_is_own=world.setting.network.start != "zero",
-        numbers=world.numbers,
-        seed=world.setting.draws.seed,
-        view=world.views.__getitem__,
-        ledger=world.ledger,
-    )
-    try:
-        return build(protocol, protocol.texts, around), ""
-    except NoForm as why:
-        return None, str(why)
 
 
 def checked(kernel: Compiled | None, kind: type[Form], complaint: str) -> Form | None:

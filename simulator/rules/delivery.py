@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ..bursts import state_of_link
 from ..latency import BRACKETS, PER_LINK, delay_of
 from ..randomness import Purpose, draw_one, lasting
 from ..tables.mail import (
@@ -47,7 +48,7 @@ from ..tables.tallies import (
 from .forms import rule
 from .notes import note_arrived, note_sent
 
-MESSAGE, LINK_STATE = int(Purpose.MESSAGE), int(Purpose.LINK_STATE)
+MESSAGE = int(Purpose.MESSAGE)
 
 
 @rule
@@ -92,25 +93,13 @@ def take_row(mail, sent_at, order, tick, size):
 
 
 @rule(inlined=False)
-def burst_duration(key, constants, sender, receiver, period, good):
-    """How long a link, between agents of these numbers, stays in the state that it has just entered."""
-    u, _, _ = draw_one(key[0], key[1], sender, receiver, period, LINK_STATE, 0)
-    return lasting(-constants[MEAN_GOOD if good else MEAN_BAD] * math.log(u))
-
-
-@rule(inlined=False)
-def chance_in_burst(key, constants, bursts, burst_until, sender, receiver, edge, now):
-    """The probability of a loss on a link that is good and bad in turn (Gilbert 1960, Elliott 1963)."""
-    link = bursts[edge]
-    if link[0] == 0:
-        u, _, _ = draw_one(key[0], key[1], sender, receiver, 0, LINK_STATE, 0)
-        link[0] = 1
-        link[1] = u < constants[MEAN_GOOD] / (constants[MEAN_GOOD] + constants[MEAN_BAD])
-        burst_until[edge] = burst_duration(key, constants, sender, receiver, link[0], link[1])
-    while burst_until[edge] <= now:
-        link[0] += 1
-        link[1] = 1 - link[1]
-        burst_until[edge] += burst_duration(key, constants, sender, receiver, link[0], link[1])
+def chance_in_burst(mail, sender, edge, now):
+    """The probability of a loss on a link that is good and bad in turn."""
+    key, constants, link = mail.key, mail.constants, mail.bursts[edge]
+    means, numbers = (constants[MEAN_GOOD], constants[MEAN_BAD]), (mail.numbers[sender], mail.numbers[mail.heads[edge]])
+    link[0], link[1], mail.burst_until[edge] = state_of_link(
+        key[0], key[1], means[0], means[1], numbers[0], numbers[1], now, link[0], link[1], mail.burst_until[edge]
+    )
     return constants[LOSS_GOOD] if link[1] else constants[LOSS_BAD]
 
 
@@ -119,8 +108,7 @@ def loss_chance(mail, sender, edge, now):
     """The probability that what is sent over a directed edge is lost; times must not decrease."""
     if mail.constants[MEAN_BAD] == 0.0:
         return mail.constants[LOSS_CHANCE]
-    ends = mail.numbers[sender], mail.numbers[mail.heads[edge]]
-    return chance_in_burst(mail.key, mail.constants, mail.bursts, mail.burst_until, ends[0], ends[1], edge, now)
+    return chance_in_burst(mail, sender, edge, now)
 
 
 @rule

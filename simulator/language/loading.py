@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import resources
 from math import prod
 from pathlib import Path
@@ -54,8 +54,9 @@ class Code:
         """The class of a ``kind``; see `catalog.resolve`."""
         return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
 
+    @cached_property
     def known(self) -> list[str]:
-        """What a scenario may give as ``kind``, in words."""
+        """What a scenario may give as ``kind``, in words; to ask who is installed takes a tenth of a second."""
         return [*catalog.names(self.extra), "./file.py:Class"]
 
     def files(self, names: Iterable[str]) -> list[ModuleType]:
@@ -241,8 +242,7 @@ def _checked(source: Source, code: Code) -> Scenario:
     if isinstance(data.get("protocols"), Mapping):
         family = drafts.inherit(data["protocols"])
         found += [_as_mistake(error, source) for error in family.errors]
-        known = code.known()
-        data["protocols"] = {key: _protocol(key, entry, code, known, found) for key, entry in family.entries.items()}
+        data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
         for key in source.data["protocols"]:
             data["protocols"].setdefault(key, ProtocolParameters(kind="unknown"))
     try:
@@ -261,7 +261,7 @@ def _checked(source: Source, code: Code) -> Scenario:
     raise InputError("\n".join(sentences(found, source, family)))
 
 
-def _protocol(key: str, entry: Any, code: Code, known: Sequence[str], found: list[Mistake]) -> ProtocolParameters:
+def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> ProtocolParameters:
     """Validate one protocol's entry with its own class; after a mistake something harmless stands for it.
 
     Parameters
@@ -269,8 +269,6 @@ def _protocol(key: str, entry: Any, code: Code, known: Sequence[str], found: lis
     key : str
     entry : any
     code : Code
-    known : sequence of str
-        What `Code.known` says, which is asked once for all entries.
     found : list of Mistake
         Takes what is wrong.
     """
@@ -282,13 +280,13 @@ def _protocol(key: str, entry: Any, code: Code, known: Sequence[str], found: lis
     kind = entry.get("kind")
     if not isinstance(kind, str):
         if kind is None:
-            missing = f"is missing; admissible: {listed(known)}"
+            missing = f"is missing; admissible: {listed(code.known)}"
             found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
         else:
-            wrong = f"must be the name of a protocol; admissible: {listed(known)}"
+            wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
             found.append(Mistake((*where, "kind"), wrong, kind))
         return placeholder
-    if len(found) > drafts.MOST_SAID and kind not in known and not is_file(kind):
+    if len(found) > drafts.MOST_SAID and kind not in code.known and not is_file(kind):
         found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:
@@ -325,11 +323,10 @@ def _as_mistake(error: InputError, source: Source) -> Mistake:
 
 def _checker(scenario: Scenario, code: Code) -> Checker:
     """What checks the points of a scenario that is valid as a whole."""
-    known = code.known()
 
     def protocol(key: str, entry: Any) -> ProtocolParameters | None:
         found: list[Mistake] = []
-        made = _protocol(key, entry, code, known, found)
+        made = _protocol(key, entry, code, found)
         return None if found else made
 
     return Checker(scenario, lambda draft: _checked(draft, code), protocol, partial(_fits, code=code))

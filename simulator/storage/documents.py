@@ -144,6 +144,36 @@ class Resolved(_Document):
     task: Words | None = None
 
 
+class ContractEntry(_Document):
+    """What a protocol's privacy contract came to."""
+
+    status: str
+    text: str
+
+
+class BreachEntry(_Document):
+    """When an invariant was broken first, and where."""
+
+    time: Number
+    agents: list[str]
+
+
+class InvariantEntry(_Document):
+    """What became of an invariant; sizes may be text, as JSON has no infinities."""
+
+    name: str
+    worst: Number | str
+    tolerance: Number
+    broken: bool
+    first: BreachEntry | None
+
+    @model_validator(mode="after")
+    def _broken_somewhere(self) -> InvariantEntry:
+        if self.broken and self.first is None:
+            raise ValueError("does not say where it was broken first")
+        return self
+
+
 class Manifest(_Document):
     """``manifest.json``: what was run and how it ended."""
 
@@ -158,6 +188,13 @@ class Manifest(_Document):
     error: str | None = None
     ended: str | None = None
     engine: str | None = None
+    form: Words | None = None
+    contract: ContractEntry | None = None
+    invariants: list[InvariantEntry] | None = None
+    no_invariant: str | None = None
+    code: str | None = None
+    commit: str | None = None
+    data: str | None = None
     central: bool | None = None
     task: TaskEntry | None = None
     topology: TopologyEntry | None = None

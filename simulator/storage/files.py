@@ -141,9 +141,32 @@ def put_file(content: bytes, path: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
+@contextmanager
+def _ours() -> Iterator[None]:
+    """Read a file that hushnet wrote; one that may not be read is not damaged, and never to be written anew.
+
+    Raises
+    ------
+    OutOfResources
+        If it may not be read.
+    """
+    try:
+        yield
+    except InputError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in REFUSING:
+            raise OutOfResources(f"{error}; what is there is kept, so see that it may be read and run again") from error
+        raise
+
+
 def file_checksum(path: Path) -> str:
-    """The `checksum` of a file of any size; an `InputError` if it is no regular one."""
-    with open_regular(path, most=MOST_TABLE) as stream:
+    """The `checksum` of a file of hushnet's, of any size; an `InputError` if it is no regular one.
+
+    Raises
+    ------
+    OutOfResources
+        If nobody knows what it has: it may not be read, or the disk is in trouble.
+    """
+    with _ours(), open_regular(path, most=MOST_TABLE) as stream:
         digest = hashlib.sha256()
         while chunk := stream.read(2**20):
             digest.update(chunk)
@@ -217,7 +240,8 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
         Its `checksum`; without one the pages' own are verified.
     """
     try:
-        content = read_bytes(path, most=MOST_TABLE)
+        with _ours():
+            content = read_bytes(path, most=MOST_TABLE)
         if expected is not None and checksum(content) != expected:
             raise OSError("its checksum is not the one in the manifest")
         unchecked = expected is None
@@ -242,7 +266,8 @@ def write_text(text: str, path: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or an `InputError` that names the file."""
     try:
-        text = read_bytes(path).decode()
+        with _ours():
+            text = read_bytes(path).decode()
         content = json.loads(text)
         if "\\u" in text:
             json_text(content).encode()  # half of a pair of surrogates is no text that could be printed

@@ -32,6 +32,7 @@ def run_id(
     plugin_source: str | None,
     data_fingerprint: str,
     libraries: dict[str, str],
+    form: str,
 ) -> str:
     """Name of a run: a hash of everything that decides its numbers.
 
@@ -53,6 +54,8 @@ def run_id(
         Hash of the task's data, the graph and all files that the scenario names.
     libraries : dict of str
         From `libraries`.
+    form : str
+        In which form the scenario asks for steps, see `hushnet.simulator.step_form`.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def run_id(
         16 hexadecimal digits.
     """
     scenario = _deciding(resolved, protocol)
-    identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries]
+    identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries, form]
     return hashlib.blake2s(json_text(identity, indent=None).encode(), digest_size=8).hexdigest()
 
 

@@ -16,6 +16,7 @@ that is killed therefore leaves whole runs and strays with hidden names, which t
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -45,6 +46,8 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+NO_LOCKS = (None, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+"""What a system says, or one of its file systems, that has no locks."""
 _GRAPH = re.compile(r"[0-9a-f]{32}\.parquet")
 _FAILURE = re.compile(r"[0-9a-f]{16}\.txt")
 
@@ -113,6 +116,9 @@ class Store:
                 f"{self.root}: {holder} is writing there; wait until it has ended, or choose another folder with --out"
             ) from None
         except OSError as error:
+            if error.errno not in NO_LOCKS:
+                with writing(self.root):
+                    raise
             warnings.warn(f"{self.root} cannot be locked ({error}); run one experiment there at a time", stacklevel=4)
 
     def sweep(self) -> list[str]:

@@ -93,9 +93,11 @@ def _is_users(module: ModuleType, package: str) -> bool:
 
 
 def _text(module: ModuleType) -> bytes:
+    """What a module's file says; nothing if it has none. One that cannot be read just now is an error."""
+    file = getattr(module, "__file__", None)
     try:
-        return Path(module.__file__ or "").read_bytes()
-    except (AttributeError, OSError):
+        return Path(file).read_bytes() if file else b""
+    except (FileNotFoundError, NotADirectoryError):
         return b""
 
 

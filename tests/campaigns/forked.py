@@ -8,13 +8,16 @@ process that has imported the same (``forkserver``, which dask offers): their co
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
+import importlib.metadata
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -128,6 +131,7 @@ def serve() -> None:
         asked = json.loads(line)
         if "know" in asked:
             _import(json.loads(modules.read_text()))
+            _ask_once()
             _ready_to_fork_workers(json.loads(modules.read_text()))
             answer(source=importlib.import_module("hushnet.simulator").__file__)
             continue
@@ -179,6 +183,15 @@ def _import(names: Sequence[str]) -> None:
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+
+
+def _ask_once() -> None:
+    """Remember what is the same for every command."""
+    import typer.main
+
+    typer.main.get_command = cache(typer.main.get_command)
+    importlib.metadata.entry_points = cache(importlib.metadata.entry_points)
+    gc.freeze()
 
 
 def _ready_to_fork_workers(names: Sequence[str]) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.errors import HushnetError
+from hushnet.simulator.engine import BatchedEngine, engine_for
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.setting import Setting
+from hushnet.simulator.world import World
 
-from ..engine.driving import build_world, drive
+from ..engine.driving import drive, prepared
 from .world_cases import Case
 
 
@@ -196,6 +198,10 @@ class Onlooker:
         """See `hushnet.simulator.watchers.Watch`."""
         return stream
 
+    def forced(self, agent):
+        """See `hushnet.simulator.watchers.Watch`: it leads nobody."""
+        return ()
+
     def stepped(self, phase, view, out) -> None:
         """See `hushnet.simulator.watchers.Watch`."""
         read = []
@@ -266,23 +272,17 @@ def history_of(
     observe : bool
         Whether single events are looked at.
     watch : bool
-        Whether steps are looked at, so that all of them run in Python.
+        Whether steps are looked at; all of them run in Python then.
     protocol : type of Protocol, optional
         In the place of the case's own.
     """
     history = History(setting, case, by_time="every" in record)
     onlooker = Onlooker(history)
     protocol, parameters = protocol or case.protocol, case.parameters
-    world = build_world(
-        engine,  # type: ignore[arg-type]
-        setting,
-        protocol,
-        parameters,
-        recorder=onlooker,
-        observer=onlooker if observe else None,
-        watch=onlooker if watch else None,
-        **record,
-    )
+    options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
+    world = World(setting, protocol, parameters, recorder=onlooker, **options)
+    chosen = engine_for(engine, world)  # type: ignore[arg-type]
+    prepared(world, BatchedEngine(compiled=False) if watch and isinstance(chosen, BatchedEngine) else chosen)
     history.engine, history.layout = world.engine, world.layout
     try:
         drive(world)

@@ -123,7 +123,7 @@ def test_where_all_runs_are_limited_the_reason_is_said_and_nothing_else_fails(sh
 
 
 def test_limits_are_no_part_of_what_a_run_is():
-    unknown = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}}
+    unknown = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}, "form": ""}
     ids = {
         run_id(load(json.loads(text)).scenario.resolved(), "cd", 0, **unknown)
         for text in (SMALL, SMALL.replace('"schema"', '"limits": {"events": 7, "memory": "2 GiB"}, "schema"'))

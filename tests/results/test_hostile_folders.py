@@ -7,6 +7,8 @@ import os
 
 import pytest
 from hushnet.simulator.cli import main
+from hushnet.simulator.storage.files import json_text
+from hushnet.simulator.storage.run_folder import _signed
 from hushnet.simulator.storage.store import Store
 
 
@@ -41,6 +43,33 @@ def test_an_index_whose_fields_are_of_another_type_is_one_sentence(
     assert f"{root / 'index.json'}: is damaged, it is not the index of an experiment ({said}" in error or (
         field == "grids" and "index.json: is damaged" in error
     )
+    assert error.count("\n") == 1
+
+
+BREACH = {"name": "sum", "worst": "inf", "tolerance": 1e-9, "broken": True}
+MANIFEST = [
+    ("contract", {"text": "passed"}, "contract.status"),
+    ("contract", 3, "contract"),
+    ("invariants", [BREACH], "invariants.0.first"),
+    ("invariants", [{**BREACH, "first": None}], "invariants.0"),
+    ("invariants", [{**BREACH, "first": {"time": 1.0}}], "invariants.0.first.agents"),
+    ("no_invariant", [], "no_invariant"),
+    ("code", {}, "code"),
+]
+
+
+@pytest.mark.parametrize("command", ["plot", "report"])
+@pytest.mark.parametrize(("field", "value", "said"), MANIFEST)
+def test_a_manifest_whose_fields_are_of_another_type_is_one_sentence(
+    experiment, tmp_path, capsys, command, field, value, said
+):
+    root = experiment()
+    path = sorted(root.glob("*/manifest.json"))[0]
+    manifest = {**json.loads(path.read_text()), field: value}
+    path.write_text(_signed(json_text({**manifest, "checksums": {**manifest["checksums"], "manifest": "0" * 64}})))
+    code, error = read(command, root, tmp_path, capsys)
+    assert code == 2
+    assert f"{path}: is damaged, it is not the manifest of a run ({said}" in error
     assert error.count("\n") == 1
 
 

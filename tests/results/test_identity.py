@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import subprocess
 import sys
 import textwrap
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +32,7 @@ RESOLVED = {
 
 def identify(resolved=None, protocol="cd", seed=0, **changes):
     fixed = {"code_version": "0.1.0+a", "plugin_source": None, "data_fingerprint": "d", "libraries": {"numpy": "2"}}
-    return run_id(resolved or RESOLVED, protocol, seed, **(fixed | changes))
+    return run_id(resolved or RESOLVED, protocol, seed, **({**fixed, "form": "compiled"} | changes))
 
 
 def test_the_run_id_ignores_what_changes_no_run():
@@ -53,6 +56,7 @@ def test_the_run_id_depends_on_all_that_changes_a_run():
         identify(plugin_source="class Mine: ..."),
         identify(data_fingerprint="e"),
         identify(libraries={"numpy": "2.1"}),
+        identify(form="python"),
     ]
     assert len(set(names)) == len(names)
 
@@ -283,3 +287,20 @@ def test_numbers_that_a_class_was_made_with_count():
 
 def test_a_wrapped_function_is_known_by_what_it_wraps():
     assert source_hash([partial(named)]) == source_hash([named]) == source_hash([change]) is not None
+
+
+class Mine(Local):
+    """A protocol of this file."""
+
+
+def test_own_code_that_cannot_be_read_just_now_is_no_other_code(monkeypatch):
+    before = source_hash([Mine])
+
+    def ail(_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "read_bytes", ail)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        source_hash([Mine])
+    monkeypatch.undo()
+    assert source_hash([Mine]) == before

@@ -287,6 +287,16 @@ def test_a_file_system_without_locks_is_warned_about(tmp_path, monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_disk_in_trouble_is_no_file_system_without_locks(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(store.fcntl, "flock", refuse)
+    with pytest.raises(OutOfResources, match=os.strerror(number)), Store(tmp_path).locked():
+        pass
+
+
 def some_graph(weight=0.5):
     return Graph.from_edges(5, np.array([2, 0, 3]), np.array([0, 1, 2]), np.array([0.1, weight, 1 / 3]))
 
@@ -448,3 +458,23 @@ def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_
     code, said = shell(["plot", "out"], 4)
     assert code == 5
     assert "could not be written (File too large)" in said
+
+
+@pytest.mark.parametrize("part", ["graph", "manifest"])
+def test_what_may_not_be_read_just_now_is_neither_damaged_nor_removed(kept, monkeypatch, part):
+    name = kept.save_graph(some_graph())
+    path = kept.root / "graphs" / f"{name}.parquet" if part == "graph" else kept.root / ("0" * 16) / "manifest.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(path.read_bytes() if path.exists() else b"{}")
+    there, opened = path.read_bytes(), os.open
+
+    def refuse(name, *others, **named):
+        if Path(name) == path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(name, *others, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OutOfResources, match=r"Permission denied.* is kept"):
+        kept.sweep() if part == "graph" else kept.state("0" * 16)
+    monkeypatch.undo()
+    assert path.read_bytes() == there

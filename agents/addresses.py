@@ -86,18 +86,32 @@ class AddressTable:
     def __init__(self) -> None:
         self._entries: list[int] = []
         self._arrays: list[NDArray[Any]] = []
-        self._places: dict[int, int] = {}
+        self._places: dict[tuple[int, np.dtype[Any]], int] = {}
 
-    def array(self, array: NDArray[Any], dtype: Any = np.float64) -> int:
+    def array(self, array: NDArray[Any], dtype: Any = np.float64, *, written: bool = False) -> int:
         """The place of an array's address; of a copy, where it is not contiguous or of another type.
 
-        What a step writes has to be contiguous and of the type.
+        Parameters
+        ----------
+        array : array
+        dtype : data-type
+            What the step takes its numbers for.
+        written : bool
+            Whether the step or anybody else writes into it as long as the table is used.
+
+        Raises
+        ------
+        ValueError
+            If it is written, and would be copied, or is read-only.
         """
-        known = self._places.get(id(array))
+        kind = np.dtype(dtype)
+        if written:
+            _check_writable(array, kind)
+        known = self._places.get((id(array), kind))
         if known is not None:
             return known
-        kept = self.hold(np.ascontiguousarray(self.hold(array), dtype=dtype))
-        self._places[id(array)] = place = self.number(kept.ctypes.data)
+        kept = self.hold(np.ascontiguousarray(self.hold(array), dtype=kind))
+        self._places[id(array), kind] = place = self.number(kept.ctypes.data)
         return place
 
     def hold(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -114,3 +128,14 @@ class AddressTable:
     def values(self) -> NDArray[np.int64]:
         """(k,) the table."""
         return np.array(self._entries, dtype=np.int64)
+
+
+def _check_writable(array: NDArray[Any], kind: np.dtype[Any]) -> None:
+    """Refuse to write into a copy that nobody reads."""
+    why = "" if array.flags.c_contiguous else "not contiguous"
+    if array.dtype != kind:
+        why = f"of {array.dtype}, and written as {kind}"
+    elif not array.flags.writeable:
+        why = "read-only"
+    if why:
+        raise ValueError(f"an array that steps write into is {why}")

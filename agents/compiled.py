@@ -79,6 +79,13 @@ class Callback:
         self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
         """Of the function in numba's own calling convention, which passes exceptions on; a C function cannot."""
 
+    @staticmethod
+    def stored_as(signature: Any, function: Callable[..., Any], **options: Any) -> str | None:
+        """The key under which its code is stored once it is compiled, of all that this depends on; None without one."""
+        made = _stored(function, {"boundscheck": True, **options})
+        cache = getattr(made, "_cache", None)
+        return cache.key(signature, made.targetctx.codegen()) if isinstance(cache, StoredCode) else None
+
     @property
     def __name__(self) -> str:
         """Of the function."""
@@ -125,6 +132,20 @@ def _unbox_callback(kind: CallbackType, thing: Any, context: Any) -> NativeValue
 def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Callback]:
     """Compile for one signature, as a function that other compiled functions take as an argument."""
     return lambda function: Callback(signature, function, **options)
+
+
+def called_at(signature: Any) -> tuple[Any, Callable[..., Any]]:
+    """What numba asks of an intrinsic that calls the `Callback` at an address, its first argument, with the others."""
+
+    def code(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        result, kinds, convention = signature.return_type, signature.args, context.call_conv
+        pointer = builder.inttoptr(arguments[0], convention.get_function_type(result, kinds).as_pointer())
+        status, found = convention.call_function(builder, pointer, result, kinds, arguments[1:])
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return found
+
+    return signature.return_type(types.int64, *signature.args), code
 
 
 @cache

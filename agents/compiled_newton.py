@@ -7,13 +7,14 @@ Cholesky's factorisation, which their positive definite matrices allow, in place
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.extending import intrinsic
 
-from .compiled import REASSOCIATED, compiled, inlined
+from .compiled import REASSOCIATED, Callback, called_at, compiled, inlined
 from .compiled_losses import CompiledLoss
 from .newton import LEAST_LENGTH
 
@@ -106,7 +107,9 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
         for other in range(row, rows):
             total = 0.0
             for k in range(width):
-                total += features[row, k] * features[other, k]
+                total += (
+                    np.float64(features[row, k]) * features[other, k]
+                )  # a product of two float32 has no more digits
             inner[row, other] = roots[row] * roots[other] * total
         inner[row, row] += curvature
         total = 0.0
@@ -123,13 +126,35 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
     return step
 
 
+def signature_of(rows: types.Type) -> Any:
+    """The signature of `minimiser_of` for features of a type."""
+    vector, number = types.float64[::1], types.float64
+    return vector(rows[:, ::1], vector, number, number, vector, vector, number)
+
+
+def _minimised_at(_context, _address, features, _labels, _weight, _curvature, _linear, _start, _tolerance):
+    return called_at(signature_of(features.dtype))
+
+
+minimised_at: Any = intrinsic(_minimised_at)
+"""``minimised_at(address, features, ...)`` calls a `minimiser_of` where it is, so that it is no part of the caller."""
+
+
 @cache
-def minimiser_of(loss: str) -> Callable[..., Any]:
+def minimiser_of(loss: str, *, single: bool) -> Callback:
     """The compiled `hushnet.agents.solvers.minimise_local` for one of hushnet's smooth losses, by its name.
+
+    It is compiled by itself, once for all steps, which call it at its address.
+
+    Parameters
+    ----------
+    loss : str
+    single : bool
+        Whether features are float32.
 
     Returns
     -------
-    callable
+    Callback
         ``minimise(features, labels, weight, curvature, linear, start, tolerance)`` gives the (p,) minimiser.
     """
     slope, bend, summed = CompiledLoss.of(loss)
@@ -162,7 +187,6 @@ def minimiser_of(loss: str) -> Callable[..., Any]:
             total += vector[k] * vector[k]
         return math.sqrt(total)
 
-    @part
     def minimise(features, labels, weight, curvature, linear, start, tolerance):  # pragma: no cover - compiled
         rows, width = features.shape
         if weight == 0.0 or rows == 0:
@@ -199,4 +223,7 @@ def minimiser_of(loss: str) -> Callable[..., Any]:
             gradient, trial_gradient = trial_gradient, gradient
         return point
 
-    return minimise
+    rows = types.float32 if single else types.float64
+    options: dict[str, Any] = {"fastmath": REASSOCIATED, "error_model": "numpy", "boundscheck": False}
+    what = f"Newton's method for the {loss.replace('_', ' ')} loss"
+    return Callback(signature_of(rows), minimise, what=what, **options)

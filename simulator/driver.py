@@ -23,6 +23,7 @@ from .attendance import attendance
 from .finish import TIME_UP
 from .overdue import Overdue
 from .randomness import quantise
+from .step_form import StepForm
 from .tables import tallies
 from .world import World
 
@@ -39,9 +40,12 @@ class Driver(ABC):
     ----------
     engine : str
         What kind of engine this is.
+    form : StepForm
+        In which form it has steps made.
     """
 
     engine: str
+    form: StepForm
 
     def __init__(self, world: World) -> None:
         self.world, self.post = world, world.post

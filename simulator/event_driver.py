@@ -20,6 +20,7 @@ from ..agents.agent import AVAILABILITY, WAKE, Agent, At
 from ..agents.availability import Timeline
 from .driver import Driver
 from .rules.forms import Plain, PlainTables
+from .step_form import StepForm
 from .tables.notes import LOST_DELAY
 from .world import World
 
@@ -46,6 +47,7 @@ class EventDriver(Driver):
     """
 
     engine = "event"
+    form = StepForm("python", "the event engine runs plain Python")
     empty = ""
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
@@ -107,7 +109,9 @@ class EventDriver(Driver):
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, leg), None)
         if drawn is None:
-            drawn = self.world.network.fate(sender, mail.heads[edge], tick, leg, now, size)
+            receiver = np.array([mail.heads[edge]])
+            ((delay,), (lost,)) = self.world.network.fates(sender, receiver, tick, leg, now, size)
+            drawn = float(delay), bool(lost)
         delay, lost = drawn
         if lost:
             mail.noting[LOST_DELAY] = delay

@@ -6,14 +6,17 @@ that is how one run is forced along the transcript of another (`hushnet.simulato
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 from typing import Protocol as Structural
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..agents.agent import Agent
 from ..agents.inbox import Message
 from ..protocols.base import Out, View
+from ..protocols.privacy.mechanisms import Implied, LogJacobian, Release
 
 World = Any
 """A `hushnet.simulator.world.World`, which imports this module."""
@@ -48,7 +51,10 @@ class Observer(Structural):
 
 
 class Watch(Structural):
-    """What sees every random stream, and every step before anything of it leaves; steps then run in Python.
+    """What sees every random stream, every draw of noise, and every step before anything of it leaves.
+
+    Steps are then made one by one: in Python, or by the compiled form of a text, which tells of its draws after the
+    step (`hushnet.protocols.steps.tape`). So what a watch puts in place of a noisy value, it has to know before.
 
     Delays, losses and absences are draws that no step changes, so two runs whose steps look the same here are the same
     to everybody on the wire.
@@ -60,6 +66,25 @@ class Watch(Structural):
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """The stream that an agent is given in place of its own; it has to draw the same numbers."""
+        ...
+
+    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
+        """What `noisy` and `solved` are going to return for the next draws of an agent; nothing if that is open."""
+        ...
+
+    def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `hushnet.protocols.privacy.mechanisms.Watcher.noisy`."""
+        ...
+
+    def solved(
+        self,
+        release: Release,
+        solution: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        implied: Implied,
+        log_jacobian: LogJacobian,
+    ) -> NDArray[np.float64]:
+        """See `hushnet.protocols.privacy.mechanisms.Watcher.solved`."""
         ...
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import simpy
@@ -31,6 +32,7 @@ from .notes import Notebook
 from .post import Post
 from .randomness import Purpose, stable_ids
 from .setting import Setting
+from .step_form import StepForm
 from .tables import tallies
 from .tables.rounds import RoundTables
 from .tables.sessions import SessionTables
@@ -51,7 +53,7 @@ class World:
     recorder : Recorder, optional
     observer : Observer or Notebook, optional
     watch : Watch, optional
-        Sees every step before anything of it leaves; compiled steps are then not used.
+        Sees every step before anything of it leaves; compiled steps are then called one by one.
     unproved : str
         Why no epsilon of the protocol is verified, see `Ledger`.
 
@@ -59,8 +61,13 @@ class World:
     ----------
     engine : str
         Which engine runs it, and why; empty until one does.
+    form : StepForm, optional
+        In which form steps are made, once that is known.
     remarks : tuple of str
         What the run's summary should say of that.
+    steps : Protocol, or what stands for it
+        Whose ``wake``, ``offer``, ``accept`` and ``finish`` make steps that are made one by one: the protocol, unless
+        an engine has put the compiled form of its texts there.
     env : simpy.Environment
         The event loop.
     ahead : float
@@ -112,6 +119,7 @@ class World:
         if watch is not None:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
+        self.steps: Any = self.protocol
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy
@@ -151,6 +159,7 @@ class World:
             )
         self.noted: NDArray[np.float64] | None = None
         self.engine = ""
+        self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
         self.views = [self._view(i) for i in range(graph.agents)]
 
@@ -271,7 +280,7 @@ class World:
         view, out = self.open(agent)
         if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
-        self.effort.interrupter.step(self.protocol.wake, view, out)
+        self.effort.interrupter.step(self.steps.wake, view, out)
         self._made("wake", agent, view, out)
         return out
 

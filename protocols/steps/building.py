@@ -10,17 +10,18 @@ import hashlib
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError, NumbaWarning, UnsupportedBytecodeError
 
 from ...agents import addresses, losses
+from ...agents.code_store import code_store
 from ...agents.compiled import REASSOCIATED, Callback
 from ...agents.streams import begin_stream
 from ..kernel import EXCHANGE, SILENT, STEP, UNBOUNDED, UNSAID, Kernel, PairKernel
 from ..kernel import SAID as SAID_COLUMN
-from ..schedule import RoundsSchedule, expanded
 from .charges import StepCharges
 from .fields import Fields
 from .forms import Forms
@@ -28,7 +29,8 @@ from .names import Names
 from .refusals import sentence_of
 from .rewriting import SAID, notes_found_model
 from .surroundings import StepSurroundings
-from .text import Checked, Text, most_draws, takes_record, texts_of
+from .tape import Tape
+from .text import Text, most_draws, takes_record, texts_of, used_fields
 from .word_forms import Categories, NoForm, fast
 
 PHASES = ("request", "respond", "complete")
@@ -39,7 +41,18 @@ _refused: dict[str, str] = {}
 """What it has found not to compile, and why."""
 
 
-def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSurroundings) -> Kernel | PairKernel:
+class NotCompiled(Exception):
+    """Nobody has compiled this yet, and it was not to be done."""
+
+
+def build(
+    protocol: Any,
+    texts: Mapping[str, Callable[..., Any]],
+    around: StepSurroundings,
+    tape: Tape | None = None,
+    *,
+    cold: bool = True,
+) -> Kernel | PairKernel:
     """The compiled form of a protocol's texts.
 
     Parameters
@@ -48,16 +61,22 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     texts : mapping of str to callable
         ``step``, or the `PHASES` of an exchange.
     around : StepSurroundings
+    tape : Tape, optional
+        What draws of noise are written on, where steps are watched.
+    cold : bool
+        Whether to compile what is not stored.
 
     Raises
     ------
+    NotCompiled
+        If it would have to be compiled, and is not to be.
     NoForm
         If something in them has no compiled form; the message is one sentence, with the author's line.
     TextError
         If a text names what a record does not have.
     """
     names = Names(protocol)
-    _check(names, texts)
+    _check(names, texts, around.in_rounds)
     parts = {name: texts_of(function) for name, function in texts.items()}
     every = [one for several in parts.values() for one in several]
     noting = protocol.notes_losses and "step" in texts and notes_found_model(Text.of(texts["step"]))
@@ -69,12 +88,14 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
         mechanism=mechanism or "",
         clip=clip[0] if clip else "",
         growing=noise is not None and noise.growth is not None,
+        taped=tape is not None,
     )
     forms = Forms(names, categories)
-    used = {field for one in every if takes_record(one.function) for field in Checked(one, names).used}
+    used = {field for one in every if takes_record(one.function) for field in used_fields(one, names)}
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
     charges = StepCharges(protocol, around, sum(most_draws(text) for text in texts.values()))
-    fields = Fields(names, around, charges, clip[1] if clip else 0.0, exchange="step" not in texts)
+    bound, exchange = clip[1] if clip else 0.0, "step" not in texts
+    fields = Fields(names, around, charges, bound, exchange=exchange, tape=tape, cold=cold)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
     if "step" not in texts and used & {"noise_", "sampling_"}:
         # A half's stream depends on how many others its agent has made at that tick, which compiled steps are not told.
@@ -83,12 +104,7 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     signature = STEP if "step" in texts else EXCHANGE
     key = hashlib.blake2s(f"{forms.key}\n{source}".encode(), digest_size=12).hexdigest()
     if key not in _made and key not in _refused:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NumbaWarning)
-                _made[key] = _compiled(source, signature, authors, f"the step of {type(protocol).__name__}")
-        except (NumbaError, UnsupportedBytecodeError) as error:
-            _refused[key] = sentence_of(error, every)
+        _compile(key, _step_of(source, authors), signature, every, f"the step of {type(protocol).__name__}", cold=cold)
     if key in _refused:
         raise NoForm(_refused[key])
     if signature is STEP:
@@ -96,21 +112,14 @@ def build(protocol: Any, texts: Mapping[str, Callable[..., Any]], around: StepSu
     return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())
 
 
-def in_rounds(protocol: Any) -> bool:
-    """Whether a protocol's steps end rounds."""
-    traits = protocol.traits_for(protocol.parameters)
-    return traits.trigger == "round" or isinstance(expanded(protocol.parameters.schedule), RoundsSchedule)
-
-
-def _check(names: Names, texts: Mapping[str, Callable[..., Any]]) -> None:
+def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: bool) -> None:
     """Refuse layouts that compiled windows do not know."""
     kinds = names.layout.messages
     if not kinds:
         raise NoForm("it sends nothing")
     if any(not isinstance(kind.width, int | np.integer) for kind in kinds.values()):
         raise NoForm("its messages have different widths")
-    pairwise, rounds = "step" not in texts, in_rounds(names.protocol)
-    if not pairwise and not rounds and (len(kinds) > 1 or any(kind.addressed for kind in kinds.values())):
+    if "step" in texts and not in_rounds and (len(kinds) > 1 or any(kind.addressed for kind in kinds.values())):
         raise NoForm("it has several kinds of messages, or one for each neighbour, and does not run in rounds")
 
 
@@ -132,7 +141,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
         arguments = "phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table"
     lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
     if not exchange:
-        lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64)}, agent):")
+        lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64, written=True)}, agent):")
         lines.append(f"        {code[SAID]}[:, {SAID_COLUMN}] = 0")
         lines.append(f"        return {SILENT | UNSAID}")
     lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[:, {SAID_COLUMN}] = 0", "    code = 0"]
@@ -145,10 +154,10 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     else:
         lines += ["    if author_step(me):", f"        code = {SILENT}"]
         lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0:", f"        code |= {UNSAID}"]
-    lines.append(f"    code |= whole({fields.array(charges.plain_bits, np.int64)}, agent)")
+    lines.append(f"    code |= whole({fields.array(charges.plain_bits, np.int64, written=True)}, agent)")
     if charges.noisy:
         lines += ["    if me.drawn_[0] == 0:"]
-        lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64)}, agent)")
+        lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64, written=True)}, agent)")
     lines.append("    bad = 0.0")
     for name in said:
         port = list(names.messages).index(name)
@@ -163,10 +172,46 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _compiled(source: str, signature: Any, authors: Mapping[str, Any], what: str) -> Callback:
+def _step_of(source: str, authors: Mapping[str, Any]) -> Callable[..., Any]:
     space: dict[str, Any] = {"__name__": __name__, "namedtuple": namedtuple, **_HELPERS, **authors}
-    exec(compile(source, f"<{what}>", "exec"), space)
-    return Callback(signature, space["step"], what=what, fastmath=REASSOCIATED, error_model="numpy", boundscheck=False)
+    exec(compile(source, "<the step of a text>", "exec"), space)
+    return space["step"]
+
+
+_OPTIONS: dict[str, Any] = {"fastmath": REASSOCIATED, "error_model": "numpy", "boundscheck": False}
+
+
+def _compile(key: str, step: Callable[..., Any], signature: Any, texts: list[Text], what: str, *, cold: bool) -> None:
+    """Compile a step, or find out that numba refuses it.
+
+    Refusals are stored as code is, under all that they depend on and the lines that they may name: whether a text has a
+    compiled form never depends on who has tried it before.
+
+    Raises
+    ------
+    NotCompiled
+        See `build`.
+    """
+    store, place = code_store(), Callback.stored_as(signature, step, **_OPTIONS)
+    lines = repr([(Path(one.file).name, one.tree.lineno) for one in texts])
+    refusal = f"{place}-{hashlib.blake2s(lines.encode(), digest_size=8).hexdigest()}" if place else ""
+    said = store.read(refusal) if place else None
+    if said is not None:
+        _refused[key] = said.decode()
+        return
+    if not cold and (place is None or store.read(place) is None):
+        raise NotCompiled
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            _made[key] = Callback(signature, step, what=what, **_OPTIONS)
+    except (NumbaError, UnsupportedBytecodeError) as error:
+        for cause in (error.__cause__, error.__context__):
+            if isinstance(cause, MemoryError):
+                raise cause from None
+        _refused[key] = sentence_of(error, texts)
+        if place:
+            store.write(refusal, _refused[key].encode())
 
 
 @fast

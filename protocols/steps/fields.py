@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from ...agents.addresses import AddressTable
 from ...agents.blocks import Block
+from ...agents.compiled_newton import minimiser_of
 from ...agents.streams import WORDS, new_stream
 from ..kernel import ADDRESSED, PORT_COLUMNS
 from .charges import StepCharges
 from .names import Names
 from .surroundings import StepSurroundings
+from .tape import Tape
 from .word_forms import NoForm
 
 PASSED = {
@@ -41,6 +43,10 @@ class Fields:
         To which gradients of examples are clipped; not read where they are not.
     exchange : bool
         Whether the texts are those of an exchange.
+    tape : Tape, optional
+        What watched steps write their draws on.
+    cold : bool
+        Whether to compile what steps call by its address; without it nobody may run them.
 
     Attributes
     ----------
@@ -52,14 +58,22 @@ class Fields:
     """
 
     def __init__(
-        self, names: Names, around: StepSurroundings, charges: StepCharges, bound: float, *, exchange: bool
+        self,
+        names: Names,
+        around: StepSurroundings,
+        charges: StepCharges,
+        bound: float,
+        *,
+        exchange: bool,
+        tape: Tape | None = None,
+        cold: bool = True,
     ) -> None:
         self.names, self.around, self.charges, self.bound = names, around, charges, bound
         self.protocol, self.task = names.protocol, names.protocol.problem.task
         self.graph = names.protocol.problem.graph
         self.table, self.noted = AddressTable(), np.empty(0)
         self.kind = next(iter(names.layout.messages.values()))
-        self.exchange = exchange
+        self.exchange, self.tape, self.cold = exchange, tape, cold
         self.ports = np.zeros((0 if exchange else len(names.messages), PORT_COLUMNS), dtype=np.int64)
         if not exchange:
             ranks = {kind: rank for rank, kind in enumerate(names.kinds)}
@@ -89,11 +103,15 @@ class Fields:
             return f"known[{self._kind_place(self.names.was_heard[name])}] >= 0"
         if name in self.names.given:
             return self._given(name)
+        if self.tape is not None and name in self.tape.arrays:
+            array = self.tape.arrays[name]
+            how = "wholes" if array.dtype == np.int64 else "reals"
+            return f"{how}({self.array(array, array.dtype, written=True)}, 0, {self.number(len(array))})"
         return getattr(self, f"_{name.rstrip('_')}")()
 
-    def array(self, array: NDArray[Any], dtype: Any = np.float64) -> str:
-        """The code of an array's address."""
-        return f"table[{self.table.array(array, dtype)}]"
+    def array(self, array: NDArray[Any], dtype: Any = np.float64, *, written: bool = False) -> str:
+        """The code of an array's address; of its own one, if anybody writes into it while the run goes on."""
+        return f"table[{self.table.array(array, dtype, written=written)}]"
 
     def number(self, value: int) -> str:
         """The code of a whole number."""
@@ -103,7 +121,7 @@ class Fields:
 
     def _agent_block(self, name: str) -> str:
         block: Block = self.around.state.agent[name]
-        place = self.array(block.values)
+        place = self.array(block.values, written=True)
         if block.uniform:
             width = self.number(block.width)
             return f"reals({place}, agent * {width}, {width})"
@@ -114,7 +132,9 @@ class Fields:
         block: Block = self.around.state.edge[name]
         if not block.uniform:
             raise NoForm(f"the edge block {name!r} has different widths")
-        return self._rows_of_edges(self.array(block.values), None if self.names.is_number(name) else block.width)
+        return self._rows_of_edges(
+            self.array(block.values, written=True), None if self.names.is_number(name) else block.width
+        )
 
     def _rows_of_edges(self, place: str, width: int | None) -> str:
         if width is None:
@@ -184,7 +204,7 @@ class Fields:
         if not kind.addressed:
             return f"pool[rows[{self.place_of(name)}]][:{width}]"
         most = int(self.graph.degrees.max(initial=1))
-        return f"real_rows({self.array(np.zeros((most, int(kind.width))))}, 0, last - first, {width})"
+        return f"real_rows({self.array(np.zeros((most, int(kind.width))), written=True)}, 0, last - first, {width})"
 
     # What words read.
 
@@ -199,16 +219,23 @@ class Fields:
         zeros = np.zeros(int(kind.width))
         return f"reals({self.array(zeros)}, 0, {self.number(len(zeros))})"
 
+    def _minimiser(self) -> str:
+        """The address of what solves an agent's own problem."""
+        if not self.cold:
+            return self.number(0)
+        single = self._all_features().dtype == np.float32
+        return self.number(minimiser_of(self.task.loss.name, single=single).address)
+
     def _bound(self) -> str:
         return f"real({self.array(np.array([self.bound]))}, 0)"
 
     def _scores(self) -> str:
         most = int(self.task.train.counts.max(initial=0))
-        return f"reals({self.array(np.empty(most))}, 0, {self.number(most)})"
+        return f"reals({self.array(np.empty(most), written=True)}, 0, {self.number(most)})"
 
     def _noted(self) -> str:
         self.noted = np.zeros(self.task.agents)
-        return f"reals({self.array(self.noted)}, agent, 1)"
+        return f"reals({self.array(self.noted, written=True)}, agent, 1)"
 
     def _noise(self) -> str:
         return self._stream("noise")
@@ -218,7 +245,10 @@ class Fields:
 
     def _stream(self, purpose: str) -> str:
         """A stream of the agent and its tick, at its beginning when the step begins."""
-        stream = self.array(new_stream(self.around.seed, purpose), np.uint64)
+        words = new_stream(self.around.seed, purpose)
+        if self.tape is not None:
+            self.tape.streams[purpose] = words
+        stream = self.array(words, np.uint64, written=True)
         numbers = self.array(self.around.numbers.astype(np.int64), np.int64)
         return f"begun(words({stream}, 0, {WORDS}), tick, whole({numbers}, agent))"
 
@@ -228,7 +258,7 @@ class Fields:
 
     def _noisy(self) -> str:
         """Whether an agent's release has noise."""
-        return f"whole({self.array(self.charges.undrawn_bits, np.int64)}, agent) != 0"
+        return f"whole({self.array(self.charges.undrawn_bits, np.int64, written=True)}, agent) != 0"
 
     def _dimension(self) -> str:
         return self.number(self.protocol.step_noise.dimension)
@@ -239,14 +269,14 @@ class Fields:
 
     def _draws(self) -> str:
         stages = self.number(self.charges.draws.shape[1])
-        return f"wholes({self.array(self.charges.draws, np.int64)}, agent * {stages}, {stages})"
+        return f"wholes({self.array(self.charges.draws, np.int64, written=True)}, agent * {stages}, {stages})"
 
     def _drawn(self) -> str:
-        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64)}, 0, 1)"
+        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64, written=True)}, 0, 1)"
 
     def _ports(self) -> str:
         ports = self.ports if len(self.ports) else np.zeros((1, PORT_COLUMNS), dtype=np.int64)
-        return f"whole_rows({self.array(ports, np.int64)}, 0, {self.number(len(ports))}, {PORT_COLUMNS})"
+        return f"whole_rows({self.array(ports, np.int64, written=True)}, 0, {self.number(len(ports))}, {PORT_COLUMNS})"
 
     # What the protocol gives.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import hashlib
 from collections.abc import Callable
@@ -10,8 +9,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ...agents.compiled import inlined
+from .assigning import put, put_at
 from .names import Names
-from .rewriting import NOTING, Rewritten
+from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
 from .word_forms import NOTING_GRADIENT, Categories, Form
 
@@ -60,19 +60,23 @@ class Forms:
         if (function, noting) in self._made:
             return self._made[function, noting]
         text = Text.of(function)
-        module = Rewritten(
-            self._numbers if takes_record(function) else set(), self.literals, tuple(self.names.messages)
-        ).function(text)
-        if noting:
-            _rename(module, "local_gradient", NOTING)
-        known = outside(function)
-        space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
-        for name in sorted({node.id for node in ast.walk(module) if isinstance(node, ast.Name)} & {*known, NOTING}):
-            space[name] = self._outer(name, known.get(name))
-        exec(compile(module, text.file, "exec"), space)
+        own = {node.attr for what, node in text.mentions if what == "field"}
+        rewriting = rewriting_of(
+            text,
+            frozenset(self._numbers & own if takes_record(function) else ()),
+            tuple((name, value) for name, value in self.literals.items() if name in own),
+            tuple(self.names.messages),
+            noting,
+        )
+        known = outside(function, rewriting.names)
+        space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins, PUT: put, PUT_AT: put_at, SLICE: slice}
+        for name in rewriting.names:
+            if name in known or name == NOTING:
+                space[name] = self._outer(name, known.get(name))
+        exec(rewriting.code, space)
         exact = {"fastmath": False} if getattr(function, "as_written", False) else {}
         made = inlined(space[text.tree.name], boundscheck=True, **exact)
-        self._said.append(f"{text.tree.name} {exact} {ast.dump(module)}")
+        self._said.append(f"{text.tree.name} {exact} {rewriting.dump}")
         self._made[function, noting] = made
         return made
 
@@ -92,9 +96,3 @@ class Forms:
         if form not in self._made:
             self._made[form] = form.make(self.categories)
         return self._made[form]
-
-
-def _rename(module: ast.Module, old: str, new: str) -> None:
-    for node in ast.walk(module):
-        if isinstance(node, ast.Name) and node.id == old:
-            node.id = new

@@ -16,7 +16,7 @@ from ..privacy.mechanisms import Release
 from ..view import Out, View
 from .names import MESSAGE, Names
 from .noise import UNPERTURBED
-from .text import Checked, place, takes_record, texts_of
+from .text import place, takes_record, texts_of, used_fields
 
 Array = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ class PythonSteps:
         for name, function in texts.items():
             parts = texts_of(function)
             self._files |= {one.file for one in parts}
-            used = (Checked(one, self.names).used for one in parts if takes_record(one.function))
+            used = (used_fields(one, self.names) for one in parts if takes_record(one.function))
             heard = {*self.names.heard, *self.names.was_heard}
             self._hears[name] = {field for fields in used for field in fields & heard}
         self._records: dict[int, Me] = {}

@@ -4,15 +4,60 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from ..kernel import SAID as SAID_COLUMN
-from .text import ME, Text, is_of_me
+from .text import ME, Text, is_of_me, outside
 
 SAID = "ports_"
 """The field that notes what is said: the kernel's ports."""
+GRADIENT = "local_gradient"
 NOTING = "noting_gradient"
 """What stands for `local_gradient` where it is computed at the model that the step finds."""
+PUT, PUT_AT, SLICE, KEPT = "hushnet_put", "hushnet_put_at", "hushnet_slice", "hushnet_kept_"
+"""What stands for assignments to blocks (`hushnet.protocols.steps.assigning`), and for a value with several targets."""
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A text that compiles.
+
+    Parameters
+    ----------
+    code : code
+        Of a module that defines the function.
+    dump : str
+        All that it says, the same for every place that it may be written at.
+    names : tuple of str
+        The variables that it names, its own ones and others, in order.
+    """
+
+    code: CodeType
+    dump: str
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def rewriting_of(
+    text: Text, numbers: frozenset[str], literals: tuple[tuple[str, Any], ...], messages: tuple[str, ...], noting: bool
+) -> Rewriting:
+    """The rewriting of a text, made once; arguments as of `Rewritten`.
+
+    Parameters
+    ----------
+    literals : tuple of (str, str or bool or None)
+        In order.
+    noting : bool
+        Whether its `local_gradient` notes the loss for the recorder.
+    """
+    module = Rewritten(numbers, dict(literals), messages).function(text)
+    if noting:
+        _rename(module, GRADIENT, NOTING)
+    names = tuple(sorted({node.id for node in ast.walk(module) if isinstance(node, ast.Name)}))
+    return Rewriting(compile(module, text.file, "exec"), ast.dump(module), names)
 
 
 class Rewritten(ast.NodeTransformer):
@@ -28,8 +73,9 @@ class Rewritten(ast.NodeTransformer):
         Names of what is sent, in the order of the ports.
     """
 
-    def __init__(self, numbers: set[str], literals: Mapping[str, Any], messages: Sequence[str]) -> None:
+    def __init__(self, numbers: frozenset[str], literals: Mapping[str, Any], messages: Sequence[str]) -> None:
         self.numbers, self.literals, self.messages = numbers, literals, messages
+        self._kept = 0
 
     def function(self, text: Text) -> ast.Module:
         """The whole function, without decorators and annotations."""
@@ -46,22 +92,38 @@ class Rewritten(ast.NodeTransformer):
         tree.body = body
         return ast.fix_missing_locations(ast.Module([tree], []))
 
-    def _target(self, target: ast.Attribute) -> ast.expr:
-        place = ast.Constant(0) if target.attr in self.numbers else ast.Slice()
-        field = ast.Attribute(ast.Name(ME, ast.Load()), target.attr, ast.Load())
-        return ast.copy_location(ast.Subscript(field, place, ast.Store()), target)
+    def _assigned(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
+        """The assignment of a value to one target."""
+        made: ast.stmt = ast.Assign([target], value)
+        if is_of_me(target):
+            assert isinstance(target, ast.Attribute)
+            field = ast.Attribute(ast.Name(ME, ast.Load()), target.attr, ast.Load())
+            if target.attr in self.numbers:
+                made = ast.Assign([ast.Subscript(field, ast.Constant(0), ast.Store())], value)
+            else:
+                made = _called(PUT, field, value)
+        elif isinstance(target, ast.Subscript) and is_of_me(target.value):
+            made = _called(PUT_AT, self.visit(_read(target.value)), _Slices().visit(self.visit(target.slice)), value)
+        else:
+            made = ast.Assign([self.visit(target)], value)
+        return _placed(made, node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """``me.x = v`` writes into the block; into the message, it is sent as well."""
+        value, first = self.visit(node.value), []
+        if len(node.targets) > 1:
+            self._kept += 1
+            name = f"{KEPT}{self._kept}"
+            first = [_placed(ast.Assign([ast.Name(name, ast.Store())], value), node)]
+            value = ast.Name(name, ast.Load())
         assigned = {one.attr for one in node.targets if is_of_me(one)}  # type: ignore[attr-defined]
-        node.value = self.visit(node.value)
-        node.targets = [self._target(one) if is_of_me(one) else self.visit(one) for one in node.targets]  # type: ignore[arg-type]
         ports = [port for port, name in enumerate(self.messages) if name in assigned]
         noted = [ast.parse(f"{ME}.{SAID}[{port}, {SAID_COLUMN}] = 1").body[0] for port in ports]
-        for one in noted:
-            for part in ast.walk(one):
-                ast.copy_location(part, node)
-        return [node, *noted]
+        return [
+            *first,
+            *(self._assigned(one, value, node) for one in node.targets),
+            *(_placed(one, node) for one in noted),
+        ]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """An annotation says nothing to the compiler."""
@@ -71,12 +133,12 @@ class Rewritten(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """``me.x += v`` writes into the block."""
-        if not is_of_me(node.target):
+        target = node.target
+        row = isinstance(target, ast.Subscript) and is_of_me(target.value) and isinstance(target.slice, ast.Name)
+        if not is_of_me(target) and not row:
             return self.generic_visit(node)
-        assert isinstance(node.target, ast.Attribute)
-        found = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
-        value = ast.copy_location(ast.BinOp(self.visit(found), node.op, self.visit(node.value)), node)
-        return ast.copy_location(ast.Assign([self._target(node.target)], value), node)
+        value = _placed(ast.BinOp(self.visit(_read(target)), node.op, self.visit(node.value)), node)
+        return self._assigned(target, value, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         """A field that is read."""
@@ -126,6 +188,41 @@ class Rewritten(ast.NodeTransformer):
         return made
 
 
+def _called(name: str, *arguments: ast.expr) -> ast.stmt:
+    return ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(arguments), []))
+
+
+def _read(target: ast.expr) -> Any:
+    """What an assignment changes, as it is read."""
+    copy = ast.parse(ast.unparse(target), mode="eval").body
+    for part in ast.walk(copy):
+        ast.copy_location(part, target)
+    return copy
+
+
+class _Slices(ast.NodeTransformer):
+    """Turns ``begin:end`` into what can be passed on."""
+
+    def visit_Slice(self, node: ast.Slice) -> ast.expr:
+        """A slice."""
+        parts = [one or ast.Constant(None) for one in (node.lower, node.upper)]
+        return _placed(ast.Call(ast.Name(SLICE, ast.Load()), parts + ([node.step] if node.step else []), []), node)
+
+
+def _placed(made: Any, node: ast.AST) -> Any:
+    """Give what was made for a node its line."""
+    for part in ast.walk(made):
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    return made
+
+
+def _rename(module: ast.Module, old: str, new: str) -> None:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name) and node.id == old:
+            node.id = new
+
+
 def _number_and_text(node: ast.Compare) -> bool:
     """Whether a field that is no text is compared with a text, as where a parameter is a number or a word."""
     sides = (node.left, *node.comparators)
@@ -142,39 +239,46 @@ def _copy_places(source: ast.AST, copy: ast.AST) -> None:
 
 
 def notes_found_model(text: Text) -> bool:
-    """Whether the first thing that a text does with its model is `local_gradient` of it, before it changes it."""
-    first = _first_gradient(text.tree)
-    if first is None:
+    """Whether a text computes its one `local_gradient` at the model that its step finds, unchanged.
+
+    Said only where the text shows it: before, nothing names the model and only words are given ``me``; beside the
+    gradient itself the model is given to words and read by arithmetic.
+    """
+    around = _assigning_gradient(text)
+    if around is None:
         return False
-    assignments = (one for one in ast.walk(text.tree) if isinstance(one, ast.Assign | ast.AugAssign))
-    around = next(one for one in assignments if _holds(one, first))
-    own = {id(node) for node in ast.walk(around)}
-    for node in ast.walk(text.tree):
-        changes = _is_model(node) and not isinstance(node.ctx, ast.Load)  # type: ignore[attr-defined]
-        part = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-        passed = isinstance(node, ast.Call) and any(_is_model(one) for one in node.args)
-        if (changes or part or passed) and id(node) not in own and node.lineno <= first.lineno:  # type: ignore[attr-defined]
-            return False
+    own = {id(node) for node in ast.walk(around.value)}
+    for parent in ast.walk(text.tree):
+        for node in ast.iter_child_nodes(parent):
+            if id(node) not in own and not _comes_before(node, around):
+                continue
+            told = isinstance(parent, ast.Call) and node is not parent.func and _word(text, parent.func) is not None
+            if isinstance(node, ast.Name) and node.id == ME and not (told or is_of_me(parent)):
+                return False
+            if _is_model(node) and not (id(node) in own and (told or isinstance(parent, ast.BinOp))):
+                return False
     return True
 
 
-def _holds(statement: ast.AST, node: ast.AST) -> bool:
-    return any(one is node for one in ast.walk(statement))
-
-
-def _first_gradient(tree: ast.FunctionDef) -> ast.Call | None:
-    """The one call of ``local_gradient(me, me.model)``; None in loops, or if there are several."""
-    loops = [one for one in ast.walk(tree) if isinstance(one, ast.For | ast.While | ast.comprehension)]
-    inside = {id(node) for loop in loops for node in ast.walk(loop)}
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "local_gradient"
-    ]
-    if len(found) != 1 or id(found[0]) in inside or len(found[0].args) != 2 or not _is_model(found[0].args[1]):
+def _assigning_gradient(text: Text) -> ast.Assign | ast.AugAssign | None:
+    """The statement that assigns from the one ``local_gradient(me, me.model)``; None in loops, or if not alone."""
+    loops = [one for one in ast.walk(text.tree) if isinstance(one, ast.For | ast.While | ast.comprehension)]
+    repeated = {id(node) for loop in loops for node in ast.walk(loop)}
+    calls = [node for node in ast.walk(text.tree) if isinstance(node, ast.Call) and _word(text, node.func) == GRADIENT]
+    if len(calls) != 1 or id(calls[0]) in repeated or len(calls[0].args) != 2 or not _is_model(calls[0].args[1]):
         return None
-    assigned = any(isinstance(one, ast.Assign | ast.AugAssign) and _holds(one, found[0]) for one in ast.walk(tree))
-    return found[0] if assigned else None
+    assigning = (one for one in ast.walk(text.tree) if isinstance(one, ast.Assign | ast.AugAssign))
+    return next((one for one in assigning if any(node is calls[0] for node in ast.walk(one.value))), None)
+
+
+def _word(text: Text, called: ast.expr) -> str | None:
+    """The name of the word that is called; None if it is something else."""
+    value = outside(text.function, (called.id,)).get(called.id) if isinstance(called, ast.Name) else None
+    return getattr(value, "__name__", None) if hasattr(value, "compiled_form") else None
+
+
+def _comes_before(node: ast.AST, statement: ast.stmt) -> bool:
+    return hasattr(node, "lineno") and (node.lineno, node.col_offset) < (statement.lineno, statement.col_offset)  # type: ignore[attr-defined]
 
 
 def _is_model(node: ast.AST) -> bool:

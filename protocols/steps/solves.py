@@ -8,55 +8,76 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compiled_newton import minimiser_of
-from ...agents.losses import LOSSES, local_gradient
+from ...agents.compiled_newton import minimised_at
+from ...agents.losses import LOSSES, Loss, local_gradient
 from ...agents.solvers import minimise_local
+from ...agents.tables import Shard
+from . import tape
 from .word_forms import Categories, Form, NoForm, fast, noise_fields, noise_of
 from .words import word
 
 Array = NDArray[np.float64]
 
 
-def _minimiser(categories: Categories) -> Callable[..., Any]:
-    if not categories.loss:
+def smooth_loss(loss: str) -> str:
+    """The loss of a task whose exact minimiser has a compiled form.
+
+    Raises
+    ------
+    NoForm
+        If it has none.
+    """
+    if not loss:
         raise NoForm("the task's loss is not one of hushnet's own")
-    if not LOSSES[categories.loss].smooth:
-        raise NoForm(f"the exact minimiser of the {categories.loss} loss, which has kinks, has no compiled form")
-    return minimiser_of(categories.loss)
+    if not LOSSES[loss].smooth:
+        raise NoForm(f"the exact minimiser of the {loss} loss, which has kinks, has no compiled form")
+    return loss
+
+
+@fast
+def _solved(me, weight, curvature, linear, start, tolerance):  # pragma: no cover - compiled
+    """The minimiser, by the function whose address the record has."""
+    linear, start = np.ascontiguousarray(linear), np.ascontiguousarray(start)
+    return minimised_at(me.minimiser_, me.features, me.labels, weight, curvature, linear, start, tolerance)
 
 
 def _minimised(categories: Categories) -> Callable[..., Any]:
-    minimise = _minimiser(categories)
-
-    def minimised(me, weight, curvature, linear, start, tolerance):  # pragma: no cover - compiled
-        return minimise(me.features, me.labels, weight, curvature, linear, start, tolerance)
-
-    return fast(minimised)
+    smooth_loss(categories.loss)
+    return _solved
 
 
 def _perturbed_minimiser(categories: Categories) -> Callable[..., Any]:
-    minimise = _minimiser(categories)
+    smooth_loss(categories.loss)
     if not categories.mechanism:
         return fast(
-            lambda me, weight, curvature, linear, start, tolerance, _: minimise(
-                me.features, me.labels, weight, curvature, linear, start, tolerance
+            lambda me, weight, curvature, linear, start, tolerance, _: _solved(
+                me, weight, curvature, linear, start, tolerance
             )
         )
     noise = noise_of(categories)
 
     def perturbed_minimiser(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
         if not me.noisy_:
-            return minimise(me.features, me.labels, weight, curvature, linear, start, tolerance)
+            return _solved(me, weight, curvature, linear, start, tolerance)
         moved = np.empty(len(linear))
         noise(me, moved)
         for k in range(len(linear)):
             moved[k] = linear[k] - influence * moved[k]
-        return minimise(me.features, me.labels, weight, curvature, moved, start, tolerance)
+        return _solved(me, weight, curvature, moved, start, tolerance)
 
-    return fast(perturbed_minimiser)
+    found = fast(perturbed_minimiser)
+
+    def taped(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
+        before = me.drawn_[0]
+        solution = found(me, weight, curvature, linear, start, tolerance, influence)
+        if me.drawn_[0] == before:
+            return solution
+        return tape.written(me, tape.MINIMISER, weight, curvature, influence, linear, solution)
+
+    return fast(taped) if categories.taped else found
 
 
-SOLVED = ("features", "labels")
+SOLVED = ("features", "labels", "minimiser_")
 MINIMISED = Form(lambda _: SOLVED, _minimised)
 PERTURBED_MINIMISER = Form(
     lambda categories: (*SOLVED, "noisy_", *noise_fields(categories)) if categories.mechanism else SOLVED,
@@ -114,7 +135,30 @@ def perturbed_minimiser(
     -------
     (p,) float64
     """
-    shard, loss = me._view.data, me._names.protocol.problem.task.loss
+    implied, log_jacobian = inverse_of(
+        me._view.data, me._names.protocol.problem.task.loss, weight, curvature, linear, influence
+    )
+    return me._release.perturb_objective(
+        lambda noise: minimised(me, weight, curvature, linear - influence * noise, start, tolerance),
+        implied,
+        size=len(linear),
+        rng=me._view.stream("noise"),
+        log_jacobian=log_jacobian,
+    )
+
+
+def inverse_of(
+    shard: Shard, loss: Loss, weight: float, curvature: float, linear: Array, influence: float
+) -> tuple[Callable[[Array], Array], Callable[[Array], float]]:
+    """The noise that has a model as its `perturbed_minimiser`, and log abs det of its derivative, up to a constant.
+
+    Parameters
+    ----------
+    shard : Shard
+    loss : Loss
+    weight, curvature, linear, influence
+        As of `perturbed_minimiser`.
+    """
 
     def implied(model: Array) -> Array:
         gradient = weight * local_gradient(model, shard, loss, 0.0) + curvature * model - linear
@@ -125,10 +169,4 @@ def perturbed_minimiser(
         bends = weight / max(1, len(rows)) * loss.second_slope(rows @ model, shard.labels)
         return float(np.linalg.slogdet(rows.T @ (bends[:, None] * rows) + curvature * np.eye(len(model)))[1])
 
-    return me._release.perturb_objective(
-        lambda noise: minimised(me, weight, curvature, linear - influence * noise, start, tolerance),
-        implied,
-        size=len(linear),
-        rng=me._view.stream("noise"),
-        log_jacobian=log_jacobian,
-    )
+    return implied, log_jacobian

@@ -29,6 +29,8 @@ class StepSurroundings:
     view : callable
         ``view(agent)`` gives the view of an agent.
     ledger : Ledger
+    in_rounds : bool
+        Whether steps end rounds.
     """
 
     state: State
@@ -37,3 +39,4 @@ class StepSurroundings:
     seed: int
     view: Callable[[int], View]
     ledger: Ledger
+    in_rounds: bool

@@ -8,8 +8,9 @@ import linecache
 import math
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ class TextError(InputError):
     """A text that says something which no step can do; one sentence, with its line."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Text:
-    """The source of one function.
+    """The source of one function, read and walked once; whoever changes its tree changes a copy.
 
     Parameters
     ----------
@@ -49,21 +50,50 @@ class Text:
         TextError
             If its source is not there, or it is no plain function.
         """
-        name = getattr(function, "__name__", repr(function))
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-            (tree,) = ast.parse(source).body
-        except (OSError, TypeError, SyntaxError, ValueError):
-            raise TextError(f"{name}: its source cannot be read, and a step is a function in a file") from None
-        if not isinstance(tree, ast.FunctionDef):
-            raise TextError(f"{name} is written in one line with something else; a step is a function of its own")
-        ast.increment_lineno(tree, function.__code__.co_firstlineno - tree.lineno + _decorators(tree))
-        return cls(function, inspect.getsourcefile(function) or "?", tree)
+        return _read(function)
 
     def at(self, node: ast.AST | int) -> str:
         """A line as errors name it."""
         line = node if isinstance(node, int) else getattr(node, "lineno", self.tree.lineno)
         return place(self.file, line)
+
+    @cached_property
+    def mentions(self) -> tuple[tuple[str, Any], ...]:
+        """What of its surroundings it mentions, in order: ``field``, ``part``, ``name`` or ``global``, and the node."""
+        found = _Mentions()
+        for statement in self.tree.body:
+            found.visit(statement)
+        return tuple(found.found)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The variables that it names, its own ones and others."""
+        return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+
+    @cached_property
+    def calls(self) -> tuple[tuple[str, bool], ...]:
+        """Every variable where it is named, and whether it is called there, and at most once in a step."""
+        loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+        nodes = list(ast.walk(self.tree))
+        repeated = [one for one in nodes[1:] if isinstance(one, (*loops, ast.FunctionDef))]
+        often = {id(node) for one in repeated for node in ast.walk(one)}
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        names = (node for node in nodes if isinstance(node, ast.Name))
+        return tuple((node.id, id(node) in called and id(node) not in often) for node in names)
+
+
+@lru_cache(maxsize=1024)
+def _read(function: Callable[..., Any]) -> Text:
+    name = getattr(function, "__name__", repr(function))
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        (tree,) = ast.parse(source).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        raise TextError(f"{name}: its source cannot be read, and a step is a function in a file") from None
+    if not isinstance(tree, ast.FunctionDef):
+        raise TextError(f"{name} is written in one line with something else; a step is a function of its own")
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - tree.lineno + _decorators(tree))
+    return Text(function, inspect.getsourcefile(function) or "?", tree)
 
 
 def _decorators(tree: ast.FunctionDef) -> int:
@@ -82,42 +112,18 @@ def is_of_me(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == ME
 
 
-class Checked(ast.NodeVisitor):
-    """What a text uses of its record, looked at word by word.
+class _Mentions(ast.NodeVisitor):
+    """Collects what a text mentions, see `Text.mentions`."""
 
-    Parameters
-    ----------
-    text : Text
-    names : Names
-
-    Attributes
-    ----------
-    used : set of str
-        Fields of ``me`` that it names.
-
-    Raises
-    ------
-    TextError
-        If it names something that a record does not have, or changes what nobody may.
-    """
-
-    def __init__(self, text: Text, names: Names) -> None:
-        self.text, self.names, self.used = text, names, set[str]()
-        for statement in text.tree.body:
-            self.visit(statement)
+    def __init__(self) -> None:
+        self.found: list[tuple[str, Any]] = []
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """A field that is read or assigned."""
-        if not is_of_me(node):
+        if is_of_me(node):
+            self.found.append(("field", node))
+        else:
             self.generic_visit(node)
-            return
-        if node.attr not in self.names.all:
-            raise TextError(f"{self.text.at(node)}: an agent has no {node.attr!r}; it has {', '.join(self.names.all)}")
-        self.used.add(node.attr)
-        if isinstance(node.ctx, ast.Load) and node.attr in self.names.messages:
-            raise TextError(f"{self.text.at(node)}: me.{node.attr} is assigned as a whole, and never read")
-        if not isinstance(node.ctx, ast.Load):
-            self._may_write(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """A part that is read or assigned."""
@@ -125,53 +131,92 @@ class Checked(ast.NodeVisitor):
         while isinstance(inner, ast.Subscript):
             inner = inner.value
         if not isinstance(node.ctx, ast.Load) and is_of_me(inner):
-            assert isinstance(inner, ast.Attribute)
-            if inner.attr in self.names.all:
-                self._may_write(inner)
+            self.found.append(("part", inner))
         self.generic_visit(node)
-
-    def _may_write(self, node: ast.Attribute) -> None:
-        if node.attr not in self.names.writable:
-            raise TextError(
-                f"{self.text.at(node)}: me.{node.attr} is not for a step to change; it may assign "
-                f"{', '.join(sorted(self.names.writable))}"
-            )
 
     def visit_Name(self, node: ast.Name) -> None:
         """A variable of the text, or something from its surroundings."""
-        value = outside(self.text.function).get(node.id)
-        if (isinstance(node.ctx, ast.Load) and isinstance(value, list | dict | set | bytearray)) or _is_array(value):
-            raise TextError(
-                f"{self.text.at(node)}: {node.id!r} is {type(value).__name__} outside the step, which others may "
-                "change; give it by constants()"
-            )
+        self.found.append(("name", node))
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
         """A step has no variables outside itself."""
-        raise TextError(f"{self.text.at(node)}: a step cannot change {', '.join(node.names)}, which is outside it")
+        self.found.append(("global", node))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         """Likewise."""
         self.visit_Global(node)
 
 
+def used_fields(text: Text, names: Names) -> set[str]:
+    """The fields of ``me`` that a text names, looked at word by word.
+
+    Raises
+    ------
+    TextError
+        If it names something that a record does not have, or changes what nobody may.
+    """
+    used, known = set[str](), outside(text.function, text.names)
+    for what, node in text.mentions:
+        if what == "name":
+            if node.id in known:
+                _check_name(text, node, known[node.id])
+        elif what == "global":
+            raise TextError(f"{text.at(node)}: a step cannot change {', '.join(node.names)}, which is outside it")
+        elif what == "part":
+            if node.attr in names.all:
+                _check_written(text, node, names)
+        else:
+            _check_field(text, node, names)
+            used.add(node.attr)
+    return used
+
+
+def _check_field(text: Text, node: ast.Attribute, names: Names) -> None:
+    if node.attr not in names.all:
+        raise TextError(f"{text.at(node)}: an agent has no {node.attr!r}; it has {', '.join(names.all)}")
+    if isinstance(node.ctx, ast.Load) and node.attr in names.messages:
+        raise TextError(f"{text.at(node)}: me.{node.attr} is assigned as a whole, and never read")
+    if not isinstance(node.ctx, ast.Load):
+        _check_written(text, node, names)
+
+
+def _check_written(text: Text, node: ast.Attribute, names: Names) -> None:
+    if node.attr not in names.writable:
+        raise TextError(
+            f"{text.at(node)}: me.{node.attr} is not for a step to change; it may assign "
+            f"{', '.join(sorted(names.writable))}"
+        )
+
+
+def _check_name(text: Text, node: ast.Name, value: Any) -> None:
+    if (isinstance(node.ctx, ast.Load) and isinstance(value, list | dict | set | bytearray)) or _is_array(value):
+        raise TextError(
+            f"{text.at(node)}: {node.id!r} is {type(value).__name__} outside the step, which others may "
+            "change; give it by constants()"
+        )
+
+
 def _is_array(value: Any) -> bool:
     return (hasattr(value, "__array_interface__") and not hasattr(value, "dtype")) or type(value).__name__ == "ndarray"
 
 
-def outside(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function knows from outside, by name."""
-    inner = dict.fromkeys(function.__code__.co_varnames)
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    known = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
-    return {name: value for name, value in known.items() if name not in inner}
+def outside(function: Callable[..., Any], names: Iterable[str]) -> dict[str, Any]:
+    """What a function knows from outside under some of these names; never remembered, for it may change."""
+    inner = frozenset(function.__code__.co_varnames)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    known: dict[str, Any] = {}
+    for name in names:
+        if name in cells:
+            known[name] = cells[name].cell_contents
+        elif name in function.__globals__ and name not in inner:
+            known[name] = function.__globals__[name]
+    return known
 
 
 def helpers(text: Text) -> list[types.FunctionType]:
     """The author's own functions that a text calls."""
-    called = {node.id for node in ast.walk(text.tree) if isinstance(node, ast.Name)}
-    known = outside(text.function)
-    found = (known[name] for name in sorted(called) if isinstance(known.get(name), types.FunctionType))
+    known = outside(text.function, text.names)
+    found = (known[name] for name in sorted(known) if isinstance(known[name], types.FunctionType))
     return [one for one in found if not hasattr(one, "compiled_form")]
 
 
@@ -191,15 +236,10 @@ def most_draws(function: Callable[..., Any], within: tuple[Any, ...] = ()) -> fl
     """
     if function in within:
         return math.inf
-    tree, known = Text.of(function).tree, outside(function)
-    loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
-    repeated = [node for node in ast.walk(tree) if isinstance(node, loops)]
-    repeated += [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not tree]
-    often = {id(node) for one in repeated for node in ast.walk(one)}
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    total = 0.0
-    for node in ast.walk(tree):
-        value = known.get(node.id) if isinstance(node, ast.Name) else None
+    text, total = Text.of(function), 0.0
+    known = outside(function, text.names)
+    for name, once in text.calls:
+        value = known.get(name)
         if not isinstance(value, types.FunctionType):
             continue
         if hasattr(value, "compiled_form"):
@@ -207,7 +247,7 @@ def most_draws(function: Callable[..., Any], within: tuple[Any, ...] = ()) -> fl
         else:
             draws = most_draws(value, (*within, function))
         if draws:
-            total += draws if id(node) in called and id(node) not in often else math.inf
+            total += draws if once else math.inf
     return total
 
 

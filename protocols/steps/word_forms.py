@@ -15,6 +15,7 @@ import numpy as np
 from ...agents import streams
 from ...agents.compiled import inlined
 from ...agents.compiled_losses import CompiledLoss
+from . import tape
 
 
 class NoForm(Exception):
@@ -35,12 +36,15 @@ class Categories:
         The norm in which gradients of examples are clipped.
     growing : bool
         Whether the noise's scale grows from step to step (`hushnet.protocols.steps.noise.StepNoise.growth`).
+    taped : bool
+        Whether draws of noise are written on a tape (`hushnet.protocols.steps.tape`).
     """
 
     loss: str
     mechanism: str
     clip: str
     growing: bool = False
+    taped: bool = False
 
 
 @dataclass(frozen=True)
@@ -320,14 +324,15 @@ def noise_of(categories: Categories) -> Callable[..., Any]:
             me.draws_[0] += 1
         fill(me.noise_, me.scales_[0] * me.growth_**me.updates, out)
 
-    return draw_growing if categories.growing else draw
+    made = draw_growing if categories.growing else draw
+    return tape.keeping(made) if categories.taped else made
 
 
 def noise_fields(categories: Categories) -> tuple[str, ...]:
     """What `noise_of` reads of the record."""
     if not categories.mechanism:
         return ()
-    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_")
+    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_", *(tape.FIELDS if categories.taped else ()))
     return (*fields, "growth_") if categories.growing else fields
 
 
@@ -348,7 +353,7 @@ def _perturbed(categories: Categories) -> Callable[..., Any]:
             out[k] = vector[k] + out[k]
         return out
 
-    return fast(perturbed)
+    return tape.noting(fast(perturbed)) if categories.taped else fast(perturbed)
 
 
 def _draw_rows(_: Categories) -> Callable[..., Any]:

@@ -147,7 +147,8 @@ def perturbed(me: Any, vector: Array) -> Array:
     (p,) float64
         The vector itself without privacy, or for an agent without rows.
     """
-    return me._release.perturb(vector, rng=me._view.stream("noise"))
+    release = me._release
+    return release.perturb(vector, rng=me._view.stream("noise")) if release.noisy else vector
 
 
 @word(word_forms.DRAW_ROWS)

@@ -161,6 +161,7 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     claimed = float(world.ledger.epsilon("claimed", subject.delta)[inside].max())
     verified = float(world.ledger.verified(subject.delta)[inside].max())
     outcome = Outcome(subject.key, subject.label, subject.delta, claimed, verified)
+    outcome.notes.append(f"run as the scenario runs it, {world.engine}")
     if not order:
         outcome.notes.append("nobody released anything in the scenario's first run")
         return outcome, None

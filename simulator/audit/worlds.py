@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ from ...agents.tasks.base import Task
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
 from ..contract.transcript import Draw, Recording
-from ..engine import Engine, EventEngine
+from ..engine import Engine, Name, engine_for
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..randomness import Draws
 from ..setting import Setting
@@ -38,6 +38,8 @@ class Subject:
     parameters : ProtocolParameters
     delta : float
         At which epsilons are reported.
+    engine : {"auto", "event", "batched"}
+        That the scenario asks for: it decides in which form steps are run.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Subject:
     protocol: type[Protocol]
     parameters: ProtocolParameters
     delta: float
+    engine: Name = "event"
 
     @property
     def task(self) -> Task:
@@ -59,7 +62,8 @@ class Subject:
     def made(self, setting: Setting, watch: Watch | None = None) -> tuple[World, Engine]:
         """A world that is ready to run, and the engine that is to run it."""
         with quietly(self.key):
-            return World(setting, self.protocol, self.parameters, watch=watch), EventEngine()
+            world = World(setting, self.protocol, self.parameters, watch=watch)
+            return world, engine_for(self.engine, world)
 
     def run(self, task: Task, *, seed: int | None = None, watch: Watch | None = None) -> World:
         """A world after its run."""
@@ -103,6 +107,10 @@ class Led(Recording):
         forced = noted[rank].noisy if rank < len(noted) else draw.noisy
         return super().drew(replace(draw, noisy=forced))
 
+    def forced(self, agent: int) -> Sequence[Array]:
+        """The other run's values."""
+        return self.recording.values_from(agent, len(self.draws[agent]))
+
     def solution(self, release: Release, solution: Array) -> Array:
         """The other run's minimiser."""
         rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
@@ -125,8 +133,9 @@ def subjects(experiment: Experiment) -> list[Subject]:
     for run in first_runs(experiment):
         scenario = run.point.scenario
         parameters, kind = scenario.protocols[run.protocol], experiment.loaded.code.protocol
+        engine = "event" if scenario.debug else scenario.engine
         protocol, label = kind(scenario.protocols[run.protocol].kind), scenario.label(run.protocol)
-        subject = Subject(run.protocol, label, experiment.setting(run), protocol, parameters, math.nan)
+        subject = Subject(run.protocol, label, experiment.setting(run), protocol, parameters, math.nan, engine)
         privacy = subject.made(subject.setting)[0].protocol.privacy
         if privacy is not None and not privacy.noiseless:
             found.append(replace(subject, delta=privacy.reported_delta))

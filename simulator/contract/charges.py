@@ -1,4 +1,4 @@
-"""Whether every draw of noise is charged for, as what it is, and every charge for noise has a draw."""
+"""Whether every draw of noise is charged for, as what it is, every charge for it has a draw, and who says more pays."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def check_charges(world: World, recording: Recording) -> None:
     ------
     ContractViolation
     """
+    _check_plain(world, recording)
     spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}
     for agent in range(world.setting.graph.agents):
         draws = [draw for draw in recording.draws[agent] if not protects_nothing(draw.release)]
@@ -47,6 +48,16 @@ def check_charges(world: World, recording: Recording) -> None:
                     f"{who} has drawn {mechanism} noise of multiplier {multiplier:g} and sampling {sampling:g} "
                     f"{distinct[law]} times and was charged for {charged[law]} such releases"
                 )
+
+
+def _check_plain(world: World, recording: Recording) -> None:
+    """Whoever says something that protects nothing is charged for it."""
+    graph = world.setting.graph
+    said = (step for step in recording.steps if step.phase != "start" and len(graph.neighbours(step.agent)))
+    exposed = {step.agent for step in said if any(protects_nothing(sent.release) for sent in step.sent)}
+    for agent in sorted(exposed):
+        if all(charge.multiplier > 0 for charge in world.ledger.histogram(agent)):
+            raise ContractViolation(f"{recording.agent(agent)} sends something without noise and is not charged for it")
 
 
 def _counted(draws: Iterable[Draw]) -> Counter[Law]:

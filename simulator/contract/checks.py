@@ -19,7 +19,9 @@ from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
 from ...protocols.base import EXCHANGE_TEXTS, Protocol, ProtocolParameters, Sent
+from ...protocols.privacy.accounting import Charge
 from ...protocols.privacy.mechanisms import Release, noises
+from ...protocols.steps.record import text_in
 from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from ..choice import rounds_of
 from ..engine import BatchedEngine, EventEngine
@@ -55,7 +57,8 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
-        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript.
+        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript, be it in
+        Python or, of texts, in compiled form.
     """
     checked = protocol_parameters(protocol, parameters)
     check_methods(protocol, checked)
@@ -74,6 +77,8 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
     check_alone(protocol, checked)
     check_engines(protocol, checked)
     check_replay(protocol, checked)
+    if made_of_texts(protocol):
+        check_replay(protocol, checked, engine="auto")
     return refused
 
 
@@ -91,6 +96,11 @@ def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> b
         World(split_setting(), protocol, parameters)
         return True
     return False
+
+
+def made_of_texts(protocol: type[Protocol]) -> bool:
+    """Whether a protocol has texts, whose compiled form is to be replayed as well as the Python one."""
+    return any(text_in(protocol, name) is not None for name in ("step", *EXCHANGE_TEXTS.values()))
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -378,11 +388,20 @@ def _compare_engines(reference: World, fast: World, rounding: float) -> None:
     for what in ("ended", "activations", "traffic"):
         if getattr(reference, what) != getattr(fast, what):
             raise ContractViolation(f"{what} differs between {where}")
+    for agent in range(reference.setting.graph.agents):
+        if _charged(reference, agent, exact=rounding == 0.0) != _charged(fast, agent, exact=rounding == 0.0):
+            raise ContractViolation(f"what agent {agent} is charged differs between {where}")
     pairs = [(reference.state.agent, fast.state.agent), (reference.state.edge, fast.state.edge)]
     for one, other in pairs:
         for name in one:
             if not np.allclose(one[name].values, other[name].values, rtol=rounding, atol=rounding, equal_nan=True):
                 raise ContractViolation(f"{name} differs between {where}")
+
+
+def _charged(world: World, agent: int, *, exact: bool) -> dict[Charge, int]:
+    """An agent's charges and how often; of plain messages only whether, where rounding decides if one is news."""
+    found = world.ledger.histogram(agent)
+    return {charge: count if exact or charge.kind.noisy else 1 for charge, count in found.items()}
 
 
 def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:

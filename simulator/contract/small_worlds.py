@@ -13,7 +13,7 @@ from ...agents.errors import InputError
 from ...agents.losses import LOSSES
 from ...protocols.base import Protocol, ProtocolParameters
 from ..bench import small_setting, split_setting
-from ..engine import Engine, EventEngine
+from ..engine import Engine, Name, engine_for
 from ..network import NetworkParameters
 from ..setting import Limits, Setting
 from ..watchers import Watch
@@ -35,7 +35,11 @@ TIME = 8.0
 
 
 def check_replay(
-    protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    *,
+    seconds: float = Limits.seconds,
+    engine: Name = "event",
 ) -> dict[str, Replayed]:
     """Replay a protocol in small worlds, for agents of every role.
 
@@ -45,6 +49,8 @@ def check_replay(
     parameters : ProtocolParameters
     seconds : float
         Processor time of a run at most.
+    engine : {"event", "auto", "batched"}
+        On the event engine steps run in Python, and on the batched one in their compiled form if they have one.
 
     Returns
     -------
@@ -61,7 +67,8 @@ def check_replay(
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
-        return World(setting, protocol, parameters, watch=watch), EventEngine()
+        world = World(setting, protocol, parameters, watch=watch)
+        return world, engine_for(engine, world)
 
     found = {}
     for name, settings in small_worlds(make, parameters):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...protocols.base import Out, Sent, View
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
+from ...protocols.steps.tape import MOST
 from ..watchers import Phase
 from .draws import SOLVED, Draw, Step, difference, distance, protects_nothing
 from .violation import ContractViolation
@@ -104,6 +105,10 @@ class Recording:
             )
         return WatchedStream(stream, self)
 
+    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
+        """See `hushnet.simulator.watchers.Watch.forced`: nothing, unless a run is led."""
+        return ()
+
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `hushnet.protocols.privacy.mechanisms.Watcher.noisy`."""
         return self.drew(Draw(release, np.array(exact, dtype=np.float64), noisy.copy()))
@@ -145,6 +150,10 @@ class Recording:
         self._drawn_for[draw.release] += 1
         self._drawn_with[_law(draw.release)] += 1
         return draw.noisy.copy()
+
+    def values_from(self, agent: int, rank: int) -> list[NDArray[np.float64]]:
+        """What came out of an agent's draws from the one of this rank on, as far as a step may need it."""
+        return [draw.noisy for draw in self.draws[agent][rank : rank + MOST]]
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
         """See `hushnet.simulator.watchers.Watch.stepped`."""
@@ -240,6 +249,10 @@ class Forcing(Recording):
     def assumed(self, name: str, value: Any) -> Any:
         """What was prepared from the usual data, if that is held fixed."""
         return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
+
+    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
+        """What was noted of the agent's next draws."""
+        return self.recording.values_from(agent, len(self.draws[agent]))
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""

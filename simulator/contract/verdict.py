@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
+from ..engine import Name
 from ..setting import Setting
 from .replay import Broken, Make, Replayed, replay
 from .small_worlds import WORLDS, check_replay
@@ -74,8 +75,14 @@ class Verdict:
 SHIPPED = Verdict("shipped")
 
 
-def judged(protocol: type[Protocol], parameters: ProtocolParameters, setting: Setting, make: Make) -> Verdict:
-    """Replay a protocol in small worlds and in its own.
+def judged(
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    setting: Setting,
+    make: Make,
+    engine: Name = "event",
+) -> Verdict:
+    """Replay a protocol in small worlds and in its own, in the form in which the scenario runs its steps.
 
     Parameters
     ----------
@@ -85,9 +92,13 @@ def judged(protocol: type[Protocol], parameters: ProtocolParameters, setting: Se
         Of the own world.
     make : callable
         Makes it.
+    engine : {"auto", "event", "batched"}
+        That the scenario asks for.
     """
     with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
-        small, warnings = _small(lambda: check_replay(protocol, parameters, seconds=setting.limits.seconds))
+        small, warnings = _small(
+            lambda: check_replay(protocol, parameters, seconds=setting.limits.seconds, engine=engine)
+        )
         if isinstance(small, str):
             return Verdict("failed", f"in a small world, {small}", warnings)
         try:

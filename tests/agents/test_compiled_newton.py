@@ -20,20 +20,22 @@ def test_small_systems_are_solved(rows, width):
     np.testing.assert_allclose(matrix @ step, right, atol=1e-12 * np.linalg.cond(matrix))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
-def test_minimisers_are_those_in_python(loss):
-    rng, compiled = np.random.default_rng(4), minimiser_of(loss)
+def test_minimisers_are_those_in_python(loss, dtype):
+    rng, compiled = np.random.default_rng(4), minimiser_of(loss, single=dtype == np.float32)
     for trial in range(60):
         rows, width = int(rng.integers(0, 15)), int(rng.integers(1, 8))
         size = 10.0 ** rng.uniform(-2, 2)
-        shard = Shard(size * rng.normal(size=(rows, width)), rng.choice([-1.0, 1.0], rows))
+        features = (size * rng.normal(size=(rows, width))).astype(dtype)
+        shard = Shard(features.astype(np.float64), rng.choice([-1.0, 1.0], rows))
         weight, curvature = 10.0 ** rng.uniform(-1, 2), 10.0 ** rng.uniform(-1, 1)
         linear, start = rng.normal(size=(2, width)) * 10.0 ** rng.uniform(-1, 1)
         tolerance = 1e-11 * curvature
         model, _ = minimise_local(
             shard, LOSSES[loss], weight=weight, curvature=curvature, linear=linear, start=start, tolerance=tolerance
         )
-        found = compiled(shard.features, shard.labels, weight, curvature, linear, start, tolerance)
+        found = compiled(features, shard.labels, weight, curvature, linear, start, tolerance)
         np.testing.assert_allclose(found, model, rtol=1e-10, atol=1e-10, err_msg=str(trial))
 
 

@@ -165,6 +165,7 @@ def test_a_step_that_is_compiled_by_hand_serves_the_class_that_defines_it():
     assert fast_world(small_setting(), Refusing, fields).engine == "batched (compiled step)"
     heir = fast_world(small_setting(), Heir, fields)
     assert heir.engine == "batched (Python step, because Heir does not define kernel itself)"
+    assert heir.remarks == ("Heir does not define kernel itself, so its steps run in Python",)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -103,8 +103,8 @@ def test_a_step_that_does_not_compile_is_tried_once(monkeypatch):
             me.message = me.model = sorted({"a": me.model})
 
     tried = []
-    compiled = building._compiled
-    monkeypatch.setattr(building, "_compiled", lambda *arguments: tried.append(1) or compiled(*arguments))
+    compile_it = building._compile
+    monkeypatch.setattr(building, "_compile", lambda *given, **named: tried.append(1) or compile_it(*given, **named))
     parameters = protocol_parameters(CoordinateDescent, {"mu": 0.3})
     remarks = [fast_world(small_setting(), Sorting, parameters).remarks for _ in range(2)]
     assert len(tried) == 1

@@ -51,9 +51,14 @@ def test_a_watched_run_is_the_same_run(name):
     assert usual.traffic == watched.traffic
 
 
-def test_a_watched_run_takes_no_compiled_steps():
-    parameters = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    assert "Python" in fast_world(small_setting(), CoordinateDescent, parameters, watch=Recording()).engine
+def test_a_watched_run_takes_the_compiled_steps_of_a_text_one_by_one_and_those_of_methods_in_python():
+    class ByAMethod(CoordinateDescent):
+        def wake(self, view, out):
+            super().wake(view, out)
+
+    for protocol, form in ((CoordinateDescent, "compiled step, watched"), (ByAMethod, "Python step, because")):
+        parameters = protocol_parameters(protocol, {"mu": 0.5})
+        assert form in fast_world(small_setting(), protocol, parameters, watch=Recording()).engine
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hushnet.agents.errors import HushnetError
 from hushnet.agents.losses import LOSSES
 from hushnet.protocols.kernel import EXCHANGE, STEP
-from hushnet.protocols.steps import building
+from hushnet.protocols.steps import building, fields
 from hushnet.simulator.bench import small_setting, split_setting
 from hushnet.simulator.engine import BatchedEngine
 from hushnet.simulator.fast import exchange_windows, windows
@@ -22,12 +23,17 @@ PYTHON = {"push_sum_dual_averaging", "feature_sharing", "stale_feature_sharing",
 """Protocols whose steps are no texts yet."""
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_compiled(monkeypatch):
-    """Whether a text has a compiled form is decided before numba sees it; that it compiles is shown elsewhere."""
+@pytest.fixture
+def nothing_is_compiled(monkeypatch):
+    """Whether a text has a compiled form is decided before numba sees it."""
     stand_ins = {STEP: windows.no_step, EXCHANGE: exchange_windows.no_exchange}
     monkeypatch.setattr(building, "_made", {})
-    monkeypatch.setattr(building, "_compiled", lambda _, signature, *__: stand_ins[signature])
+
+    def stand_in(key, _, signature, *__, **___):
+        building._made[key] = stand_ins[signature]
+
+    monkeypatch.setattr(building, "_compile", stand_in)
+    monkeypatch.setattr(fields, "minimiser_of", lambda *_, **__: SimpleNamespace(address=0))
 
 
 def engine_of(kind, parameters, loss) -> str:
@@ -41,7 +47,20 @@ def engine_of(kind, parameters, loss) -> str:
     return BatchedEngine().driver(World(setting, kind, parameters)).engine
 
 
+@pytest.mark.usefixtures("nothing_is_compiled")
 def test_most_runs_of_the_shipped_scenarios_take_compiled_steps():
+    check_shipped()
+
+
+@pytest.mark.slow
+def test_all_texts_of_the_shipped_scenarios_compile(monkeypatch):
+    monkeypatch.setattr(building, "_refused", {})
+    check_shipped()
+    assert not building._refused
+
+
+def check_shipped() -> None:
+    """Ask every run of every shipped scenario, in a small world, what steps it takes."""
     runs, known = Counter(), {}
     for path in shipped().values():
         loaded = load(path)

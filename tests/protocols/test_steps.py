@@ -14,7 +14,8 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
-from hushnet.protocols.steps.text import most_draws
+from hushnet.protocols.steps.rewriting import notes_found_model
+from hushnet.protocols.steps.text import Text, most_draws
 from hushnet.simulator.bench import protocol_parameters, run_small
 from hushnet.simulator.engine import BatchedEngine, EventEngine
 from hushnet.simulator.network import NetworkParameters
@@ -265,6 +266,92 @@ def test_a_start_that_was_told_is_no_longer_there_for_steps():
     python, compiled = both(TellsNoisyStart, {"mu": 0.5, "privacy": privacy}, time=30.0)
     assert_same(python, compiled)
     assert python.updates.min() == 5
+
+
+def plain(me):
+    gradient = local_gradient(me, me.model)
+    me.model -= gradient
+
+
+def at_once(me):
+    me.model -= 0.1 * local_gradient(me, me.model)
+
+
+def moved(me):
+    me.model += 1.0
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_by_another_name(me):
+    model = me.model
+    model += 1.0
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_by_a_helper(me):
+    moved(me)
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_in_the_same_line(me):
+    me.model -= np.float64(changed(me.model)) * local_gradient(me, me.model)
+
+
+def changed(model):
+    model += 1.0
+    return 1.0
+
+
+def moved_by_a_word_of_the_same_name(me):
+    local_gradient = moved
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_in_place(me):
+    np.add(me.model, 1.0, me.model)
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_by_a_walrus(me):
+    me.model -= 0.1 * changed(them := me.model) * local_gradient(me, me.model) + them
+
+
+def moved_by_another_me(me):
+    other = me
+    other.model += 1.0
+    me.model -= local_gradient(me, me.model)
+
+
+def moved_afterwards(me):
+    me.model -= 0.5 * me.model + me.alpha * local_gradient(me, me.model)
+    moved(me)
+
+
+def again_and_again(me):
+    for _ in range(2):
+        me.model -= local_gradient(me, me.model)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (plain, True),
+        (at_once, True),
+        (CoordinateDescent.step, True),
+        (moved, False),
+        (moved_by_another_name, False),
+        (moved_by_a_helper, False),
+        (moved_in_the_same_line, False),
+        (moved_by_a_word_of_the_same_name, False),
+        (moved_in_place, False),
+        (moved_by_a_walrus, False),
+        (moved_by_another_me, False),
+        (again_and_again, False),
+        (moved_afterwards, True),
+    ],
+)
+def test_the_loss_is_noted_only_at_the_model_that_a_step_finds(text, found):
+    assert notes_found_model(Text.of(text)) is found
 
 
 class PrivatePairs(Mine):

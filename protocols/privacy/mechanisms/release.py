@@ -158,7 +158,7 @@ class Release:
             raise ValueError(f"a release of dimension {self.dimension} was given a vector of shape {vector.shape}.")
         if not self.noisy:
             return vector
-        object.__setattr__(self, "draws", self.draws + 1)
+        self.note_draw()
         noisy = vector + draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
         return rng.watcher.noisy(self, vector, noisy) if isinstance(rng, WatchedStream) else noisy
 
@@ -199,12 +199,16 @@ class Release:
             raise ValueError("a release with noise in an objective has dimension 0: the noise is not added to it.")
         if not self.noisy:
             return solve(np.zeros(size))
-        object.__setattr__(self, "draws", self.draws + 1)
+        self.note_draw()
         noise = draw_noise(self.mechanism, size, self.scale, rng=rng)
         solution = solve(noise)
         if isinstance(rng, WatchedStream):
             return rng.watcher.solved(self, solution, noise, implied, log_jacobian)
         return solution
+
+    def note_draw(self) -> None:
+        """Count a draw of noise for it; `perturb` and `perturb_objective` do, for what they draw."""
+        object.__setattr__(self, "draws", self.draws + 1)
 
     @property
     def noisy(self) -> bool:

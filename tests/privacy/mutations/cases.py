@@ -22,10 +22,12 @@ from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.audit.worlds import Subject
 from hushnet.simulator.bench import protocol_parameters, small_setting, small_task
-from hushnet.simulator.engine import EventEngine
+from hushnet.simulator.engine import Name, engine_for
 from hushnet.simulator.network import NetworkParameters
 from hushnet.simulator.setting import Setting, Stop
 from hushnet.simulator.world import World
+
+from .declarations import Form
 
 DELTA = 1e-5
 
@@ -126,26 +128,35 @@ UPDATES = 30
 """Of every agent in an audited world: noise enough to be looked at."""
 
 
-def subject_of(name: str) -> Subject:
+ENGINES: dict[Form, Name] = {"python": "event", "compiled": "batched"}
+"""What runs steps in each form."""
+
+
+def subject_of(name: str, form: Form = "python") -> Subject:
     """A case as an audit takes it, with more updates."""
     case, fields = CASES[name], dict(CASES[name].parameters)
     for key in ("privacy", "noise"):
         if fields.get(key, {}).get("updates", 1) > 1:
             fields[key] = {**fields[key], "updates": UPDATES}
     setting = replace(setting_of(case), stop=Stop(time=2.0 * UPDATES))
-    return Subject(name, name, setting, case.protocol, protocol_parameters(case.protocol, fields), DELTA)
+    return Subject(name, name, setting, case.protocol, protocol_parameters(case.protocol, fields), DELTA, ENGINES[form])
 
 
-def seen(case: Case) -> tuple[Any, ...]:
-    """Everything that a run of a case leaves behind: messages, states, charges, verified epsilons; or its error."""
+def seen(case: Case, form: Form = "python") -> tuple[Any, ...]:
+    """Everything that a run of a case leaves behind: messages, states, charges, verified epsilons; or its error.
+
+    In the compiled form the steps have to run in it.
+    """
     notes = Notes()
     try:
         world = World(
             setting_of(case), case.protocol, protocol_parameters(case.protocol, case.parameters), observer=notes
         )
-        EventEngine().run(world)
+        engine_for(ENGINES[form], world).run(world)
     except (HushnetError, ValueError, AssertionError) as error:
         return (str(error),)
+    if form == "compiled" and world.engine != "batched (compiled step)":
+        return (f"steps are not compiled: {world.engine}",)
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
     charges = world.ledger.to_frame().to_json()
     epsilons = [world.ledger.epsilon(which, DELTA).tolist() for which in ("basic", "kairouz", "verified")]

@@ -22,8 +22,10 @@ Kind = Literal[
     "dependence on data",
 ]
 Guard = Literal["tests", "contract", "audit"]
+Form = Literal["python", "compiled"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 GUARDS: tuple[Guard, ...] = get_args(Guard)
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Mutation:
         Which guard has to catch it; others may, too.
     plant : callable
         Puts it in.
+    form : {"python", "compiled"}
+        In which form of the steps it has to be caught.
     """
 
     name: str
@@ -51,19 +55,22 @@ class Mutation:
     case: str
     guard: Guard
     plant: Callable[[Plant], None]
+    form: Form = "python"
 
 
 LIST: dict[str, Mutation] = {}
 
 
-def mistake(kind: Kind, *, case: str, guard: Guard) -> Callable[[Callable[[Plant], None]], Callable[[Plant], None]]:
+def mistake(
+    kind: Kind, *, case: str, guard: Guard, form: Form = "python"
+) -> Callable[[Callable[[Plant], None]], Callable[[Plant], None]]:
     """Enter a function that plants a mistake into the list, under its name; its docstring says what is planted."""
 
     def enter(plant: Callable[[Plant], None]) -> Callable[[Plant], None]:
         name, what = plant.__name__.replace("_", "-"), plant.__doc__
         assert what, f"{name} says what it plants"
         assert name not in LIST, f"two mistakes are called {name}"
-        LIST[name] = Mutation(name, kind, what, case, guard, plant)
+        LIST[name] = Mutation(name, kind, what, case, guard, plant, form)
         return plant
 
     return enter

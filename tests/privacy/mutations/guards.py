@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hushnet.simulator.audit.audit import Options, audit_subjects
-from hushnet.simulator.contract import ContractViolation, check_contract
+from hushnet.simulator.contract import ContractViolation, check_contract, check_replay, protocol_parameters
 
-from .cases import CASES, subject_of
-from .declarations import Guard, Mutation
+from .cases import CASES, ENGINES, subject_of
+from .declarations import Form, Guard, Mutation
 from .seams import planted
 
 ROOT = Path(__file__).parents[3]
@@ -35,18 +35,22 @@ PRIVACY = ["ledger", "accounting", "mechanisms", "mechanism_contract", "gamma", 
 """What is in ``tests/privacy/test_*.py`` and is run for every mistake."""
 
 
-def by_contract(mutation: Mutation) -> str | None:
-    """The sentence of the contract's violation; None if there is none."""
+def by_contract(mutation: Mutation, form: Form) -> str | None:
+    """The sentence of the contract's violation; None if there is none. Compiled steps are replayed."""
     case = CASES[mutation.case]
     with planted(mutation.plant):
         try:
-            check_contract(case.protocol, case.parameters)
+            if form == "python":
+                check_contract(case.protocol, case.parameters)
+            else:
+                parameters = protocol_parameters(case.protocol, case.parameters)
+                check_replay(case.protocol, parameters, engine=ENGINES[form])
         except ContractViolation as violation:
             return str(violation)
     return None
 
 
-def by_tests(mutation: Mutation) -> str | None:
+def by_tests(mutation: Mutation, form: Form) -> str | None:
     """The first of the nearest tests that fails; None if none does."""
     protocol = NEAREST.get(mutation.case) or NEAREST[mutation.case.split("-")[0]]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "tests.privacy.mutations.plugin"]
@@ -64,17 +68,17 @@ def by_tests(mutation: Mutation) -> str | None:
     return failed[0] if run.returncode else None
 
 
-def by_audit(mutation: Mutation) -> str | None:
+def by_audit(mutation: Mutation, form: Form) -> str | None:
     """The first failure of an audit, tiers A and B; None if there is none."""
     with planted(mutation.plant):
-        [outcome] = audit_subjects([subject_of(mutation.case)], OPTIONS, ROOT)
+        [outcome] = audit_subjects([subject_of(mutation.case, form)], OPTIONS, ROOT)
     return outcome.failures[0] if outcome.failures else None
 
 
 OPTIONS = Options(tiers=("A", "B"), pairs=6)
 """As ``hushnet audit --tier A,B``."""
 
-CATCHERS: dict[Guard, Callable[[Mutation], str | None]] = {
+CATCHERS: dict[Guard, Callable[[Mutation, Form], str | None]] = {
     "contract": by_contract,
     "audit": by_audit,
     "tests": by_tests,

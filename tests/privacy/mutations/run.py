@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from .declarations import GUARDS, KINDS, LIST, Guard, Mutation
+from .cases import CASES, seen
+from .declarations import FORMS, GUARDS, KINDS, LIST, Form, Guard, Mutation
 from .guards import CATCHERS
+from .seams import planted
 
 SAVED = Path(__file__).with_name("RESULTS.md")
 """The last pass that was kept."""
@@ -46,14 +48,15 @@ class Outcome:
         return "\n".join([head, *said, *(f"    {guard} BROKE: {text}" for guard, text in self.broken.items())])
 
 
-def ask(mutation: Mutation, guards: Sequence[Guard], *, every: bool = False) -> Outcome:
+def ask(mutation: Mutation, guards: Sequence[Guard], *, every: bool = False, form: Form | None = None) -> Outcome:
     """Plant a mistake for each guard in turn, beginning with the one that has to catch it, until one does, or all."""
     outcome, began = Outcome(mutation), time.perf_counter()
+    form = form or mutation.form
     for guard in sorted(guards, key=lambda guard: guard != mutation.guard):
         if outcome.caught and not every:
             break
         try:
-            outcome.said[guard] = CATCHERS[guard](mutation)
+            outcome.said[guard] = CATCHERS[guard](mutation, form)
         except Exception as error:  # a guard that falls over has caught nothing, and is named
             outcome.said[guard], outcome.broken[guard] = None, f"{type(error).__name__}: {error}"
     outcome.seconds = time.perf_counter() - began
@@ -66,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="mistakes; all by default")
     parser.add_argument("--guard", action="append", choices=GUARDS, help="ask these only; repeat it for more than one")
     parser.add_argument("--kind", action="append", choices=KINDS, help="mistakes of this kind only")
+    parser.add_argument("--form", choices=FORMS, help="steps in this form, and mistakes that show in it")
     parser.add_argument("--all", action="store_true", help="ask the other guards, too, after one has caught a mistake")
     parser.add_argument("--save", action="store_true", help=f"write what is printed to {SAVED.name}, with the commit")
     given = parser.parse_args(arguments)
@@ -75,8 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [one for one in LIST.values() if one.name in (given.names or LIST) and one.kind in (given.kind or KINDS)]
     outcomes, commit = [], _commit()
     for mutation in chosen:
+        if given.form and not shows(mutation, given.form):
+            print(f"{mutation.name:50} {mutation.kind:20} does not show in {given.form} steps", flush=True)
+            continue
         usual = [guard for guard in CATCHERS if guard != "tests" or mutation.guard == "tests"]
-        outcomes.append(ask(mutation, given.guard or usual, every=given.all))
+        outcomes.append(ask(mutation, given.guard or usual, every=given.all, form=given.form))
         print(outcomes[-1].lines(), flush=True)
     print("", *summary(outcomes), sep="\n")
     if given.save:
@@ -84,6 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SAVED.write_text(page(outcomes, commit, asked), encoding="utf-8")
     caught = [outcome for outcome in outcomes if outcome.caught]
     return 1 if any(outcome.missed for outcome in outcomes) or len(caught) < RATE * len(outcomes) else 0
+
+
+def shows(mutation: Mutation, form: Form) -> bool:
+    """Whether a mistake changes what a run of its case does whose steps are of this form."""
+    usual = seen(CASES[mutation.case], form)
+    with planted(mutation.plant):
+        changed = seen(CASES[mutation.case], form)
+    return len(usual) > 1 and len(changed) > 1 and usual != changed
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from hushnet.agents import losses
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
+from hushnet.protocols.steps import building
 from hushnet.simulator.randomness import Draws
 from numpy.typing import NDArray
 
@@ -76,7 +77,9 @@ def planted(plant_it: Callable[[Plant], None]) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Clear what protocols and their accounting have cached; what is compiled stays."""
+    """Clear what protocols and their accounting have cached, and what was compiled of texts and words."""
+    building._made.clear()
+    building._refused.clear()
     for module in _modules("hushnet.protocols."):
         for held in list(vars(module).values()):
             if callable(getattr(held, "cache_clear", None)):

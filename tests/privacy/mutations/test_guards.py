@@ -35,4 +35,4 @@ def test_the_quick_ones_are_of_every_kind_that_contract_or_audit_have_to_catch()
 )
 def test_a_mistake_is_caught_by_the_guard_that_has_to(name):
     mutation = LIST[name]
-    assert CATCHERS[mutation.guard](mutation) is not None
+    assert CATCHERS[mutation.guard](mutation, mutation.form) is not None

@@ -1,0 +1,164 @@
+"""The tape of a watched step: its compiled form writes down what noise it has drawn, and goes on with what it is given.
+
+A watched form is the text with the words that everybody's form has. Behind each word that draws noise stands `noting`
+(or what `hushnet.protocols.steps.solves` makes of it), which copies to the tape what went in, what came out and the
+noise between them, and puts in place of the result the one that it is led to, if there is one. Nothing else differs.
+
+===============  ======================================================================================================
+field            what it is
+===============  ======================================================================================================
+``tape_``        float64, the draws of this step, one after the other: kind, width, three terms, then four vectors
+``taped_``       int64: numbers on the tape, draws of this step, results that are given, and where each of these begins
+``led_``         float64, the results that are given
+``lately_``      float64, the noise that was drawn last
+===============  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.compiled import inlined
+
+Array = NDArray[np.float64]
+
+FIELDS = ("tape_", "taped_", "led_", "lately_")
+"""What the words of a watched step read of the record."""
+SUM, MINIMISER = 1.0, 2.0
+"""Kinds of draws: noise was added to a vector, or to the linear term of an objective that was then minimised."""
+HEAD = 5
+"""Numbers before the vectors of a draw: kind, width, terms."""
+USED, DRAWS, LED, PLACES = range(4)
+"""Places in ``taped_``; from the last on, where each given result begins, and where the last one ends."""
+MOST = 64
+"""Draws of one step that there is room for."""
+
+
+@dataclass(frozen=True)
+class Taped:
+    """One draw of noise by a compiled step.
+
+    Parameters
+    ----------
+    kind : float
+        `SUM` or `MINIMISER`.
+    terms : (3,) float64
+        Of a minimiser: weight of the mean loss, curvature, influence of the noise.
+    exact : (p,) float64
+        What noise was added to, or the linear term.
+    noise : (p,) float64
+        As it was drawn.
+    found : (p,) float64
+        The sum, or the minimiser, as the word found it.
+    used : (p,) float64
+        What the step went on with: the same, or what it was led to.
+    """
+
+    kind: float
+    terms: Array
+    exact: Array
+    noise: Array
+    found: Array
+    used: Array
+
+
+class Tape:
+    """The arrays through which one run's steps are watched.
+
+    Parameters
+    ----------
+    width : int
+        Of the longest vector that noise is drawn for.
+
+    Attributes
+    ----------
+    arrays : dict of str to (k,) array
+        By field.
+    streams : dict of str to (WORDS,) uint64
+        The streams that steps draw from, by purpose; see `hushnet.agents.streams`.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.tape = np.zeros(MOST * (HEAD + 4 * width))
+        self.taped = np.zeros(PLACES + MOST + 1, dtype=np.int64)
+        self.led, self.lately = np.zeros(MOST * width), np.zeros(width)
+        arrays = (self.tape, self.taped, self.led, self.lately)
+        self.arrays: dict[str, NDArray[Any]] = dict(zip(FIELDS, arrays, strict=True))
+        self.streams: dict[str, NDArray[np.uint64]] = {}
+
+    def begin(self, results: Sequence[Array]) -> None:
+        """Begin a step: its first draws are to have these results, as far as there are any and they fit."""
+        self.taped[:PLACES] = 0
+        place = 0
+        for rank, result in enumerate(results[:MOST]):
+            if result.ndim != 1 or len(result) > self.width:
+                break
+            self.led[place : place + len(result)] = result
+            place += len(result)
+            self.taped[LED], self.taped[PLACES + rank + 1] = rank + 1, place
+
+    def drawn(self) -> list[Taped]:
+        """The draws of the step that was made, in order."""
+        found, place = [], 0
+        for _ in range(int(self.taped[DRAWS])):
+            kind, width = float(self.tape[place]), int(self.tape[place + 1])
+            terms = self.tape[place + 2 : place + HEAD].copy()
+            place += HEAD
+            vectors = [self.tape[place + k * width : place + (k + 1) * width].copy() for k in range(4)]
+            found.append(Taped(kind, terms, *vectors))
+            place += 4 * width
+        return found
+
+
+def keeping(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """``draw(me, out)`` that keeps the noise for `written`."""
+
+    def draw_and_keep(me, out):  # pragma: no cover - compiled
+        draw(me, out)
+        if len(out) > len(me.lately_):
+            raise ValueError("a watched step draws noise for a vector that is longer than any block or message")
+        for k in range(len(out)):
+            me.lately_[k] = out[k]
+
+    return inlined(draw_and_keep)
+
+
+@inlined
+def written(me, kind, weight, curvature, influence, exact, found):  # pragma: no cover - compiled
+    """Write a draw down; what the step is to go on with."""
+    width, place, rank = len(found), me.taped_[USED], me.taped_[DRAWS]
+    if rank >= MOST:
+        raise ValueError("a watched step draws noise more often than there is room for")
+    used = found
+    begin, end = me.taped_[PLACES + rank], me.taped_[PLACES + rank + 1]
+    if rank < me.taped_[LED] and end - begin == width:
+        used = me.led_[begin:end].copy()
+    me.tape_[place], me.tape_[place + 1] = kind, width
+    me.tape_[place + 2], me.tape_[place + 3], me.tape_[place + 4] = weight, curvature, influence
+    place += HEAD
+    for k in range(width):
+        me.tape_[place + k] = exact[k]
+        me.tape_[place + width + k] = me.lately_[k]
+        me.tape_[place + 2 * width + k] = found[k]
+        me.tape_[place + 3 * width + k] = used[k]
+    me.taped_[USED], me.taped_[DRAWS] = place + 4 * width, rank + 1
+    return used
+
+
+def noting(perturbed: Callable[..., Any]) -> Callable[..., Any]:
+    """``perturbed(me, vector)`` that is written down where it has drawn noise."""
+
+    def perturbed_and_noted(me, vector):  # pragma: no cover - compiled
+        before = me.drawn_[0]
+        noisy = perturbed(me, vector)
+        if me.drawn_[0] == before:
+            return noisy
+        return written(me, SUM, 0.0, 0.0, 0.0, vector, noisy)
+
+    return inlined(perturbed_and_noted)

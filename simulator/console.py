@@ -56,9 +56,12 @@ def run_scenario(
         except InputError as error:
             raise InputError(locate(error, loaded)) from error
         return
+    debug = loaded.scenario.debug
+    if debug and (jobs != 1 or scheduler is not None):
+        raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
     try:
         with hire(jobs, scheduler) as workers:
-            failures = perform_visibly(experiment, workers, console, bar=progress)
+            failures = perform_visibly(experiment, workers, console, bar=progress and not debug)
     except KeyboardInterrupt as stop:
         raise Interrupted(str(stop) or "interrupted") from stop
     if Store(experiment.folder).index().get("runs"):
@@ -85,12 +88,18 @@ def engines(manifests: Sequence[dict[str, Any]]) -> str:
     """Which engine ran and why; by protocol where they differ."""
     ran: dict[str, list[str]] = {}
     for manifest in manifests:
-        labels = ran.setdefault(manifest.get("engine", "event"), [])
+        labels = ran.setdefault(_engine(manifest), [])
         if manifest["label"] not in labels:
             labels.append(manifest["label"])
     if len(ran) == 1:
         return next(iter(ran))
     return "; ".join(f"{engine} for {', '.join(labels)}" for engine, labels in ran.items())
+
+
+def _engine(manifest: dict[str, Any]) -> str:
+    """A run's engine, with the form of its steps where that is known and not said with it."""
+    engine, form = manifest.get("engine", "event"), (manifest.get("form") or {}).get("steps")
+    return f"{engine}; steps in Python" if form == "python" and "step" not in engine.partition(",")[0] else engine
 
 
 def perform_visibly(

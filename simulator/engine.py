@@ -9,6 +9,7 @@ from ..agents.errors import InputError
 from .driver import Driver
 from .laws import forms_of
 from .rounds import repeats
+from .step_form import StepForm
 from .world import World
 
 Name = Literal["auto", "event", "batched"]
@@ -31,10 +32,15 @@ class Engine(ABC):
     def driver(self, world: World) -> Driver:
         """What makes the agents of a world step."""
 
+    @abstractmethod
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """What kind of engine this is and in which form it will make a world's steps, found out without compiling."""
+
     def prepare(self, world: World) -> Driver:
         """What will run a world that was not run yet; the world says from now on which engine that is."""
         driver = self.driver(world)
         world.engine = f"{driver.engine}, {self.why}" if self.why else driver.engine
+        world.form = driver.form
         return driver
 
     def run(self, world: World) -> None:
@@ -54,6 +60,12 @@ class EventEngine(Engine):
 
     The rules of the world run as plain Python.
     """
+
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """See `Engine.foresee`."""
+        from .event_driver import EventDriver
+
+        return EventDriver.engine, EventDriver.form
 
     def driver(self, world: World) -> Driver:
         """See `Engine.driver`."""
@@ -84,6 +96,20 @@ class BatchedEngine(Engine):
         super().__init__(why)
         self.compiled = compiled
 
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """See `Engine.foresee`."""
+        from .fast.step_forms import foreseen, said_form
+
+        if self._reacting(world):
+            return "batched", said_form(world, "", compiled=False)
+        return "batched", foreseen(world)
+
+    @staticmethod
+    def _reacting(world: World) -> bool:
+        """Whether agents take in single messages, which compiled steps do not."""
+        free = world.sessions is None and world.in_rounds is None
+        return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
+
     def driver(self, world: World) -> Driver:
         """See `Engine.driver`."""
         why = declined(world)
@@ -97,7 +123,7 @@ class BatchedEngine(Engine):
 
         if world.sessions is not None:
             return Exchanges(world, compiled=self.compiled)
-        if world.in_rounds is None and (world.traits.trigger == "message" or world.traits.inbox != "latest"):
+        if self._reacting(world):
             return EventfulBroadcasts(world)
         if world.in_rounds is None:
             return Broadcasts(world, compiled=self.compiled)
@@ -107,7 +133,7 @@ class BatchedEngine(Engine):
         return EventfulRounds(world, compiled=self.compiled)
 
 
-def engine_for(name: Name, world: World) -> Engine:
+def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:
     """The engine for a world.
 
     Parameters
@@ -116,14 +142,16 @@ def engine_for(name: Name, world: World) -> Engine:
         What the scenario asks for.
     world : World
         Not run yet.
+    debug : bool
+        Whether its steps are to be debugged, which takes plain Python.
 
     Raises
     ------
     InputError
         If the batched engine is asked for and cannot run this.
     """
-    if name == "event":
-        return EventEngine("as asked")
+    if name == "event" or debug:
+        return EventEngine("to debug its steps in Python" if debug else "as asked")
     why = declined(world)
     if why is None:
         return BatchedEngine()

@@ -180,12 +180,17 @@ class Scenario(Parameters):
     """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
     compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
     (``auto``); the results are the same."""
+    debug: bool = False
+    """Whether every step runs as the author's own Python, for prints and breakpoints: on the event engine, in this
+    process, without a progress bar."""
     limits: LimitParameters = Field(default_factory=LimitParameters)
     """What a run may do and take at most; no part of what a run is, so a complete one stays."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
         self._check_seeds()
+        if self.debug and self.engine == "batched":
+            raise InputError("needs plain Python, and engine: batched compiles; leave engine out", field=("debug",))
         swept = self.axes()
         if self.tune is not None:
             check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())

@@ -15,6 +15,7 @@ from ..engine import engine_for
 from ..graphs import describe
 from ..privacy_statement import privacy_statement
 from ..results import RunResult
+from ..step_form import asked_form
 from ..storage.provenance import code_version, commit, libraries
 from ..world import World
 from .plan import Experiment, Run, naming_fields
@@ -53,7 +54,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         world = experiment.world(run, recorder, log)
         failure = None
         try:
-            engine_for(run.point.scenario.engine, world).run(world)
+            engine_for(run.point.scenario.engine, world, debug=run.point.scenario.debug).run(world)
         except tuple(FAILURES.values()) as error:
             failure = error
         ledger = world.ledger.to_frame()
@@ -95,6 +96,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "ended": status if failure else world.ended,
         "limit": None if not isinstance(failure, LimitReached) else _reached(failure, world),
         "engine": world.engine,
+        "form": None if world.form is None else world.form.as_dict(asked_form(scenario.engine, debug=scenario.debug)),
         "central": world.traits.central,
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},

@@ -26,6 +26,7 @@ from ..randomness import Draws
 from ..recorder import Metric, Recorder
 from ..scenario import METRICS, Scenario
 from ..setting import Setting, Stop
+from ..step_form import asked_form
 from ..storage.files import json_text
 from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
@@ -187,6 +188,7 @@ class Experiment:
             plugin_source=self._judged_source(run),
             data_fingerprint=f"{self._data(run).fingerprint} {json_text(files)}",
             libraries=libraries(),
+            form=asked_form(run.point.scenario.engine, debug=run.point.scenario.debug),
         )
 
     def source(self, run: Run) -> str | None:
@@ -315,7 +317,10 @@ def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
 
 
 def _name(run: Run, source: str | None) -> str:
-    seeds, unknown = [run.data_seed, run.run_seed], {"code_version": "", "data_fingerprint": "", "libraries": {}}
+    seeds, unknown = (
+        [run.data_seed, run.run_seed],
+        {"code_version": "", "data_fingerprint": "", "libraries": {}, "form": ""},
+    )
     return run_id(run.point.scenario.resolved(), run.protocol, seeds, plugin_source=source, **unknown)
 
 

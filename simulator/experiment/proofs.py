@@ -65,10 +65,11 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
         world = World(setting, protocol, parameters, watch=watch)
-        return world, engine_for(scenario.engine, world)
+        return world, engine_for(scenario.engine, world, debug=scenario.debug)
 
     try:
-        return judged(protocol, parameters, experiment.setting(run), make)
+        engine = "event" if scenario.debug else scenario.engine
+        return judged(protocol, parameters, experiment.setting(run), make, engine)
     except HushnetError as error:  # the run itself will say so
         return Verdict("unchecked", str(error))
 

@@ -245,5 +245,5 @@ def _expected(loaded: LoadedScenario) -> list[str]:
 
 def _identity(resolved: dict[str, object], protocol: str, data_seed: int, run_seed: int) -> str:
     """A run's name, were code, data and libraries always the same."""
-    nothing = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}}
+    nothing = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}, "form": ""}
     return run_id(resolved, protocol, [data_seed, run_seed], **nothing)

@@ -1,0 +1,92 @@
+"""What all floors have in common: what they are told in place of clocks, and where they find their arrays."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hushnet.agents.compiled import compiled
+from hushnet.agents.compiled_newton import minimiser_of
+from hushnet.simulator.world import World
+
+from ..floor import FAST
+
+loop: Any = compiled(fastmath=FAST, error_model="numpy")
+"""Compiles a floor; sums may be reassociated, because a compiled step may do so too."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who steps when, and with what luck.
+
+    Parameters
+    ----------
+    agents : (k,) int64
+        Who steps, one after the other; in rounds all agents by turns.
+    edges : (k,) int64
+        Of exchanges: the caller's directed edge.
+    times : (k,) float64
+        When.
+    rows : (k, b) int64
+        Which of its rows the agent draws; (k, 0) where it takes all.
+    """
+
+    agents: np.ndarray
+    edges: np.ndarray
+    times: np.ndarray
+    rows: np.ndarray
+
+
+class Floor(ABC):
+    """One protocol's loop.
+
+    Parameters
+    ----------
+    world : World
+        Whose agents have started, and which goes no further.
+    """
+
+    def __init__(self, world: World) -> None:
+        task, graph = world.setting.task, world.setting.graph
+        self.world, self.in_rounds, self.pairwise = world, world.in_rounds is not None, world.sessions is not None
+        constants = world.protocol.constants()
+        self.constants: dict[str, Any] = {**constants.run, **constants.agent, **constants.edge}
+        self.parameters: Any = world.protocol.parameters
+        self.graph = (graph.offsets, graph.heads)
+        self.weights, self.reverse = graph.weights, graph.reverse
+        train = task.train
+        self.data = (np.ascontiguousarray(train.features, dtype=np.float64), train.labels, train.offsets)
+        self.regularisation = task.regularisation
+
+    def block(self, name: str) -> np.ndarray:
+        """A copy of a block of agents or of edges, a row for each."""
+        state = self.world.state
+        return (state.agent[name] if name in state.agent else state.edge[name]).rows.copy()
+
+    def solver(self) -> int:
+        """The address of what solves an agent's own problem, another in every process: loops are given it."""
+        return minimiser_of(self.world.setting.task.loss.name, single=False).address
+
+    def timed(self, plan: Plan) -> float:
+        """Seconds of processor time that a plan takes."""
+        began = time.process_time()
+        self.run(plan)
+        return time.process_time() - began
+
+    @abstractmethod
+    def run(self, plan: Plan) -> None:
+        """Make a plan's updates, from where the last one ended."""
+
+    @abstractmethod
+    def models(self) -> np.ndarray:
+        """(n, p) models."""
+
+
+def started(world: World) -> World:
+    """A new world whose agents have started."""
+    for agent in world.agents:
+        world.start(agent)
+    return world

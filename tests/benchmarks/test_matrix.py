@@ -1,0 +1,74 @@
+"""The matrix has the rows that protocols allow, and measures what it says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from .floors import floor_of
+from .matrix import __main__ as command
+from .matrix.cases import ENTRIES, NETWORKS, Row, Stop, rows_of
+from .matrix.measure import FEWEST, Cell, measure_row
+
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+def ways_of(name):
+    return {(row.way, row.noise): row.networks for row in rows_of(BY_NAME[name], (4,), toy=True)}
+
+
+def test_what_a_protocol_refuses_is_no_row():
+    assert ways_of("consensus_admm") == {("rounds", "plain"): ["lossless", "loss", "absent"]}
+    assert ways_of("perturbed_admm") == {("rounds", "gamma"): ["lossless", "loss", "absent"]}
+    assert {noise for _, noise in ways_of("dual_averaging, all rows")} == {"plain", "gaussian"}
+    assert {way for way, _ in ways_of("model_propagation")} == {"broadcast", "rounds", "exchange"}
+    descent = ways_of("coordinate_descent")
+    assert {way for way, _ in descent} == {"broadcast", "rounds"}
+    assert descent["rounds", "gamma"] == list(NETWORKS)
+    assert "patience" not in descent["broadcast", "plain"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_every_row_has_a_floor_that_moves_models_by_the_plan_of_the_row(entry):
+    for row in rows_of(entry, (4,), toy=True):
+        floor = floor_of(row.world("lossless", Stop(time=1.0)))
+        before = floor.models().copy()
+        agents = len(floor.world.agents)
+        floor.run(row.plan(agents, 8 * agents))
+        assert abs(floor.models() - before).max() > 0.0, row
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "noise", "forms"),
+    [
+        ("coordinate_descent", "rounds", "gaussian", {"text"}),
+        ("model_propagation", "exchange", "plain", {"text"}),
+        ("feature_sgd", "rounds", "plain", {"text", "Python"}),
+    ],
+)
+def test_a_row_is_measured_in_every_network_that_it_can_run_in(name, way, noise, forms):
+    row = Row(BY_NAME[name], way, noise, 4, toy=True)
+    cells = measure_row(row, 2)
+    assert [cell.network for cell in cells] == row.networks
+    for cell in cells:
+        assert cell.updates >= FEWEST
+        assert cell.form in forms
+        assert all(math.isfinite(ratio) and ratio > 0 for ratio in cell.ratios)
+        assert len(cell.ratios) == 2
+
+
+def test_a_line_says_what_was_measured_and_how_it_compares_with_the_plain_row():
+    entry = BY_NAME["coordinate_descent"]
+    plain, private = (Row(entry, "broadcast", noise, 20) for noise in ("plain", "laplace"))
+    engine = "batched (compiled step)"
+    cells = [Cell("lossless", engine, 4, (4.0, 2.0, 3.0), (2.0, 1.0, 1.0)), Cell("loss", engine, 4, (6.0,), (1.5,))]
+    slower = [Cell("lossless", "event, because of a law", 4, (9.0,), (2.0,))]
+    measured = [(plain, cells), (private, slower)]
+    assert command.line(plain, cells, measured) == (
+        "coordinate_descent", "broadcast", "plain", "20", "text", "1.50",
+        "3.0: 2.0 (2.0-3.0)", "6.0: 4.0 (4.0-4.0)", "-", "-", "-",
+    )  # fmt: skip
+    assert command.line(private, slower, measured)[-1] == "2.25"
+    assert command.line(private, slower, measured)[4] == "Python, event"
+    assert command.table(measured).count("\n") == 3

@@ -31,7 +31,7 @@ from .rewriting import SAID, notes_found_model
 from .surroundings import StepSurroundings
 from .tape import Tape
 from .text import Text, most_draws, takes_record, texts_of, used_fields
-from .word_forms import Categories, NoForm, fast
+from .word_form import Categories, NoForm, fast
 
 PHASES = ("request", "respond", "complete")
 """The texts of an exchange, in the order of its phases."""

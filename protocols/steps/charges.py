@@ -13,7 +13,7 @@ from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
 from .noise import UNPERTURBED
 from .surroundings import StepSurroundings
-from .word_forms import NoForm
+from .word_form import NoForm
 
 
 @final

@@ -16,7 +16,7 @@ from .charges import StepCharges
 from .names import Names
 from .surroundings import StepSurroundings
 from .tape import Tape
-from .word_forms import NoForm
+from .word_form import NoForm
 
 PASSED = {
     "agent": "agent",

@@ -10,10 +10,11 @@ from typing import Any
 
 from ...agents.compiled import inlined
 from .assigning import put, put_at
+from .gradient_forms import NOTING_GRADIENT
 from .names import Names
 from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
-from .word_forms import NOTING_GRADIENT, Categories, Form
+from .word_form import Categories, Form
 
 
 class Forms:

@@ -13,7 +13,8 @@ from ...agents.losses import LOSSES, Loss, local_gradient
 from ...agents.solvers import minimise_local
 from ...agents.tables import Shard
 from . import tape
-from .word_forms import Categories, Form, NoForm, fast, noise_fields, noise_of
+from .noise_forms import noise_fields, noise_of
+from .word_form import Categories, Form, NoForm, fast
 from .words import word
 
 Array = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """The words that steps are written in.
 
-Each is a function of the record ``me`` with two forms: the Python below, and a compiled one (`word_forms`) that is
+Each is a function of the record ``me`` with two forms: the Python below, and a compiled one (`word_form`) that is
 chosen when a run is built, for its loss, its noise and the type of its rows. They agree up to the rounding of sums.
 """
 
@@ -14,23 +14,24 @@ from numpy.typing import NDArray
 
 from ...agents import losses
 from ...agents.tables import Shard
-from . import word_forms
+from . import gradient_forms, neighbour_forms, noise_forms
+from .word_form import Form
 
 Array = NDArray[np.float64]
-Form = TypeVar("Form", bound=Callable[..., Any])
+Word = TypeVar("Word", bound=Callable[..., Any])
 
 
-def word(form: word_forms.Form) -> Callable[[Form], Form]:
+def word(form: Form) -> Callable[[Word], Word]:
     """Give a word its compiled form."""
 
-    def give(function: Form) -> Form:
+    def give(function: Word) -> Word:
         function.compiled_form = form  # type: ignore[attr-defined]
         return function
 
     return give
 
 
-def as_written(function: Form) -> Form:
+def as_written(function: Word) -> Word:
     """Compile a function of a text without reordering sums, where both ends of an edge must round alike.
 
     Otherwise compiled arithmetic may add in another order, and so find sums that differ by rounding.
@@ -39,7 +40,7 @@ def as_written(function: Form) -> Form:
     return function
 
 
-@word(word_forms.AVERAGE)
+@word(neighbour_forms.AVERAGE)
 def average(me: Any) -> Array:
     """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
 
@@ -57,19 +58,19 @@ def average(me: Any) -> Array:
     return view.weights @ view.received(next(iter(me._names.layout.messages))) / view.weights.sum()
 
 
-@word(word_forms.HEARD_OF)
+@word(neighbour_forms.HEARD_OF)
 def heard_of(me: Any, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard."""
     return me._view.received(next(iter(me._names.layout.messages)))[rank]
 
 
-@word(word_forms.HEARD_SUM)
+@word(neighbour_forms.HEARD_SUM)
 def heard_sum(me: Any) -> Array:
     """(width,) sum of the neighbours' newest vectors, with the own block or zeros for those that were never heard."""
     return me._view.received(next(iter(me._names.layout.messages))).sum(axis=0)
 
 
-@word(word_forms.WEIGHTED_SUM)
+@word(neighbour_forms.WEIGHTED_SUM)
 def weighted_sum(me: Any, weights: Array) -> Array:
     """Sum of the neighbours' newest vectors with weights of its own, as `heard_sum`.
 
@@ -85,7 +86,7 @@ def weighted_sum(me: Any, weights: Array) -> Array:
     return weights @ me._view.received(next(iter(me._names.layout.messages)))
 
 
-@word(word_forms.LOCAL_GRADIENT)
+@word(gradient_forms.LOCAL_GRADIENT)
 def local_gradient(me: Any, model: Array) -> Array:
     """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
 
@@ -105,7 +106,7 @@ def local_gradient(me: Any, model: Array) -> Array:
     return _mean_gradient(me, model, me._view.data, me.regularisation)
 
 
-@word(word_forms.LOSS_GRADIENT)
+@word(gradient_forms.LOSS_GRADIENT)
 def loss_gradient(me: Any, model: Array, rows: NDArray[np.int64] | None = None) -> Array:
     """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
 
@@ -133,7 +134,7 @@ def _mean_gradient(me: Any, model: Array, shard: Shard, regularisation: float) -
     return losses.local_gradient(model, shard, loss, regularisation)
 
 
-@word(word_forms.PERTURBED)
+@word(noise_forms.PERTURBED)
 def perturbed(me: Any, vector: Array) -> Array:
     """A vector with the noise of this step's release, which is charged with the step's message.
 
@@ -151,7 +152,7 @@ def perturbed(me: Any, vector: Array) -> Array:
     return release.perturb(vector, rng=me._view.stream("noise")) if release.noisy else vector
 
 
-@word(word_forms.DRAW_ROWS)
+@word(noise_forms.DRAW_ROWS)
 def draw_rows(me: Any, count: int) -> NDArray[np.int64]:
     """Ranks of rows of the agent's own, drawn without replacement.
 
@@ -172,19 +173,19 @@ def draw_rows(me: Any, count: int) -> NDArray[np.int64]:
     return stream.choice(rows, drawn, replace=False)
 
 
-@word(word_forms.DRAW_EACH)
+@word(noise_forms.DRAW_EACH)
 def draw_each(me: Any, share: float) -> NDArray[np.int64]:
     """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
     return np.flatnonzero(me._view.stream("sampling").random(me.rows) < share)
 
 
-@word(word_forms.SLOPES)
+@word(gradient_forms.SLOPES)
 def slopes(me: Any, scores: Array) -> Array:
     """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.slope(scores, me.labels)
 
 
-@word(word_forms.BENDS)
+@word(gradient_forms.BENDS)
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)

@@ -11,7 +11,7 @@ from ...protocols.kernel import Compiled
 from ...protocols.steps.building import NotCompiled, build
 from ...protocols.steps.surroundings import StepSurroundings
 from ...protocols.steps.tape import Tape
-from ...protocols.steps.word_forms import NoForm
+from ...protocols.steps.word_form import NoForm
 from ..step_form import StepForm
 from ..world import World
 from .watched_steps import WatchedSteps

@@ -13,7 +13,7 @@ from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.dual_averaging import DualAveraging
 from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.steps import word_forms
+from hushnet.protocols.steps import noise_forms
 from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation
@@ -106,7 +106,7 @@ def halved(plant):
     def fill(stream, scale, out):  # pragma: no cover - compiled
         streams.fill_normal(stream, scale / 2, out)
 
-    plant.put(word_forms, "NOISES", {**word_forms.NOISES, "gaussian": ("normal", fill)})
+    plant.put(noise_forms, "NOISES", {**noise_forms.NOISES, "gaussian": ("normal", fill)})
 
 
 def test_half_the_noise_in_a_compiled_word_is_seen_by_an_audit_of_the_form_that_runs_and_only_by_that():

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from hushnet.agents import streams
 from hushnet.agents.compiled import inlined
-from hushnet.protocols.steps import charges, fields, word_forms, words
+from hushnet.protocols.steps import charges, fields, gradient_forms, noise_forms, word_form, words
 
 from .declarations import mistake
 
 
 def _filling(plant, mechanism, fill):
     """Fill vectors of a mechanism's noise in another way: ``fill(stream, scale, out)``."""
-    law, _ = word_forms.NOISES[mechanism]
-    plant.put(word_forms, "NOISES", {**word_forms.NOISES, mechanism: (law, inlined(fill))})
+    law, _ = noise_forms.NOISES[mechanism]
+    plant.put(noise_forms, "NOISES", {**noise_forms.NOISES, mechanism: (law, inlined(fill))})
 
 
 @mistake("scale", case="descent-gaussian", guard="audit", form="compiled")
@@ -56,7 +56,7 @@ def compiled_gradients_not_clipped(plant):
 
         return inlined(whole)
 
-    plant.put(word_forms, "_shortened", shortened)
+    plant.put(gradient_forms, "_shortened", shortened)
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract", form="compiled")
@@ -88,7 +88,7 @@ def compiled_first_rows_always(plant):
 
 def _replacing(plant, word, make):
     """Give a word another compiled form, that reads the same fields."""
-    plant.put(word, "compiled_form", word_forms.Form(word.compiled_form.fields, make))
+    plant.put(word, "compiled_form", word_form.Form(word.compiled_form.fields, make))
 
 
 @mistake("count", case="descent", guard="contract", form="compiled")

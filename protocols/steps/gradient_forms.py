@@ -1,0 +1,168 @@
+"""The compiled forms of the words for the own data: gradients, clipped example by example, and slopes of the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...agents.compiled_losses import CompiledLoss
+from .word_form import Categories, Form, NoForm, fast, reading
+
+ORDINARY, EXTREME = 1e-40, 1e100
+"""As in `hushnet.agents.clipping`: between these, products of two numbers and their squares are ordinary."""
+SHORT = 1.0 - 2.0**-47
+
+
+def _loss(categories: Categories) -> CompiledLoss:
+    if not categories.loss:
+        raise NoForm("the task's loss is not one of hushnet's own")
+    return CompiledLoss.of(categories.loss)
+
+
+def _shortened(norm: str) -> Callable[..., Any]:
+    """The factor of a row in a sum of clipped gradients, see `hushnet.agents.clipping.clipped_terms`."""
+    first = norm == "l1"
+
+    @fast
+    def length_of(row, unit):  # pragma: no cover - compiled
+        total = 0.0
+        for k in range(len(row)):
+            x = row[k] * unit
+            total += abs(x) if first else x * x
+        return total if first else math.sqrt(total)
+
+    @fast
+    def shortened(slope, row, bound):  # pragma: no cover - compiled
+        length = length_of(row, 1.0)
+        if length < EXTREME and abs(slope) < EXTREME and ORDINARY < bound < EXTREME:
+            short = SHORT * bound
+            return slope * (short / max(length * abs(slope), short)), 1.0
+        largest = 0.0
+        for k in range(len(row)):
+            if not abs(row[k]) <= largest:
+                largest = abs(row[k])
+        if not (math.isfinite(largest) and math.isfinite(slope)):
+            return 0.0, 0.0
+        power = 2.0 ** (math.frexp(largest)[1] - 1)
+        length = length_of(row, 1.0 / power)
+        scaled = slope * power
+        if abs(scaled) * length > bound:
+            return (math.copysign(1.0, slope) if slope != 0.0 else 0.0) * SHORT * bound / length, 1.0 / power
+        return scaled, 1.0 / power
+
+    return shortened
+
+
+def _add_row(categories: Categories) -> Callable[..., Any]:
+    """Add a multiple of one example's gradient to a vector; the example's score."""
+    slope = _loss(categories).slope
+
+    @fast
+    def plain(x, y, model, bound, scale, out):  # noqa: ARG001 - as the other  # pragma: no cover - compiled
+        score = 0.0
+        for k in range(len(model)):
+            score += x[k] * model[k]
+        share = scale * slope(score, y)
+        for k in range(len(model)):
+            out[k] += share * x[k]
+        return score
+
+    if not categories.clip:
+        return plain
+    shortened = _shortened(categories.clip)
+
+    @fast
+    def clipped(x, y, model, bound, scale, out):  # pragma: no cover - compiled
+        score = 0.0
+        for k in range(len(model)):
+            score += x[k] * model[k]
+        share, unit = shortened(slope(score, y), x, bound)
+        share *= scale
+        if unit == 1.0:
+            for k in range(len(model)):
+                out[k] += share * x[k]
+        elif unit > 0.0:
+            for k in range(len(model)):
+                out[k] += share * (x[k] * unit)
+        return score
+
+    return clipped
+
+
+def _local_gradient(categories: Categories) -> Callable[..., Any]:
+    add_row = _add_row(categories)
+
+    def local_gradient(me, model):  # pragma: no cover - compiled
+        width, rows = len(model), len(me.labels)
+        out = np.empty(width)
+        decay = 2.0 * me.regularisation if rows > 0 else 0.0
+        for k in range(width):
+            out[k] = decay * model[k]
+        for row in range(rows):
+            add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / rows, out)
+        return out
+
+    return fast(local_gradient)
+
+
+def _noting_gradient(categories: Categories) -> Callable[..., Any]:
+    """`local_gradient` at the model that a step finds: the loss there is noted where the recorder asks for it."""
+    add_row, summed = _add_row(categories), _loss(categories).summed
+
+    def noting_gradient(me, model):  # pragma: no cover - compiled
+        width, rows = len(model), len(me.labels)
+        out = np.empty(width)
+        decay = 2.0 * me.regularisation if rows > 0 else 0.0
+        for k in range(width):
+            out[k] = decay * model[k]
+        for row in range(rows):
+            me.scores_[row] = add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / rows, out)
+        if math.isnan(me.noted_[0]):
+            me.noted_[0] = summed(me.scores_, me.labels, rows) / max(rows, 1)
+        return out
+
+    return fast(noting_gradient)
+
+
+def _loss_gradient(categories: Categories) -> Callable[..., Any]:
+    add_row = _add_row(categories)
+
+    def loss_gradient(me, model, rows=None):  # pragma: no cover - compiled
+        out = np.zeros(len(model))
+        if rows is None:
+            for row in range(len(me.labels)):
+                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(me.labels), out)
+        else:
+            for row in rows:
+                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
+        return out
+
+    return fast(loss_gradient)
+
+
+def _of_each(part: str) -> Callable[[Categories], Callable[..., Any]]:
+    """A part of the loss at every example's score."""
+
+    def make(categories: Categories) -> Callable[..., Any]:
+        at = getattr(_loss(categories), part)
+
+        def of_each(me, scores):  # pragma: no cover - compiled
+            out = np.empty(len(scores))
+            for row in range(len(scores)):
+                out[row] = at(scores[row], me.labels[row])
+            return out
+
+        return fast(of_each)
+
+    return make
+
+
+_GRADIENT = ("features", "labels", "bound_")
+LOCAL_GRADIENT = Form(reading(*_GRADIENT, "regularisation"), _local_gradient)
+NOTING_GRADIENT = Form(reading(*_GRADIENT, "regularisation", "scores_", "noted_"), _noting_gradient)
+LOSS_GRADIENT = Form(reading(*_GRADIENT), _loss_gradient)
+SLOPES = Form(reading("labels"), _of_each("slope"))
+BENDS = Form(reading("labels"), _of_each("bend"))

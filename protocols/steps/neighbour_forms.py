@@ -1,0 +1,77 @@
+"""The compiled forms of the words for what neighbours have said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .word_form import Categories, Form, fast, reading
+
+
+def _average(_: Categories) -> Callable[..., Any]:
+    def average(me):  # pragma: no cover - compiled
+        width = len(me.mirror_)
+        out = np.zeros(width)
+        total, missing = 0.0, 0.0
+        for rank in range(len(me.weights)):
+            weight = me.weights[rank]
+            total += weight
+            row = me.known_[rank]
+            if row < 0:
+                missing += weight
+                continue
+            heard = me.pool_[row]
+            for k in range(width):
+                out[k] += weight * heard[k]
+        if missing > 0.0:
+            for k in range(width):
+                out[k] += missing * me.mirror_[k]
+        for k in range(width):
+            out[k] /= total
+        return out
+
+    return fast(average)
+
+
+def _heard_of(_: Categories) -> Callable[..., Any]:
+    def heard_of(me, rank):  # pragma: no cover - compiled
+        row = me.known_[rank]
+        return me.pool_[row, : len(me.mirror_)] if row >= 0 else me.mirror_
+
+    return fast(heard_of)
+
+
+def _heard_sum(_: Categories) -> Callable[..., Any]:
+    def heard_sum(me):  # pragma: no cover - compiled
+        width = len(me.mirror_)
+        out = np.zeros(width)
+        for rank in range(len(me.known_)):
+            row = me.known_[rank]
+            heard = me.pool_[row] if row >= 0 else me.mirror_
+            for k in range(width):
+                out[k] += heard[k]
+        return out
+
+    return fast(heard_sum)
+
+
+def _weighted_sum(_: Categories) -> Callable[..., Any]:
+    def weighted_sum(me, weights):  # pragma: no cover - compiled
+        width = len(me.mirror_)
+        out = np.zeros(width)
+        for rank in range(len(me.known_)):
+            row, weight = me.known_[rank], weights[rank]
+            heard = me.pool_[row] if row >= 0 else me.mirror_
+            for k in range(width):
+                out[k] += weight * heard[k]
+        return out
+
+    return fast(weighted_sum)
+
+
+AVERAGE = Form(reading("weights", "known_", "pool_", "mirror_"), _average)
+HEARD_OF = Form(reading("known_", "pool_", "mirror_"), _heard_of)
+HEARD_SUM = Form(reading("known_", "pool_", "mirror_"), _heard_sum)
+WEIGHTED_SUM = Form(reading("known_", "pool_", "mirror_"), _weighted_sum)

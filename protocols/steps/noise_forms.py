@@ -1,0 +1,116 @@
+"""The compiled forms of the words that draw: noise for a release, and samples of the own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...agents import streams
+from . import tape
+from .word_form import Categories, Form, NoForm, fast, reading
+
+NOISES = {
+    "gaussian": ("normal", streams.fill_normal),
+    "laplace": ("Laplace", streams.fill_laplace),
+    "gamma": ("spherical", streams.fill_spherical),
+}
+"""Mechanisms with compiled draws: the law of `hushnet.agents.streams.disagreement`, and what fills a vector."""
+
+
+def _agreed(law: str) -> None:
+    """Refuse compiled draws that are not NumPy's."""
+    why = streams.disagreement(law)
+    if why is not None:
+        raise NoForm(why)
+
+
+def noise_of(categories: Categories) -> Callable[..., Any]:
+    """``draw(me, out)``: fill a vector with the noise of this step's release, and count it."""
+    if categories.mechanism not in NOISES:
+        raise NoForm(f"{categories.mechanism} noise has no compiled form")
+    law, fill = NOISES[categories.mechanism]
+    _agreed(law)
+
+    @fast
+    def draw(me, out):  # pragma: no cover - compiled
+        stage = min(me.updates, len(me.scales_) - 1)
+        me.drawn_[0] += 1
+        if me.degree > 0:
+            me.draws_[stage] += 1
+        fill(me.noise_, me.scales_[stage], out)
+
+    @fast
+    def draw_growing(me, out):  # pragma: no cover - compiled
+        me.drawn_[0] += 1
+        if me.degree > 0:
+            if me.draws_[0] != me.updates:
+                raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
+            me.draws_[0] += 1
+        fill(me.noise_, me.scales_[0] * me.growth_**me.updates, out)
+
+    made = draw_growing if categories.growing else draw
+    return tape.keeping(made) if categories.taped else made
+
+
+def noise_fields(categories: Categories) -> tuple[str, ...]:
+    """What `noise_of` reads of the record."""
+    if not categories.mechanism:
+        return ()
+    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_", *(tape.FIELDS if categories.taped else ()))
+    return (*fields, "growth_") if categories.growing else fields
+
+
+def _perturbed(categories: Categories) -> Callable[..., Any]:
+    if not categories.mechanism:
+        return fast(lambda me, vector: vector)
+    draw = noise_of(categories)
+
+    def perturbed(me, vector):  # pragma: no cover - compiled
+        if len(me.labels) == 0:
+            return vector
+        width = len(vector)
+        if me.dimension_ > 0 and width != me.dimension_:
+            raise ValueError("the vector to be perturbed has not the dimension that the release declares")
+        out = np.empty(width)
+        draw(me, out)
+        for k in range(width):
+            out[k] = vector[k] + out[k]
+        return out
+
+    return tape.noting(fast(perturbed)) if categories.taped else fast(perturbed)
+
+
+def _draw_rows(_: Categories) -> Callable[..., Any]:
+    _agreed("integer")
+    _agreed("sampled")
+
+    def draw_rows(me, count):  # pragma: no cover - compiled
+        rows = len(me.labels)
+        out = np.empty(min(count, rows), dtype=np.int64)
+        if len(out) == 1:
+            out[0] = streams.integers(me.sampling_, rows)
+        elif len(out) > 1:
+            streams.choose(me.sampling_, rows, out)
+        return out
+
+    return fast(draw_rows)
+
+
+def _draw_each(_: Categories) -> Callable[..., Any]:
+    _agreed("uniform")
+
+    def draw_each(me, share):  # pragma: no cover - compiled
+        luck = np.empty(len(me.labels))
+        streams.fill_uniform(me.sampling_, luck)
+        return np.flatnonzero(luck < share)
+
+    return fast(draw_each)
+
+
+PERTURBED = Form(
+    lambda categories: ("labels", "dimension_", *noise_fields(categories)) if categories.mechanism else (), _perturbed
+)
+DRAW_ROWS = Form(reading("labels", "sampling_"), _draw_rows)
+DRAW_EACH = Form(reading("labels", "sampling_"), _draw_each)

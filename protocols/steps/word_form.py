@@ -1,0 +1,67 @@
+"""What a compiled form of a word is: made for a run's loss, noise and type of rows.
+
+Numbers (a clipping bound, a regulariser) are read from the record, so that a sweep over them compiles once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...agents.compiled import inlined
+
+
+class NoForm(Exception):
+    """Something has no compiled form; the message says what."""
+
+
+@dataclass(frozen=True)
+class Categories:
+    """What a run's compiled words are chosen by.
+
+    Parameters
+    ----------
+    loss : str
+        Name of one of `hushnet.agents.losses.LOSSES`, or "" for one of somebody's own.
+    mechanism : str
+        Of the noise; "" without.
+    clip : {"", "l1", "l2"}
+        The norm in which gradients of examples are clipped.
+    growing : bool
+        Whether the noise's scale grows from step to step (`hushnet.protocols.steps.noise.StepNoise.growth`).
+    taped : bool
+        Whether draws of noise are written on a tape (`hushnet.protocols.steps.tape`).
+    """
+
+    loss: str
+    mechanism: str
+    clip: str
+    growing: bool = False
+    taped: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """The compiled form of a word.
+
+    Parameters
+    ----------
+    fields : callable
+        Which fields of the record it reads, by categories. Those of the engine end with an underscore.
+    make : callable
+        The function, by categories.
+    """
+
+    fields: Callable[[Categories], tuple[str, ...]]
+    make: Callable[[Categories], Callable[..., Any]]
+
+
+def fast(function: Callable[..., Any]) -> Any:
+    """Compile a part of a step, for inlining."""
+    return inlined(function)
+
+
+def reading(*names: str) -> Callable[[Categories], tuple[str, ...]]:
+    """The same fields, whatever the categories."""
+    return lambda _: names

@@ -66,42 +66,20 @@ class ConsensusParameters(ProblemParameters):
     """The dual step of round t is theta_i(1) times this to the power of t - 1."""
 
 
-class ConsensusAdmmParameters(ConsensusParameters):
-    """Decentralised ADMM for one common model, with a penalty of its own for every agent (Zhang et al. 2018)."""
+class RoundsOfAdmm(Protocol):
+    """What M-ADMM is with and without noise: the rounds' state, start, objective and invariants."""
 
-    kind: Literal["consensus_admm"]
-
-
-class ConsensusAdmm(Protocol):
-    """M-ADMM without noise; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.bench import example, relative_gap
-    >>> abs(relative_gap(example(ConsensusAdmm))) < 0.01
-    True
-    """
-
-    Parameters = ConsensusAdmmParameters
-    parameters: ConsensusAdmmParameters
+    parameters: ConsensusParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
+    iteration: Iteration
 
     @classmethod
-    def least_sent(cls, parameters: ConsensusAdmmParameters) -> int:
-        """See `Protocol.least_sent`."""
-        return 1
-
-    @classmethod
-    def check_scenario(cls, parameters: ConsensusAdmmParameters, surroundings: Surroundings) -> None:
+    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
         task = surroundings.task
         check_newton(task.loss, task.kind)
         for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
             check_length(getattr(parameters, name), task.agents, name)
-
-    def prepare(self) -> None:
-        """Penalties and dual steps of all agents."""
-        self.iteration = Iteration(self.parameters, self.problem)
 
     def layout(self) -> Layout:
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
@@ -115,6 +93,43 @@ class ConsensusAdmm(Protocol):
         """Penalties, dual steps and the agents' share of the regulariser."""
         return self.iteration.constants()
 
+    def objective(self) -> Objective:
+        """Problem (2), whose minimum under consensus is that of (1)."""
+        return self.iteration.local.objective
+
+    def invariants(self) -> Declared:
+        """What both ends of an edge add and take away, and that models are those that were told, noise or not."""
+        return self.iteration.invariants()
+
+
+class ConsensusAdmmParameters(ConsensusParameters):
+    """Decentralised ADMM for one common model, with a penalty of its own for every agent (Zhang et al. 2018)."""
+
+    kind: Literal["consensus_admm"]
+
+
+class ConsensusAdmm(RoundsOfAdmm):
+    """M-ADMM without noise; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.bench import example, relative_gap
+    >>> abs(relative_gap(example(ConsensusAdmm))) < 0.01
+    True
+    """
+
+    Parameters = ConsensusAdmmParameters
+    parameters: ConsensusAdmmParameters
+
+    @classmethod
+    def least_sent(cls, parameters: ConsensusAdmmParameters) -> int:
+        """See `Protocol.least_sent`."""
+        return 1
+
+    def prepare(self) -> None:
+        """Penalties and dual steps of all agents."""
+        self.iteration = Iteration(self.parameters, self.problem)
+
     @staticmethod
     def step(me: Any) -> None:
         """(11), (10), and broadcast."""
@@ -127,14 +142,6 @@ class ConsensusAdmm(Protocol):
     def release(self, view: View) -> Release:
         """Minimisers without noise."""
         return release_of_minimiser(view)
-
-    def objective(self) -> Objective:
-        """Problem (2), whose minimum under consensus is that of (1)."""
-        return self.iteration.local.objective
-
-    def invariants(self) -> Declared:
-        """What both ends of an edge add and take away, and that models are those that were told."""
-        return self.iteration.invariants()
 
 
 class LocalProblem:

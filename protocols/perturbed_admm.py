@@ -43,28 +43,27 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from ..agents.errors import FieldError, InputError
-from ..agents.objectives import Objective
 from ..agents.parameters import Factor, Positive
-from .base import Layout, Out, Problem, Protocol, Traits, View
+from .base import Problem, View
 from .consensus_admm import (
     EXACT,
     ConsensusParameters,
     Iteration,
+    RoundsOfAdmm,
     curvature_of,
     linear_of,
     move_dual,
     penalty_of,
     per_agent,
 )
-from .invariants import Declared
 from .noise import UNBOUNDED
 from .privacy.accounting import Charge, verified
 from .privacy.budget import PrintedNoise, Target
 from .privacy.calibration import smallest_multiplier
 from .privacy.mechanisms import Release
-from .steps import Constants, perturbed_minimiser
+from .steps import perturbed_minimiser
 from .steps.noise import StepNoise
-from .surroundings import Surroundings, check_length, check_newton
+from .surroundings import Surroundings, check_length
 
 
 class PenaltyNoise(PrintedNoise, frozen=True):
@@ -104,7 +103,7 @@ class PerturbedAdmmParameters(ConsensusParameters):
     """How much noise there is, and where epsilon is read."""
 
 
-class PerturbedAdmm(Protocol):
+class PerturbedAdmm(RoundsOfAdmm):
     """M-ADMM with penalty perturbation; see the module's docstring.
 
     Examples
@@ -117,15 +116,12 @@ class PerturbedAdmm(Protocol):
 
     Parameters = PerturbedAdmmParameters
     parameters: PerturbedAdmmParameters
-    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
 
     @classmethod
     def check_scenario(cls, parameters: PerturbedAdmmParameters, surroundings: Surroundings) -> None:
         """See `Protocol.check_scenario`."""
+        super().check_scenario(parameters, surroundings)
         task = surroundings.task
-        check_newton(task.loss, task.kind)
-        for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
-            check_length(getattr(parameters, name), task.agents, name)
         check_length(parameters.noise.alpha, task.agents, "noise", "alpha")
         check_length(parameters.noise.growth, task.agents, "noise", "growth")
         if parameters.noise.target is not None:
@@ -155,18 +151,6 @@ class PerturbedAdmm(Protocol):
         if noise.target is not None:
             self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in agents])
         self.step_noise = RoundNoise(self)
-
-    def layout(self) -> Layout:
-        """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
-        return Iteration.layout(self.problem.task.dimension)
-
-    def start(self, view: View, out: Out) -> None:
-        """f_i(0) = 0 and lambda_i(0) = 0."""
-        out.send("model", view.state["model"], out.public("the start is 0"))
-
-    def constants(self) -> Constants:
-        """Penalties, dual steps and the agents' share of the regulariser."""
-        return self.iteration.constants()
 
     @staticmethod
     def step(me: Any) -> None:
@@ -228,14 +212,6 @@ class PerturbedAdmm(Protocol):
         """alpha_i(1) at which an agent's planned releases reach the target; any for one that releases nothing."""
         costs = self.costs.of_rounds(agent, target)
         return _largest_alpha(tuple(costs.items()), target) if costs else 1.0
-
-    def objective(self) -> Objective:
-        """Problem (2), whose minimum under consensus is that of (1)."""
-        return self.iteration.local.objective
-
-    def invariants(self) -> Declared:
-        """Those without noise: duals and messages are made of the same perturbed models."""
-        return self.iteration.invariants()
 
     @property
     def privacy(self) -> PenaltyNoise:

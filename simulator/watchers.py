@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..agents.agent import Agent
 from ..agents.inbox import Message
 from ..protocols.base import Out, View
-from ..protocols.privacy.mechanisms import Implied, LogJacobian, Release
+from ..protocols.privacy.mechanisms import Watcher
 
 World = Any
 """A `hushnet.simulator.world.World`, which imports this module."""
@@ -50,7 +50,7 @@ class Observer(Structural):
         """A message reached its receiver, which was up or not, and whether it was of any use."""
 
 
-class Watch(Structural):
+class Watch(Watcher, Structural):
     """What sees every random stream, every draw of noise, and every step before anything of it leaves.
 
     Steps are then made one by one: in Python, or by the compiled form of a text, which tells of its draws after the
@@ -70,21 +70,6 @@ class Watch(Structural):
 
     def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
         """What `noisy` and `solved` are going to return for the next draws of an agent; nothing if that is open."""
-        ...
-
-    def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `hushnet.protocols.privacy.mechanisms.Watcher.noisy`."""
-        ...
-
-    def solved(
-        self,
-        release: Release,
-        solution: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        implied: Implied,
-        log_jacobian: LogJacobian,
-    ) -> NDArray[np.float64]:
-        """See `hushnet.protocols.privacy.mechanisms.Watcher.solved`."""
         ...
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:

@@ -92,15 +92,21 @@ def _add_row(categories: Categories) -> Callable[..., Any]:
     return clipped
 
 
+@fast
+def regularised(me, model):  # pragma: no cover - compiled
+    """The regulariser's gradient."""
+    out = np.empty(len(model))
+    decay = 2.0 * me.regularisation if len(me.labels) > 0 else 0.0
+    for k in range(len(model)):
+        out[k] = decay * model[k]
+    return out
+
+
 def _local_gradient(categories: Categories) -> Callable[..., Any]:
     add_row = _add_row(categories)
 
     def local_gradient(me, model):  # pragma: no cover - compiled
-        width, rows = len(model), len(me.labels)
-        out = np.empty(width)
-        decay = 2.0 * me.regularisation if rows > 0 else 0.0
-        for k in range(width):
-            out[k] = decay * model[k]
+        rows, out = len(me.labels), regularised(me, model)
         for row in range(rows):
             add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / rows, out)
         return out
@@ -113,11 +119,7 @@ def _noting_gradient(categories: Categories) -> Callable[..., Any]:
     add_row, summed = _add_row(categories), _loss(categories).summed
 
     def noting_gradient(me, model):  # pragma: no cover - compiled
-        width, rows = len(model), len(me.labels)
-        out = np.empty(width)
-        decay = 2.0 * me.regularisation if rows > 0 else 0.0
-        for k in range(width):
-            out[k] = decay * model[k]
+        rows, out = len(me.labels), regularised(me, model)
         for row in range(rows):
             me.scores_[row] = add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / rows, out)
         if math.isnan(me.noted_[0]):

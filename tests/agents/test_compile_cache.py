@@ -18,31 +18,7 @@ from numba import types
 from numba.core import config
 from numba.core.registry import cpu_target
 
-ONE = types.int64(types.int64)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty store."""
-    monkeypatch.setenv("HUSHNET_CACHE_DIR", str(tmp_path / "code"))
-    code_store._store_at.cache_clear()
-    yield tmp_path / "code"
-    code_store._store_at.cache_clear()
-
-
-def doubled():
-    """A function that is not compiled yet, of the same text each time."""
-
-    def double(number):
-        return 2 * number
-
-    return compiled(double)
-
-
-def looked_up(made):
-    """How often code was found, and how often it was made."""
-    return made._cache.hits, made._cache.misses
-
+from .stored_code import ONE, doubled, looked_up
 
 # What a key depends on.
 

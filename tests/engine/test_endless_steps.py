@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import subprocess
+import sys
 import threading
 import time
 from typing import Literal
@@ -212,3 +214,28 @@ def test_a_step_is_not_interrupted_while_it_compiles(monkeypatch):
     with Interrupter(0.0) as interrupter, pytest.raises(Overdue):
         interrupter.step(compile_and_go_on)
     assert done == ["compiled"]
+
+
+DEBUGGED = """
+import sys, time
+from hushnet.simulator import overdue
+
+overdue.GRACE = 0.0
+
+def long():
+    while True:
+        time.sleep(0)
+
+with overdue.Interrupter(0.05) as interrupter:
+    try:
+        interrupter.step(long)
+    except overdue.Overdue:
+        print("interrupted")
+    sys.settrace(lambda frame, event, argument: None)
+    print("debugged" if sorted([2, 1], key=lambda one: one) == [1, 2] else "")
+"""
+
+
+def test_whoever_was_interrupted_can_be_debugged_afterwards():
+    ran = subprocess.run([sys.executable, "-c", DEBUGGED], capture_output=True, text=True, timeout=120)
+    assert (ran.stdout, ran.stderr) == ("interrupted\ndebugged\n", "")

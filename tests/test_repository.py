@@ -152,7 +152,10 @@ def test_the_readmes_scenario_and_protocol_run(tmp_path):
         tmp_path / "scenario.yaml",
         out=tmp_path / "results",
         seeds=1,
-        overrides=("protocols.mine={kind: './mine.py:Mine', step_size: 0.2}",),
+        overrides=(
+            "protocols.mine={kind: './mine.py:Mine', step_size: 0.2}",
+            "limits.memory=16 GiB",  # the process holds all that the tests before this one have compiled
+        ),
         trust_code=True,
     )
     assert set(collection.trace["protocol"]) == {"local", "cd", "cd-private", "mine"}

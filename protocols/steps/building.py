@@ -88,7 +88,6 @@ def build(
         mechanism=mechanism or "",
         clip=clip[0] if clip else "",
         growing=noise is not None and noise.growth is not None,
-        taped=tape is not None,
     )
     forms = Forms(names, categories)
     used = {field for one in every if takes_record(one.function) for field in used_fields(one, names)}

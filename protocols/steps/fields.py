@@ -15,7 +15,7 @@ from ..kernel import ADDRESSED, PORT_COLUMNS
 from .charges import StepCharges
 from .names import Names
 from .surroundings import StepSurroundings
-from .tape import Tape
+from .tape import Tape, writer
 from .word_form import NoForm
 
 PASSED = {
@@ -73,7 +73,8 @@ class Fields:
         self.graph = names.protocol.problem.graph
         self.table, self.noted = AddressTable(), np.empty(0)
         self.kind = next(iter(names.layout.messages.values()))
-        self.exchange, self.tape, self.cold = exchange, tape, cold
+        self.exchange, self.cold = exchange, cold
+        self.tape = tape or Tape(watched=False)
         self.ports = np.zeros((0 if exchange else len(names.messages), PORT_COLUMNS), dtype=np.int64)
         if not exchange:
             ranks = {kind: rank for rank, kind in enumerate(names.kinds)}
@@ -103,7 +104,7 @@ class Fields:
             return f"known[{self._kind_place(self.names.was_heard[name])}] >= 0"
         if name in self.names.given:
             return self._given(name)
-        if self.tape is not None and name in self.tape.arrays:
+        if name in self.tape.arrays:
             array = self.tape.arrays[name]
             how = "wholes" if array.dtype == np.int64 else "reals"
             return f"{how}({self.array(array, array.dtype, written=True)}, 0, {self.number(len(array))})"
@@ -226,6 +227,10 @@ class Fields:
         single = self._all_features().dtype == np.float32
         return self.number(minimiser_of(self.task.loss.name, single=single).address)
 
+    def _writer(self) -> str:
+        """The address of what writes draws down."""
+        return self.number(writer().address if self.tape.watched else 0)
+
     def _bound(self) -> str:
         return f"real({self.array(np.array([self.bound]))}, 0)"
 
@@ -246,8 +251,7 @@ class Fields:
     def _stream(self, purpose: str) -> str:
         """A stream of the agent and its tick, at its beginning when the step begins."""
         words = new_stream(self.around.seed, purpose)
-        if self.tape is not None:
-            self.tape.streams[purpose] = words
+        self.tape.streams[purpose] = words
         stream = self.array(words, np.uint64, written=True)
         numbers = self.array(self.around.numbers.astype(np.int64), np.int64)
         return f"begun(words({stream}, 0, {WORDS}), tick, whole({numbers}, agent))"

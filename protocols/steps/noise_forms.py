@@ -50,15 +50,14 @@ def noise_of(categories: Categories) -> Callable[..., Any]:
             me.draws_[0] += 1
         fill(me.noise_, me.scales_[0] * me.growth_**me.updates, out)
 
-    made = draw_growing if categories.growing else draw
-    return tape.keeping(made) if categories.taped else made
+    return tape.keeping(draw_growing if categories.growing else draw)
 
 
 def noise_fields(categories: Categories) -> tuple[str, ...]:
     """What `noise_of` reads of the record."""
     if not categories.mechanism:
         return ()
-    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_", *(tape.FIELDS if categories.taped else ()))
+    fields = ("updates", "degree", "scales_", "drawn_", "draws_", "noise_", *tape.FIELDS)
     return (*fields, "growth_") if categories.growing else fields
 
 
@@ -79,7 +78,7 @@ def _perturbed(categories: Categories) -> Callable[..., Any]:
             out[k] = vector[k] + out[k]
         return out
 
-    return tape.noting(fast(perturbed)) if categories.taped else fast(perturbed)
+    return tape.noting(fast(perturbed))
 
 
 def _draw_rows(_: Categories) -> Callable[..., Any]:

@@ -68,14 +68,14 @@ def _perturbed_minimiser(categories: Categories) -> Callable[..., Any]:
 
     found = fast(perturbed_minimiser)
 
-    def taped(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
+    def noted(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
         before = me.drawn_[0]
         solution = found(me, weight, curvature, linear, start, tolerance, influence)
-        if me.drawn_[0] == before:
+        if me.taped_[tape.WATCHED] == 0 or me.drawn_[0] == before:
             return solution
-        return tape.written(me, tape.MINIMISER, weight, curvature, influence, linear, solution)
+        return tape.written_at(me, tape.MINIMISER, weight, curvature, influence, linear, solution)
 
-    return fast(taped) if categories.taped else found
+    return fast(noted)
 
 
 SOLVED = ("features", "labels", "minimiser_")

@@ -1,16 +1,18 @@
 """The tape of a watched step: its compiled form writes down what noise it has drawn, and goes on with what it is given.
 
-A watched form is the text with the words that everybody's form has. Behind each word that draws noise stands `noting`
-(or what `hushnet.protocols.steps.solves` makes of it), which copies to the tape what went in, what came out and the
-noise between them, and puts in place of the result the one that it is led to, if there is one. Nothing else differs.
+There is one compiled form, which everybody runs. Behind each word that draws noise it asks whether it is watched; if
+so, `written_at` copies to the tape what went in, what came out and the noise between them, and gives the result that
+the step is led to, if there is one, in place of its own. It is called by its address and is no part of the step.
 
 ===============  ======================================================================================================
 field            what it is
 ===============  ======================================================================================================
 ``tape_``        float64, the draws of this step, one after the other: kind, width, three terms, then four vectors
-``taped_``       int64: numbers on the tape, draws of this step, results that are given, and where each of these begins
+``taped_``       int64: whether steps are watched, numbers on the tape, draws of this step, results that are given, and
+                 where each of these begins
 ``led_``         float64, the results that are given
 ``lately_``      float64, the noise that was drawn last
+``writer_``      the address of what writes; 0 where nobody watches
 ===============  ======================================================================================================
 """
 
@@ -18,22 +20,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from ...agents.compiled import inlined
+from ...agents.compiled import Callback, called_at, inlined
 
 Array = NDArray[np.float64]
 
-FIELDS = ("tape_", "taped_", "led_", "lately_")
-"""What the words of a watched step read of the record."""
+ARRAYS = ("tape_", "taped_", "led_", "lately_")
+FIELDS = (*ARRAYS, "writer_")
+"""What words that draw noise read of the record."""
 SUM, MINIMISER = 1.0, 2.0
 """Kinds of draws: noise was added to a vector, or to the linear term of an objective that was then minimised."""
 HEAD = 5
 """Numbers before the vectors of a draw: kind, width, terms."""
-USED, DRAWS, LED, PLACES = range(4)
+WATCHED, USED, DRAWS, LED, PLACES = range(5)
 """Places in ``taped_``; from the last on, where each given result begins, and where the last one ends."""
 MOST = 64
 """Draws of one step that there is room for."""
@@ -74,6 +80,8 @@ class Tape:
     ----------
     width : int
         Of the longest vector that noise is drawn for.
+    watched : bool
+        Whether anybody reads it; otherwise nothing is ever written.
 
     Attributes
     ----------
@@ -83,18 +91,19 @@ class Tape:
         The streams that steps draw from, by purpose; see `hushnet.agents.streams`.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int = 1, *, watched: bool = True) -> None:
+        self.width, self.watched = width, watched
         self.tape = np.zeros(MOST * (HEAD + 4 * width))
         self.taped = np.zeros(PLACES + MOST + 1, dtype=np.int64)
+        self.taped[WATCHED] = watched
         self.led, self.lately = np.zeros(MOST * width), np.zeros(width)
         arrays = (self.tape, self.taped, self.led, self.lately)
-        self.arrays: dict[str, NDArray[Any]] = dict(zip(FIELDS, arrays, strict=True))
+        self.arrays: dict[str, NDArray[Any]] = dict(zip(ARRAYS, arrays, strict=True))
         self.streams: dict[str, NDArray[np.uint64]] = {}
 
     def begin(self, results: Sequence[Array]) -> None:
         """Begin a step: its first draws are to have these results, as far as there are any and they fit."""
-        self.taped[:PLACES] = 0
+        self.taped[USED:PLACES] = 0
         place = 0
         for rank, result in enumerate(results[:MOST]):
             if result.ndim != 1 or len(result) > self.width:
@@ -117,48 +126,78 @@ class Tape:
 
 
 def keeping(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """``draw(me, out)`` that keeps the noise for `written`."""
+    """``draw(me, out)`` that keeps the noise of a watched step for `written_at`."""
 
     def draw_and_keep(me, out):  # pragma: no cover - compiled
         draw(me, out)
-        if len(out) > len(me.lately_):
-            raise ValueError("a watched step draws noise for a vector that is longer than any block or message")
-        for k in range(len(out)):
-            me.lately_[k] = out[k]
+        if me.taped_[WATCHED] != 0:
+            if len(out) > len(me.lately_):
+                raise ValueError("a watched step draws noise for a vector that is longer than any block or message")
+            for k in range(len(out)):
+                me.lately_[k] = out[k]
 
     return inlined(draw_and_keep)
 
 
+VECTOR, NUMBER = types.float64[::1], types.float64
+WRITER = VECTOR(VECTOR, types.int64[::1], VECTOR, VECTOR, NUMBER, NUMBER, NUMBER, NUMBER, VECTOR, VECTOR)
+
+
+@cache
+def writer() -> Callback:
+    """What writes a draw down and gives what the step is to go on with: compiled once, for all watched steps."""
+
+    def write(
+        tape, taped, led, lately, kind, weight, curvature, influence, exact, found
+    ):  # pragma: no cover - compiled
+        width, place, rank = len(found), taped[USED], taped[DRAWS]
+        if rank >= MOST:
+            raise ValueError("a watched step draws noise more often than there is room for")
+        used = found
+        begin, end = taped[PLACES + rank], taped[PLACES + rank + 1]
+        if rank < taped[LED] and end - begin == width:
+            used = led[begin:end].copy()
+        tape[place], tape[place + 1] = kind, width
+        tape[place + 2], tape[place + 3], tape[place + 4] = weight, curvature, influence
+        place += HEAD
+        for k in range(width):
+            tape[place + k] = exact[k]
+            tape[place + width + k] = lately[k]
+            tape[place + 2 * width + k] = found[k]
+            tape[place + 3 * width + k] = used[k]
+        taped[USED], taped[DRAWS] = place + 4 * width, rank + 1
+        return used
+
+    return Callback(WRITER, write)
+
+
+def _called_writer(
+    _context, _address, _tape, _taped, _led, _lately, _kind, _weight, _curvature, _influence, _exact, _found
+):
+    return called_at(WRITER)
+
+
+called_writer: Any = intrinsic(_called_writer)
+"""``called_writer(address, tape, ...)`` calls the `writer` where it is."""
+
+
 @inlined
-def written(me, kind, weight, curvature, influence, exact, found):  # pragma: no cover - compiled
-    """Write a draw down; what the step is to go on with."""
-    width, place, rank = len(found), me.taped_[USED], me.taped_[DRAWS]
-    if rank >= MOST:
-        raise ValueError("a watched step draws noise more often than there is room for")
-    used = found
-    begin, end = me.taped_[PLACES + rank], me.taped_[PLACES + rank + 1]
-    if rank < me.taped_[LED] and end - begin == width:
-        used = me.led_[begin:end].copy()
-    me.tape_[place], me.tape_[place + 1] = kind, width
-    me.tape_[place + 2], me.tape_[place + 3], me.tape_[place + 4] = weight, curvature, influence
-    place += HEAD
-    for k in range(width):
-        me.tape_[place + k] = exact[k]
-        me.tape_[place + width + k] = me.lately_[k]
-        me.tape_[place + 2 * width + k] = found[k]
-        me.tape_[place + 3 * width + k] = used[k]
-    me.taped_[USED], me.taped_[DRAWS] = place + 4 * width, rank + 1
-    return used
+def written_at(me, kind, weight, curvature, influence, exact, found):  # pragma: no cover - compiled
+    """Write a draw of a watched step down; what the step is to go on with."""
+    before, after = np.ascontiguousarray(exact), np.ascontiguousarray(found)
+    return called_writer(
+        me.writer_, me.tape_, me.taped_, me.led_, me.lately_, kind, weight, curvature, influence, before, after
+    )
 
 
 def noting(perturbed: Callable[..., Any]) -> Callable[..., Any]:
-    """``perturbed(me, vector)`` that is written down where it has drawn noise."""
+    """``perturbed(me, vector)`` that a watched step writes down where it has drawn noise."""
 
     def perturbed_and_noted(me, vector):  # pragma: no cover - compiled
         before = me.drawn_[0]
         noisy = perturbed(me, vector)
-        if me.drawn_[0] == before:
+        if me.taped_[WATCHED] == 0 or me.drawn_[0] == before:
             return noisy
-        return written(me, SUM, 0.0, 0.0, 0.0, vector, noisy)
+        return written_at(me, SUM, 0.0, 0.0, 0.0, vector, noisy)
 
     return inlined(perturbed_and_noted)

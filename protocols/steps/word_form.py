@@ -30,15 +30,12 @@ class Categories:
         The norm in which gradients of examples are clipped.
     growing : bool
         Whether the noise's scale grows from step to step (`hushnet.protocols.steps.noise.StepNoise.growth`).
-    taped : bool
-        Whether draws of noise are written on a tape (`hushnet.protocols.steps.tape`).
     """
 
     loss: str
     mechanism: str
     clip: str
     growing: bool = False
-    taped: bool = False
 
 
 @dataclass(frozen=True)

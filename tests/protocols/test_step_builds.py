@@ -11,10 +11,11 @@ from hushnet.protocols.steps import building, local_gradient
 from hushnet.protocols.steps.rewriting import Rewritten
 from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine import BatchedEngine
-from hushnet.simulator.fast import windows
+from hushnet.simulator.fast import step_forms, windows
 from hushnet.simulator.world import World
 
 SHARE = 0.5
+PRIVATE = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}}
 
 
 class Shared(CoordinateDescent):
@@ -63,6 +64,14 @@ def test_numbers_of_a_run_make_no_other_step_but_schemes_do(keys):
     assert len(keys) == 1
     build(CollaborativeAdmm, schedule="rounds", local_steps=3)
     assert len(keys) == 2
+
+
+def test_watched_steps_are_the_compiled_form_that_every_run_has(keys):
+    noisy = protocol_parameters(CoordinateDescent, PRIVATE)
+    world = World(small_setting(), CoordinateDescent, noisy)
+    assert step_forms.kernel_of(world)[0] is not None
+    assert step_forms.watched_steps(world)[0] is not None
+    assert len(keys) == 1
 
 
 def test_what_a_text_knows_from_outside_is_part_of_what_is_compiled(monkeypatch, keys):

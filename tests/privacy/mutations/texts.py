@@ -15,15 +15,20 @@ def _descends(plant, text):
     plant.put(CoordinateDescent, "step", text)
 
 
+def moved(me, gradient):
+    """The model after a step of coordinate descent."""
+    around = average(me) if me.degree > 0 else me.model
+    return (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+
+
 @mistake("order", case="descent", guard="contract", form="compiled")
 def text_sends_before_the_noise(plant):
     """A step keeps the noisy model and sends the exact one."""
 
     def step(me):
         exact = local_gradient(me, me.model)
-        around = average(me) if me.degree > 0 else me.model
-        me.message = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * exact)
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * perturbed(me, exact))
+        me.message = moved(me, exact)
+        me.model = moved(me, perturbed(me, exact))
         return me.updates + 1 >= me.limit
 
     _descends(plant, step)
@@ -34,10 +39,9 @@ def text_perturbs_the_message_only(plant):
     """A step sends its model with the gradient's noise, and goes on from the exact one."""
 
     def step(me):
-        around = average(me) if me.degree > 0 else me.model
         exact = local_gradient(me, me.model)
-        me.message = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * perturbed(me, exact))
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * exact)
+        me.message = moved(me, perturbed(me, exact))
+        me.model = moved(me, exact)
         return me.updates + 1 >= me.limit
 
     _descends(plant, step)
@@ -49,8 +53,7 @@ def text_perturbs_the_model_before_the_step(plant):
 
     def step(me):
         at = perturbed(me, me.model)
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * local_gradient(me, at))
+        me.model = moved(me, local_gradient(me, at))
         me.message = me.model
         return me.updates + 1 >= me.limit
 
@@ -63,8 +66,7 @@ def text_leaks_in_the_last_digits(plant):
 
     def step(me):
         gradient = perturbed(me, local_gradient(me, me.model))
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         if me.rows > 0:
             me.model[0] += 1e-9 * me.features[0, 0]
         me.message = me.model
@@ -79,8 +81,7 @@ def text_ends_by_a_label(plant):
 
     def step(me):
         gradient = perturbed(me, local_gradient(me, me.model))
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         me.message = me.model
         if me.rows > 0 and me.updates > 0 and me.labels[0] > 0.0:
             return True
@@ -95,8 +96,7 @@ def text_says_nothing_by_a_label(plant):
 
     def step(me):
         gradient = perturbed(me, local_gradient(me, me.model))
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         if not (me.rows > 0 and me.updates % 3 == 2 and me.labels[me.rows - 1] > 0.0):
             me.message = me.model
         return me.updates + 1 >= me.limit
@@ -112,8 +112,7 @@ def text_skips_the_noise_where_the_gradient_is_small(plant):
         gradient = local_gradient(me, me.model)
         if np.abs(gradient).sum() > 0.05:
             gradient = perturbed(me, gradient)
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         me.message = me.model
         return me.updates + 1 >= me.limit
 
@@ -129,8 +128,7 @@ def text_takes_unclipped_gradients(plant):
         for row in range(me.rows):
             exact += (me.features[row] @ me.model - me.labels[row]) * me.features[row] / me.rows
         gradient = perturbed(me, exact)
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         me.message = me.model
         return me.updates + 1 >= me.limit
 
@@ -143,8 +141,7 @@ def text_perturbs_the_sum_of_gradients(plant):
 
     def step(me):
         gradient = perturbed(me, me.rows * local_gradient(me, me.model))
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = moved(me, gradient)
         me.message = me.model
         return me.updates + 1 >= me.limit
 

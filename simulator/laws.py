@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ..agents.compiled import form_of
 from ..agents.errors import InputError
-from .bursts import NO_BURSTS, Bursts
 from .clocks import Clock, ClockForm
 from .latency import LAWS, Law
+from .links import NO_BURSTS, Bursts
 from .network import NetworkParameters
 
 

@@ -19,9 +19,9 @@ from pydantic import Field
 from ..agents.compiled import compiled, form_of
 from ..agents.errors import InputError
 from ..agents.parameters import Interval, Parameters, Positive
-from .bursts import UNASKED, Bursts, state_of_link
 from .latency import Constant, LatencyParameters, Matrix, shorthand
-from .randomness import Draws, lasting
+from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
+from .randomness import Draws
 
 KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
@@ -251,8 +251,8 @@ def _settled(luck, delays, own, chances):  # pragma: no cover - compiled
     """Times under way of copies with these delays, and whether each is lost; ``own`` is what its bytes take."""
     times, lost = np.empty(len(delays)), np.empty(len(delays), dtype=np.bool_)
     for k in range(len(delays)):
-        times[k] = lasting(delays[k] + own)
-        lost[k] = luck[k, 2] < chances[k]
+        times[k] = under_way(delays[k], own)
+        lost[k] = is_lost(luck[k, 2], chances[k])
     return times, lost
 
 

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from ..bursts import state_of_link
 from ..latency import BRACKETS, PER_LINK, delay_of
-from ..randomness import Purpose, draw_one, lasting
+from ..links import is_lost, state_of_link, under_way
+from ..randomness import Purpose, draw_one
 from ..tables.mail import (
     BANDWIDTH,
     COPIES_OUT,
@@ -120,13 +120,13 @@ def time_under_way(mail, edge, size, u, v):
         delay = mail.link_delays[edge]
     else:
         delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
-    return lasting(delay + size / constants[BANDWIDTH])
+    return under_way(delay, size / constants[BANDWIDTH])
 
 
 @rule
 def time_bound(constants, brackets, size, u, side):
     """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
-    return lasting(brackets[int(u * BRACKETS)][side] + size / constants[BANDWIDTH])
+    return under_way(brackets[int(u * BRACKETS)][side], size / constants[BANDWIDTH])
 
 
 @rule
@@ -144,7 +144,7 @@ def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
         MESSAGE,
         leg,
     )
-    lost = w < loss_chance(mail, sender, edge, now)
+    lost = is_lost(w, loss_chance(mail, sender, edge, now))
     if lost and mail.counts[OBSERVED] == 0:
         return u, math.inf
     if late:

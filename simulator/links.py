@@ -1,4 +1,7 @@
-"""Links that are good and bad in turn (Gilbert 1960, Elliott 1963), each advanced as far as it is asked about."""
+"""What becomes of a copy on its link, once for both engines: how long it is under way, and whether it is lost.
+
+Links that are good and bad in turn (Gilbert 1960, Elliott 1963) are advanced as far as they are asked about.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,18 @@ NO_BURSTS: Bursts = (0.0, 0.0, 0.0, 0.0)
 LINK_STATE = int(Purpose.LINK_STATE)
 UNASKED = 0, 0, 0.0
 """The state of a link that nobody has asked about."""
+
+
+@compiled
+def under_way(delay, own):  # pragma: no cover - compiled
+    """How long a copy is under way, in time units: its link's delay, and ``own``, what its bytes take."""
+    return lasting(delay + own)
+
+
+@compiled
+def is_lost(luck, chance):  # pragma: no cover - compiled
+    """Whether a copy is lost, by its uniform; a greater chance only adds losses."""
+    return luck < chance
 
 
 @compiled

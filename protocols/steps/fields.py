@@ -213,12 +213,17 @@ class Fields:
         return self._mirror_of(self.names.kinds[0])
 
     def _mirror_of(self, name: str) -> str:
-        """What an agent takes neighbours to say that it has never heard."""
+        """What an agent takes neighbours to say that it has never heard: the same code for a block and for zeros."""
         kind = self.names.layout.messages[name]
+        width, own = int(kind.width), np.zeros(int(kind.width))
+        step = 0
         if kind.mirrors is not None and self.around.unheard_is_own:
-            return self._agent_block(kind.mirrors)
-        zeros = np.zeros(int(kind.width))
-        return f"reals({self.array(zeros)}, 0, {self.number(len(zeros))})"
+            block = self.around.state.agent[kind.mirrors]
+            if not block.uniform:
+                return self._agent_block(kind.mirrors)
+            own, step = block.values, width
+        place = self.number(self.table.hold(own).ctypes.data)
+        return f"reals({place}, agent * {self.number(step)}, {self.number(width)})"
 
     def _minimiser(self) -> str:
         """The address of what solves an agent's own problem."""

@@ -14,7 +14,7 @@ from .gradient_forms import NOTING_GRADIENT
 from .names import Names
 from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
-from .word_form import Categories, Form
+from .word_form import Asked, Categories, Form
 
 
 class Forms:
@@ -34,19 +34,21 @@ class Forms:
     """
 
     def __init__(self, names: Names, categories: Categories) -> None:
-        self.names, self.categories = names, categories
+        self.names = names
+        self._asked: Any = Asked(categories)
         self.fields: set[str] = set()
         self._numbers = {name for name in names.layout.agent if names.is_number(name)}
         self.literals = {
             name: value for name, value in names.parameters.items() if value is None or isinstance(value, bool | str)
         }
         self._made: dict[Any, Any] = {}
-        self._said: list[str] = [repr(categories)]
+        self._said: list[str] = []
 
     @property
     def key(self) -> str:
-        """The hash of all that was compiled."""
-        return hashlib.blake2s("\n".join(sorted(self._said)).encode(), digest_size=12).hexdigest()
+        """The hash of all that was compiled: the texts, and the categories that their words' forms have asked for."""
+        said = [repr(sorted(self._asked.answers.items())), *sorted(self._said)]
+        return hashlib.blake2s("\n".join(said).encode(), digest_size=12).hexdigest()
 
     def compiled(self, function: Callable[..., Any], *, noting: bool = False) -> Any:
         """A function's compiled form, whose parts are inlined.
@@ -85,7 +87,8 @@ class Forms:
         """What stands for something from outside a text."""
         form: Form | None = NOTING_GRADIENT if name == NOTING else getattr(value, "compiled_form", None)
         if form is not None:
-            self.fields.update(form.fields(self.categories))
+            self._said.append(f"{name} is the word {getattr(value, '__qualname__', NOTING)}")
+            self.fields.update(form.fields(self._asked))
             return self._word(form)
         if isinstance(value, FunctionType):
             return self.compiled(value)
@@ -95,5 +98,5 @@ class Forms:
 
     def _word(self, form: Form) -> Any:
         if form not in self._made:
-            self._made[form] = form.make(self.categories)
+            self._made[form] = form.make(self._asked)
         return self._made[form]

@@ -85,11 +85,7 @@ class Rewritten(ast.NodeTransformer):
         tree.decorator_list, tree.returns = [], None
         for argument in tree.args.args:
             argument.annotation = None
-        body: list[ast.stmt] = []
-        for statement in tree.body:
-            made = self.visit(statement)
-            body += made if isinstance(made, list) else [made]
-        tree.body = body
+        tree.body = self._all(tree.body)
         return ast.fix_missing_locations(ast.Module([tree], []))
 
     def _assigned(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
@@ -181,10 +177,13 @@ class Rewritten(ast.NodeTransformer):
         return node
 
     def _all(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements, up to the one after which nothing is reached: what is not there is not compiled."""
         made: list[ast.stmt] = []
         for statement in body:
             one = self.visit(statement)
             made += one if isinstance(one, list) else [one]
+            if made and isinstance(made[-1], ast.Return | ast.Raise):
+                break
         return made
 
 

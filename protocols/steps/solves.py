@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.compiled_newton import minimised_at
-from ...agents.losses import LOSSES, Loss, local_gradient
+from ...agents.losses import Loss, local_gradient
 from ...agents.solvers import minimise_local
 from ...agents.tables import Shard
 from . import tape
@@ -20,19 +20,10 @@ from .words import word
 Array = NDArray[np.float64]
 
 
-def smooth_loss(loss: str) -> str:
-    """The loss of a task whose exact minimiser has a compiled form.
-
-    Raises
-    ------
-    NoForm
-        If it has none.
-    """
-    if not loss:
-        raise NoForm("the task's loss is not one of hushnet's own")
-    if not LOSSES[loss].smooth:
-        raise NoForm(f"the exact minimiser of the {loss} loss, which has kinks, has no compiled form")
-    return loss
+def _check(categories: Categories) -> None:
+    """Refuse losses whose exact minimiser has no compiled form."""
+    if categories.unsolved:
+        raise NoForm(categories.unsolved)
 
 
 @fast
@@ -43,12 +34,12 @@ def _solved(me, weight, curvature, linear, start, tolerance):  # pragma: no cove
 
 
 def _minimised(categories: Categories) -> Callable[..., Any]:
-    smooth_loss(categories.loss)
+    _check(categories)
     return _solved
 
 
 def _perturbed_minimiser(categories: Categories) -> Callable[..., Any]:
-    smooth_loss(categories.loss)
+    _check(categories)
     if not categories.mechanism:
         return fast(
             lambda me, weight, curvature, linear, start, tolerance, _: _solved(

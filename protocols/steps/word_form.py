@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...agents.compiled import inlined
+from ...agents.losses import LOSSES
 
 
 class NoForm(Exception):
@@ -36,6 +37,39 @@ class Categories:
     mechanism: str
     clip: str
     growing: bool = False
+
+    @property
+    def unsolved(self) -> str:
+        """Why the exact minimiser of the loss has no compiled form; empty if it has one."""
+        if not self.loss:
+            return "the task's loss is not one of hushnet's own"
+        return (
+            ""
+            if LOSSES[self.loss].smooth
+            else (f"the exact minimiser of the {self.loss} loss, which has kinks, has no compiled form")
+        )
+
+
+class Asked:
+    """Categories that know which of them somebody has asked for.
+
+    Parameters
+    ----------
+    categories : Categories
+
+    Attributes
+    ----------
+    answers : dict of str to value
+        What was asked for, by name.
+    """
+
+    def __init__(self, categories: Categories) -> None:
+        self._categories = categories
+        self.answers: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        self.answers[name] = answer = getattr(self._categories, name)
+        return answer
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import pytest
+from hushnet.agents.losses import LOSSES
 from hushnet.protocols.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.steps import building, local_gradient
+from hushnet.protocols.steps import building, heard_sum, local_gradient, weighted_sum
 from hushnet.protocols.steps.rewriting import Rewritten
 from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine import BatchedEngine
@@ -24,6 +26,15 @@ class Shared(CoordinateDescent):
     @staticmethod
     def step(me):
         me.model = SHARE * moved(me)
+        me.message = me.model
+
+
+class Summing(CoordinateDescent):
+    """Its step is one word."""
+
+    @staticmethod
+    def step(me):
+        me.model = heard_sum(me)
         me.message = me.model
 
 
@@ -66,6 +77,21 @@ def test_numbers_of_a_run_make_no_other_step_but_schemes_do(keys):
     assert len(keys) == 2
 
 
+def test_what_a_text_never_reaches_is_not_compiled_with_it(keys):
+    def build_for(loss, **fields):
+        task = dataclasses.replace(small_setting().task, loss=LOSSES[loss])
+        setting = dataclasses.replace(small_setting(), task=task)
+        parameters = protocol_parameters(CollaborativeAdmm, {"mu": 0.5, "schedule": "rounds", **fields})
+        BatchedEngine().driver(World(setting, CollaborativeAdmm, parameters))
+
+    for loss in ("logistic", "squared"):
+        build_for(loss)
+    assert len(keys) == 1  # both are minimised by a function that steps call at its address
+    for loss in ("logistic", "squared"):
+        build_for(loss, local_steps=2)
+    assert len(keys) == 3
+
+
 def test_watched_steps_are_the_compiled_form_that_every_run_has(keys):
     noisy = protocol_parameters(CoordinateDescent, PRIVATE)
     world = World(small_setting(), CoordinateDescent, noisy)
@@ -94,3 +120,10 @@ def test_a_number_outside_a_text_is_read_again_by_the_next_world(monkeypatch):
     zero, first = models(0.0), models(0.5)
     assert zero == 0.0
     assert first > 0.1
+
+
+def test_a_word_under_the_name_of_another_makes_another_step(keys, monkeypatch):
+    build(Summing, mu=0.1)
+    monkeypatch.setattr(f"{__name__}.heard_sum", weighted_sum)  # which reads the same fields
+    build(Summing, mu=0.1)
+    assert len(keys) == 2

@@ -139,8 +139,11 @@ def keeping(draw: Callable[..., Any]) -> Callable[..., Any]:
     return inlined(draw_and_keep)
 
 
-VECTOR, NUMBER = types.float64[::1], types.float64
-WRITER = VECTOR(VECTOR, types.int64[::1], VECTOR, VECTOR, NUMBER, NUMBER, NUMBER, NUMBER, VECTOR, VECTOR)
+def _signature() -> Any:
+    """Of `writer`; a function, as signatures have no stamp (`hushnet.agents.stamps`)."""
+    vector, number = types.float64[::1], types.float64
+    whole = types.int64[::1]
+    return vector(vector, whole, vector, vector, number, number, number, number, vector, vector)
 
 
 @cache
@@ -168,13 +171,13 @@ def writer() -> Callback:
         taped[USED], taped[DRAWS] = place + 4 * width, rank + 1
         return used
 
-    return Callback(WRITER, write)
+    return Callback(_signature(), write)
 
 
 def _called_writer(
     _context, _address, _tape, _taped, _led, _lately, _kind, _weight, _curvature, _influence, _exact, _found
 ):
-    return called_at(WRITER)
+    return called_at(_signature())
 
 
 called_writer: Any = intrinsic(_called_writer)

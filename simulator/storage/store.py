@@ -132,8 +132,8 @@ class Store:
         list of str
             What was removed, relative to the root.
         """
-        graphs = self.root / "graphs"
-        places = (self.root, graphs, self.root / "figures", *sorted((self.root / ".cache").glob("*")))
+        graphs, cache = self.root / "graphs", self.root / ".cache"
+        places = (self.root, graphs, self.root / "figures", cache, *sorted(cache.glob("*")))
         hidden = [path for place in places for path in sorted(place.glob(".*"))]
         swept = [path for path in hidden if STRAY.fullmatch(path.name) and not self._rescued(path)]
         named = [path for path in sorted(graphs.glob("*.parquet")) if _GRAPH.fullmatch(path.name)]

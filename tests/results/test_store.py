@@ -225,6 +225,7 @@ def test_strays_are_swept_and_results_stay(kept):
     stay = [".cache/minimum-ab.npz", "figures/a.png", ".mine", ".env.20240115", "graphs/mine.parquet"]
     mark = f"hushnet-{'0123abcd' * 4}"
     strays = [f".index.json.{mark}", f"graphs/.ffff.parquet.{mark}", f".cache/0123/.minimum-ab.npz.{mark}"]
+    strays.append(f".cache/.contract-ab.json.{mark}")
     for name in (*stay, *strays):
         (kept.root / name).touch()
     folders = [f".other.{mark}", f".dataset.{mark}", f".dataset.{mark}.old"]

@@ -78,7 +78,7 @@ class Driver(ABC):
     def _run(self) -> None:
         world, env = self.world, self.world.env
         joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             for agent, join, leave in zip(world.agents, joins, leaves, strict=True):
                 agent.present = join == 0 < leave
             for agent in world.agents:

@@ -104,7 +104,7 @@ class InvariantCheck:
             zero_start=world.setting.network.start == "zero",
             told=world.post.told,
         )
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             for watched in self._watched:
                 watched.look(instant, world.now, world.setting.task.ids)
 

@@ -25,6 +25,7 @@ class Me:
     """An agent's own things by name, for one step after the other; assignment writes in place.
 
     What never changes, and arrays that are written in place, are plain attributes; blocks of one number are read anew.
+    Numbers are NumPy's: beyond their range they become infinite, as in the compiled form, where Python's would raise.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class Me:
         block = self.__dict__["_numbers"].get(name)
         if block is None:
             raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self.__dict__['_names'].all)}")
-        return float(block[0])
+        return block[0]
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
@@ -90,7 +91,7 @@ def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
     """What of an agent never changes."""
     agent, edges = view.agent, names.protocol.problem.graph.edges_of(view.agent)
     return {
-        **names.parameters,
+        **{name: np.float64(value) if isinstance(value, float) else value for name, value in names.parameters.items()},
         **{name: _fixed(array) for name, array in names.run.items()},
         **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
         **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
@@ -99,7 +100,7 @@ def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
         "rows": len(view.data.labels),
         "weights": view.weights,
         "degree": len(view.neighbours),
-        "regularisation": view.regularisation,
+        "regularisation": np.float64(view.regularisation),
         "agent": agent,
     }
 
@@ -107,7 +108,7 @@ def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
 def _fixed(array: Any) -> Any:
     """A number, or an array that nobody writes."""
     if np.ndim(array) == 0:
-        return float(array)
+        return np.float64(array)
     view = array.view()
     view.flags.writeable = False
     return view

@@ -123,7 +123,7 @@ class Led(Recording):
 @contextmanager
 def quietly(key: str) -> Iterator[None]:
     """One thread for linear algebra, numbers that overflow on their way to an error, and fields by their full names."""
-    with naming_fields(key), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+    with naming_fields(key), threadpool_limits(1), np.errstate(all="ignore"):
         yield
 
 

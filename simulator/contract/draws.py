@@ -90,7 +90,7 @@ def protects_nothing(release: Release) -> bool:
 
 def distance(release: Release, vector: NDArray[np.float64]) -> float:
     """Length of a difference, as the mechanism of a release measures it."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         return mechanism_of(release.mechanism).length(vector, release.dimension)
 
 
@@ -100,7 +100,7 @@ def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
         return f"coordinate {int(np.flatnonzero(np.isnan(other))[0])} is not a number (NaN)"
     if len(one) != len(other):
         return f"{len(other)} numbers in place of {len(one)}"
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         apart = np.abs(other - one)
     where = int(np.argmax(apart))
     count = int(np.count_nonzero(one != other))

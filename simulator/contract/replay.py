@@ -197,7 +197,7 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
     ContractViolation
         As of `Noted`.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         return _replay(make, setting, planted=planted, together=together, alone=alone, seed=seed)
 
 

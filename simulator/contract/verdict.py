@@ -95,7 +95,7 @@ def judged(
     engine : {"auto", "event", "batched"}
         That the scenario asks for.
     """
-    with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+    with threadpool_limits(1), np.errstate(all="ignore"):
         small, warnings = _small(
             lambda: check_replay(protocol, parameters, seconds=setting.limits.seconds, engine=engine)
         )

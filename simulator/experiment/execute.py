@@ -47,7 +47,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         If the run is not admissible or does not fit into this machine.
     """
     began, worked = time.perf_counter(), time.process_time()
-    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
         remarks = Remarks(on_sample)
         recorder = experiment.recorder(run, remarks)
         log = experiment.message_log(run)

@@ -69,6 +69,18 @@ class Mine(Protocol):
         me.message = me.model
 
 
+class Overflowing(Mine):
+    """Numbers that leave their range, and a division by zero, without a trace in what is sent."""
+
+    @staticmethod
+    def step(me):
+        huge = (1.0 + me.step_size) ** (10_000 * me.round) * me.pull
+        endless = (me.met + 1.0) / (me.decay - me.decay)
+        me.model = np.minimum(me.model + 1.0, huge) + 1.0 / endless
+        me.met = 1.0
+        me.message = me.model
+
+
 def helped(pull, target):
     """A function of the author's own."""
     return pull * target
@@ -98,6 +110,13 @@ def test_both_forms_of_a_text_do_the_same(schedule):
     assert_same(python, compiled)
     assert python.updates.max() > 5
     assert python.state.edge["count"].values.max() == python.updates.max()
+
+
+def test_numbers_that_leave_their_range_become_infinite_in_both_forms():
+    python, compiled = both(Overflowing, time=3.0)
+    assert_same(python, compiled)
+    models = python.state.agent["model"].rows
+    np.testing.assert_array_equal(models, np.broadcast_to(python.updates[:, None], models.shape))
 
 
 def test_the_protocol_of_the_readme_is_compiled_and_does_what_its_python_does():

@@ -36,7 +36,8 @@ def allocation_weights(
     updates : int
         Number T of releases, ``>= 1``.
     contraction : float
-        C = 1 - sigma / (n L_max), in (0, 1); not used by ``uniform``.
+        C = 1 - sigma / (n L_max), in (0, 1]; at 1, the limit of links that hardly pull, shares are even. Not used by
+        ``uniform``.
     indices : (T,) array
         Global index t of each release; not used by ``uniform``.
 
@@ -48,13 +49,13 @@ def allocation_weights(
     Raises
     ------
     ValueError
-        If the contraction is outside (0, 1) or there is not one index per release.
+        If the contraction is outside (0, 1] or there is not one index per release.
     """
     if kind == "uniform":
         return np.full(updates, 1.0 / updates)
     steps = np.asarray(indices, dtype=float)
-    if not 0 < contraction < 1 or steps.shape != (updates,):
-        raise ValueError(f"allocation {kind} needs a contraction in (0, 1) and {updates} indices.")
+    if not 0 < contraction <= 1 or steps.shape != (updates,):
+        raise ValueError(f"allocation {kind} needs a contraction in (0, 1] and {updates} indices.")
     logs = steps * (math.log(contraction) / 3) * (1.0 if kind == "proposition2" else -1.0)
     weights = np.exp(np.maximum(logs - logs.max(), math.log(1e-100)))
     return weights / weights.sum()

@@ -67,7 +67,7 @@ def test_allocations_over_long_runs_stay_finite_and_positive(kind: Allocation) -
     assert np.isfinite(plan(private(budget=BUDGET, updates=50), shares).multipliers).all()
 
 
-@pytest.mark.parametrize(("contraction", "indices"), [(1.0, [0, 1]), (0.0, [0, 1]), (0.5, [0, 1, 2])])
+@pytest.mark.parametrize(("contraction", "indices"), [(1.5, [0, 1]), (0.0, [0, 1]), (0.5, [0, 1, 2])])
 def test_an_allocation_out_of_range_is_refused(contraction: float, indices: list[int]) -> None:
     with pytest.raises(ValueError, match="needs a contraction in"):
         allocation_weights("late", 2, contraction=contraction, indices=indices)
@@ -231,3 +231,10 @@ def test_budgets_and_targets_are_frozen() -> None:
     for terms in (Budget(epsilon=1.0, delta=0.0), Target(verified=1.0, delta=0.1)):
         with pytest.raises(ValidationError):
             terms.delta = 0.5
+
+
+@pytest.mark.parametrize("kind", ["proposition2", "late"])
+def test_a_contraction_that_is_one_to_all_digits_shares_evenly(kind):
+    """Links that hardly pull have 1 - sigma / (n L_max) = 1 in floating point."""
+    shares = allocation_weights(kind, 7, contraction=1.0, indices=3 * np.arange(7))
+    np.testing.assert_array_equal(shares, np.full(7, 1 / 7))

@@ -348,9 +348,11 @@ def check_networks(
 
 
 def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """One agent alone, with and without data, still runs."""
+    """One agent alone, with and without data, still runs, and on both engines to the same end."""
     for empty in (False, True):
-        run_small(protocol, parameters, agents=1, empty=empty)
+        engines = (EventEngine(), BatchedEngine())
+        alone, compiled = (run_small(protocol, parameters, agents=1, empty=empty, engine=one) for one in engines)
+        _compare_engines(alone, compiled, 1e-9)
 
 
 def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

@@ -193,6 +193,8 @@ def land_all(mail, now, barrier):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
+    if len(mail.heads) == 0:
+        return
     kind = len(mail.first_node) // len(mail.heads) - 1
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)

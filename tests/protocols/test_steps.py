@@ -112,6 +112,11 @@ def test_both_forms_of_a_text_do_the_same(schedule):
     assert python.state.edge["count"].values.max() == python.updates.max()
 
 
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_an_agent_without_any_neighbour_may_say_nothing(schedule):
+    assert_same(*both(Quiet, {"schedule": schedule}, agents=1))
+
+
 def test_numbers_that_leave_their_range_become_infinite_in_both_forms():
     python, compiled = both(Overflowing, time=3.0)
     assert_same(python, compiled)

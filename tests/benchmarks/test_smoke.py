@@ -48,9 +48,12 @@ RUNS = [
 @pytest.mark.parametrize(("name", "engine"), RUNS)
 def test_a_benchmark_runs_and_makes_the_wake_ups_that_the_clocks_ask_for(name, engine):
     result = measure(name, engine, updates=UPDATES, repetitions=2, recorded_updates=2 * UPDATES, toy=True)
-    if result.skipped:
-        pytest.skip(result.skipped)
     case = CASES[name].toy
+    if engine == "naive" and (case.family != "broadcast" or case.trouble.absences is not None):
+        assert result.skipped.startswith("the naive engine knows ")
+        assert result.runs == []
+        return
+    assert result.skipped == ""
     assert len(result.runs) == len(result.ratios) == len(result.floors) == 2
     if case.family == "broadcast" and case.trouble.absences is None:
         expected = wake_ups(make_setting(case, UPDATES))

@@ -27,11 +27,16 @@ def check(seed, protocol, fields) -> World:
     return world
 
 
+def check_in_pairs(seed, protocol, fields) -> World:
+    """`check` of a world that ends with a quiet edge; now and then one has a session under way on every edge."""
+    worlds = (check(other, protocol, fields) for other in range(seed, seed + 600, 60))
+    return next(world for world in worlds if quiet_edges(world).any())
+
+
 def apart(world: World, own: str, other: str) -> float:
     """How far a block of one end of quiet edges is from one of the other end, in a run with compiled steps."""
     edge, quiet, back = world.state.edge, quiet_edges(world), world.setting.graph.reverse
-    if not quiet.any():
-        pytest.skip("this world ends with a session under way on every edge")
+    assert quiet.any()
     return float(np.abs(edge[own].rows - edge[other].rows[back])[quiet].max())
 
 
@@ -51,7 +56,7 @@ def test_consensus_in_rounds(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_consensus_in_pairs(seed):
-    world = check(seed, EdgeConsensusAdmm, {"penalty": 0.3 + 0.1 * seed, "loss_weight": 1.0 + seed % 4})
+    world = check_in_pairs(seed, EdgeConsensusAdmm, {"penalty": 0.3 + 0.1 * seed, "loss_weight": 1.0 + seed % 4})
     assert apart(world, "between", "between") == 0.0
 
 
@@ -77,7 +82,7 @@ def test_collaboration_in_pairs(seed):
         {"start": "zero", "rho": 0.3, "alpha": 0.9},
         {"confidence": lambda n: rng.uniform(0.1, 1, n).tolist(), "solitary": {"steps": 3, "step_size": 0.5}},
     ]
-    assert apart(check(seed, CollaborativeAdmm, fields[seed % 4]), "z_own", "z_peer") == 0.0
+    assert apart(check_in_pairs(seed, CollaborativeAdmm, fields[seed % 4]), "z_own", "z_peer") == 0.0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+import traceback
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...agents.errors import StepFailure
+from ...agents.tables import Shard
 from ..kernel import PLAIN, Charges
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
 from .noise import UNPERTURBED
 from .surroundings import StepSurroundings
+from .text import place
 from .word_form import NoForm
+
+
+class ScaleMismatch(StepFailure):
+    """A protocol's release names another noise scale than its `StepNoise.scales`, from which compiled steps draw."""
+
+
+class _Unreadable(Exception):
+    """A release has read what a `StagedView` does not have; its name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StagedView:
+    """What a release may read of an agent's view: that of which a compiled step's charge is made, after the step.
+
+    Parameters
+    ----------
+    agent : int
+    now : float
+        When it is charged.
+    data : Shard
+    neighbours : (degree,) int64
+    updates : int
+        The step's stage.
+    """
+
+    agent: int
+    now: float
+    data: Shard
+    neighbours: NDArray[np.int64]
+    updates: int
+
+    @property
+    def round(self) -> int:
+        """The round that this step ends, were it made in rounds."""
+        return self.updates + 1
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Unreadable(name)
 
 
 @final
@@ -62,15 +106,46 @@ class StepCharges(Charges):
                 raise NoForm("its noise grows without end, and stages or a budget limit it")
             if not (self.scales[protocol.problem.task.train.counts > 0] > 0.0).all():
                 raise NoForm("some of its noise has the scale 0")
+            self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
         self._settled = self.draws.copy()
         self._releases: dict[int, Release] = {}
         self._afforded: dict[Any, int] = {}
 
+    def _try_release(self) -> None:
+        """Refuse a release that depends on more than a `StagedView` has.
+
+        Raises
+        ------
+        NoForm
+        """
+        for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
+            try:
+                self._staged(agent, 0)
+            except _Unreadable as missing:
+                line = traceback.extract_tb(missing.__traceback__)[-2]
+                raise NoForm(
+                    f"its release reads view.{missing} ({place(line.filename, line.lineno or 0)}); releases of "
+                    "compiled steps depend on agent, data, neighbours and updates"
+                ) from None
+
+    def _staged(self, agent: int, stage: int) -> Release:
+        view = self.around.view(agent)
+        return self.protocol.release(StagedView(agent, view.now, view.data, view.neighbours, stage))
+
     def started(self, agent: int) -> None:
-        """See `Charges.started`: what an agent's messages reveal does not change after its start, but by its stage."""
-        release = self._releases[agent] = self.protocol.release(self.around.view(agent))
+        """See `Charges.started`: what an agent's messages reveal does not change after its start, but by its stage.
+
+        Raises
+        ------
+        ScaleMismatch
+            If its noise has another scale than `StepNoise.scales` says.
+        """
+        view = self.around.view(agent)
+        release = self._releases[agent] = self.protocol.release(view)
         drawing = self.noisy and release.noisy
+        if drawing:
+            self._check_scale(agent, view.updates, release)
         self.plain_bits[agent] = 0 if release.free or drawing else PLAIN
         self.undrawn_bits[agent] = PLAIN if drawing else 0
         ledger = self.around.ledger
@@ -85,31 +160,41 @@ class StepCharges(Charges):
 
         Raises
         ------
-        ValueError
+        ScaleMismatch
             If its noise has another scale than `StepNoise.scales` says.
+        StepFailure
+            If it depends on more than a `StagedView` has, which was not seen before the run.
         """
-        view = self.around.view(agent)
-        release = self.protocol.release(
-            SimpleNamespace(
-                agent=agent,
-                now=view.now,
-                data=view.data,
-                neighbours=view.neighbours,
-                updates=stage,
-                round=stage + 1,
-            )
-        )
+        name = type(self.protocol).__name__
+        try:
+            release = self._staged(agent, stage)
+        except _Unreadable as missing:
+            raise StepFailure(
+                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of compiled "
+                "steps depend on agent, data, neighbours and updates; or use engine: event"
+            ) from None
+        self._check_scale(agent, stage, release)
+        return release
+
+    def _check_scale(self, agent: int, stage: int, release: Release) -> None:
+        """Refuse a release of another scale than that of the noise which compiled steps draw.
+
+        Raises
+        ------
+        ScaleMismatch
+        """
         if self.growth is None:
-            scale, same = self.scales[agent, stage], release.scale == self.scales[agent, stage]
+            scale = float(self.scales[agent, min(stage, self.scales.shape[1] - 1)])
+            same = release.scale == scale
         else:
-            scale = self.scales[agent, 0] * self.growth[agent] ** stage
+            scale = float(self.scales[agent, 0] * self.growth[agent] ** stage)
             same = math.isclose(release.scale, scale, rel_tol=1e-9)
         if not same:
-            raise ValueError(
-                f"the noise of agent {agent} at stage {stage} has the scale {scale:.17g} by "
-                f"scales(), and its release says {release.scale:.17g}"
+            raise ScaleMismatch(
+                f"the noise of agent {agent} at stage {stage} has the scale {scale:.17g} by the scales() of "
+                f"{type(self.protocol).__name__}'s noise, and its release says {release.scale:.17g}; compiled steps "
+                "draw the first and are charged the second, so they must agree"
             )
-        return release
 
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
         """See `Charges.charge`; noise that was drawn at the start is charged once."""

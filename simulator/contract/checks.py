@@ -19,8 +19,8 @@ from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
 from ...protocols.base import EXCHANGE_TEXTS, Protocol, ProtocolParameters, Sent
-from ...protocols.privacy.accounting import Charge
 from ...protocols.privacy.mechanisms import Release, noises
+from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.record import text_in
 from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from ..choice import rounds_of
@@ -29,6 +29,7 @@ from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network import Bernoulli, GilbertElliott, NetworkParameters
 from ..setting import Setting
 from ..world import World
+from .charges import books_of
 from .replay import check_listed
 from .small_worlds import check_replay
 from .transcript import difference
@@ -58,9 +59,16 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
         network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript, be it in
-        Python or, of texts, in compiled form.
+        Python or, of texts, in compiled form, or its releases name another scale than the noise that its compiled steps
+        draw.
     """
-    checked = protocol_parameters(protocol, parameters)
+    try:
+        return _checked(protocol, protocol_parameters(protocol, parameters))
+    except ScaleMismatch as mismatch:
+        raise ContractViolation(str(mismatch)) from mismatch
+
+
+def _checked(protocol: type[Protocol], checked: ProtocolParameters) -> tuple[str, ...]:
     check_methods(protocol, checked)
     if holds_columns(protocol, checked):
         refused = check_networks(protocol, checked, small=split_setting)
@@ -391,19 +399,13 @@ def _compare_engines(reference: World, fast: World, rounding: float) -> None:
         if getattr(reference, what) != getattr(fast, what):
             raise ContractViolation(f"{what} differs between {where}")
     for agent in range(reference.setting.graph.agents):
-        if _charged(reference, agent, exact=rounding == 0.0) != _charged(fast, agent, exact=rounding == 0.0):
+        if books_of(reference, agent, exact=rounding == 0.0) != books_of(fast, agent, exact=rounding == 0.0):
             raise ContractViolation(f"what agent {agent} is charged differs between {where}")
     pairs = [(reference.state.agent, fast.state.agent), (reference.state.edge, fast.state.edge)]
     for one, other in pairs:
         for name in one:
             if not np.allclose(one[name].values, other[name].values, rtol=rounding, atol=rounding, equal_nan=True):
                 raise ContractViolation(f"{name} differs between {where}")
-
-
-def _charged(world: World, agent: int, *, exact: bool) -> dict[Charge, int]:
-    """An agent's charges and how often; of plain messages only whether, where rounding decides if one is news."""
-    found = world.ledger.histogram(agent)
-    return {charge: count if exact or charge.kind.noisy else 1 for charge, count in found.items()}
 
 
 def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:

@@ -12,12 +12,13 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, cast
 
 from .errors import InputError, OutOfResources
+from .packed import unpacked
 
 Field = tuple[str | int, ...]
 
@@ -52,7 +53,9 @@ def reason_of(error: Exception) -> str:
 
 
 @contextmanager
-def open_regular(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+def open_regular(
+    path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES
+) -> Iterator[io.BufferedReader]:
     """Open a regular file of a bounded size for reading bytes.
 
     Parameters
@@ -97,6 +100,29 @@ def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOS
         return stream.read()
 
 
+class Text(NamedTuple):
+    """A text that is being read."""
+
+    stream: BinaryIO
+    """Its bytes, unpacked."""
+    share: Callable[[], float]
+    """Share of the file, in [0, 1], that was taken from the disk so far."""
+
+
+@contextmanager
+def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int = MOST_BYTES) -> Iterator[Text]:
+    """Open a regular file for reading what it holds, decompressed as it goes where its name says that it is compressed.
+
+    Parameters and errors are those of `open_regular` and of `hushnet.agents.packed.unpacked`; neither the file nor what
+    it holds may have more than ``most`` bytes.
+    """
+    with open_regular(path, field=field, what=what, most=most) as stream:
+        raw = cast(_Limited, stream.raw)
+        with unpacked(stream, path, field) as content:
+            limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field))
+            yield Text(stream if content is stream else limited, lambda: min(raw.taken / max(path.stat().st_size, 1), 1.0))
+
+
 def read_lines(
     path: Path,
     *,
@@ -105,14 +131,14 @@ def read_lines(
     most: int = MOST_BYTES,
     longest: int = LONGEST_LINE,
 ) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a text in UTF-8, with their ends, one at a time.
+    """The numbered lines of a text in UTF-8, compressed or not, with their ends, one at a time.
 
     Raises
     ------
     InputError
-        As `open_regular` does, or if a line has more than ``longest`` characters or is not UTF-8; then with the line.
+        As `open_text` does, or if a line has more than ``longest`` characters or is not UTF-8; then with the line.
     """
-    with open_regular(path, field=field, what=what, most=most) as stream:
+    with open_text(path, field=field, what=what, most=most) as (stream, _):
         for number in range(1, most + 2):
             raw = stream.readline(4 * longest + 1)
             if not raw:
@@ -202,6 +228,11 @@ class _Limited(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, most: int, cannot: str, field: Field) -> None:
         self._stream, self._left, self._cannot, self._most, self._field = stream, most, cannot, most, field
+
+    @property
+    def taken(self) -> int:
+        """Bytes that were given so far."""
+        return self._most - self._left
 
     def readable(self) -> bool:
         return True

@@ -285,8 +285,10 @@ def data(data_dir: DataDir = None) -> None:
     folder = datasets.data_directory(data_dir)
     typer.echo(f"data directory: {folder or 'none (give --data-dir DIR or set HUSHNET_DATA)'}")
     for found in datasets.find(folder):
-        state = "missing" if found.path is None else f"{found.path}, {'intact' if found.intact else 'CHANGED'}"
-        typer.echo(f"  {found.name:<12}{state}" + (f"; {found.hint}" if not found.intact else ""))
+        words = {True: "intact", False: "CHANGED", None: "not verified (no checksum is published)"}
+        state = "missing" if found.path is None else f"{found.path}, {words[found.intact]}"
+        wanting = found.path is None or found.intact is False
+        typer.echo(f"  {found.name:<12}{state}" + (f"; {found.hint}" if wanting else ""))
 
 
 @new.command("protocol")

@@ -19,10 +19,11 @@ from pydantic import Field
 from ..errors import InputError
 from ..files import parse_number, read_lines
 from ..losses import LOSSES
+from ..packed import located
 from ..parameters import NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
-from .datasets import DATASETS, data_directory, md5
+from .datasets import DATASETS, checksums, data_directory
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
 from .splits import hold_out, inverse_counts
@@ -77,8 +78,7 @@ class Adult(Parameters):
         """How large the task will be; by the first megabyte of each file, where one may look."""
         if files is None:
             return Extent(self.agents, 1, 0)
-        folder = self._folder(data_directory(files.data_dir), files.base)
-        heads = [head_of(folder / name, FIELD) for name in FILES]
+        heads = [head_of(file, FIELD) for file in self._files(data_directory(files.data_dir), files.base).values()]
         rows = [row for head in heads for row in parsed(head, ",")]
         categories = [distinct(rows, column) for column in range(ATTRIBUTES) if column not in NUMERIC]
         dimension = len(NUMERIC) + sum(categories)
@@ -102,15 +102,14 @@ class Adult(Parameters):
         InputError
             If a file is missing, one of its lines is not a row, or there are fewer rows than agents.
         """
-        folder = self._folder(data_directory(data_dir), base)
-        features, labels = prepared(read_rows([folder / name for name in FILES]))
+        files = self._files(data_directory(data_dir), base)
+        features, labels = prepared(read_rows(list(files.values())))
         owners = np.repeat(np.arange(self.agents), self._sizes(len(labels)))
         order = np.random.default_rng(self.shuffle).permutation(len(labels))
         features, labels = features[order], labels[order]
         held = hold_out(owners, self.agents, self.test_share, rng=rng)
         counts = np.bincount(owners[~held], minlength=self.agents)
         given = self.regularisation
-        checksums = {name: md5(folder / name) for name in FILES}
         return Task(
             name="UCI Adult",
             ids=list(range(self.agents)),
@@ -121,14 +120,10 @@ class Adult(Parameters):
             metric="accuracy",
             bounds={"l2": 1.0},
             assumed_public=("the largest value of each numeric column and the categories that occur",),
-            notes={
-                "source": "UCI Adult, adult.data and adult.test",
-                "md5": ", ".join(checksums.values()),
-                "as_published": checksums == DATASETS["adult"].files,
-            },
+            notes={"source": "UCI Adult, adult.data and adult.test", **checksums(files, DATASETS["adult"].files)},
         )
 
-    def _folder(self, data_dir: Path | None, base: Path | None) -> Path:
+    def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
         hint = DATASETS["adult"].hint
         if self.path is not None:
             folder = (base or Path()) / self.path
@@ -138,10 +133,13 @@ class Adult(Parameters):
             raise InputError(
                 f"needs UCI Adult: set task.path, --data-dir or HUSHNET_DATA to where it is, or {hint}", field=FIELD
             )
+        files = {}
         for name in FILES:
-            if not (folder / name).is_file():
+            file = located(folder, name)
+            if file is None:
                 raise InputError(f"{folder / name}: no such file; {hint}", field=FIELD)
-        return folder
+            files[name] = file
+        return files
 
     def _sizes(self, count: int) -> NDArray[np.int64]:
         """(n,) rows of each agent; where they cannot be equal, the first agents have one more."""

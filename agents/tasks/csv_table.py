@@ -19,6 +19,7 @@ from ..clipping import norms
 from ..errors import InputError
 from ..files import parse_number
 from ..losses import LOSSES
+from ..packed import plain_name
 from ..parameters import Parameters, Positive
 from ..tables import Table
 from .base import Task
@@ -36,7 +37,7 @@ class CsvTable(Parameters):
 
     kind: Literal["csv"]
     path: str
-    """The file, relative to the scenario file's folder."""
+    """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
     label: str
     """Column of the label: two classes for logistic and smoothed_hinge, a number for squared."""
     agent: str | None = None
@@ -131,7 +132,7 @@ class CsvTable(Parameters):
         counts = np.bincount(owners[~held], minlength=len(ids))
         given = self.regularisation
         return Task(
-            name=columns.file.stem,
+            name=Path(plain_name(columns.file)).stem,
             ids=ids,
             train=Table.from_owners(features[~held], labels[~held], owners[~held], len(ids)),
             test=Table.from_owners(features[held], labels[held], owners[held], len(ids)),

@@ -6,9 +6,14 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ..files import MOST_STREAMED, open_text
+from ..packed import located
 
 ENVIRONMENT_VARIABLE = "HUSHNET_DATA"
+BLOCK = 2**20
+"""Bytes of a file that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Found(NamedTuple):
     path: Path | None
     """The data set's folder, or None if a file of it is missing."""
     intact: bool | None
-    """Whether every file with a published checksum has it; None if a file is missing."""
+    """Whether every file has its published checksum; None if a file is missing, or there is none to compare with."""
     hint: str
     """How to get the data set."""
 
@@ -81,9 +86,9 @@ DATASETS: dict[str, Dataset] = {
         files={"gisette_scale": None, "gisette_scale.t": None},
         licence="CC BY 4.0 (Guyon, Gunn, Ben-Hur, Dror 2004, UCI Machine Learning Repository, by way of LIBSVM).",
         hint=(
-            "unpack gisette_scale.bz2 and gisette_scale.t.bz2 from "
+            "put gisette_scale.bz2 and gisette_scale.t.bz2 from "
             "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/ into the folder gisette of the data "
-            "directory"
+            "directory; they are read as they are, or unpacked"
         ),
     ),
     "epsilon": Dataset(
@@ -92,9 +97,9 @@ DATASETS: dict[str, Dataset] = {
         files={"epsilon_normalized": None, "epsilon_normalized.t": None},
         licence="Published for the Pascal large scale learning challenge 2008, by way of LIBSVM; no licence is stated.",
         hint=(
-            "unpack epsilon_normalized.bz2 and epsilon_normalized.t.bz2 (12 GB and 3 GB) from "
+            "put epsilon_normalized.bz2 and epsilon_normalized.t.bz2 (12 GB and 3 GB unpacked) from "
             "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/ into the folder epsilon of the data "
-            "directory"
+            "directory; they are read as they are, or unpacked"
         ),
     ),
 }
@@ -109,9 +114,34 @@ def data_directory(explicit: Path | None = None) -> Path | None:
 
 
 def md5(path: Path) -> str:
-    """The md5 of a file's content, in hexadecimal: published checksums are md5."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    """The md5 of what a file holds, unpacked, in hexadecimal: published checksums are md5."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open_text(path, most=MOST_STREAMED) as (stream, _):
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[str, Any]:
+    """What a manifest says about the files of a data set.
+
+    Parameters
+    ----------
+    files : dict of str to Path
+        Where each of them is.
+    published : dict of str to str or None
+        The md5 of each as published. What has none is not summed, for it is huge.
+
+    Returns
+    -------
+    dict
+        ``md5`` of the files with one, and ``as_published``: whether all of these are equal; ``not_verified``: the files
+        without one. What is empty is left out.
+    """
+    found = {name: md5(file) for name, file in files.items() if published[name]}
+    unknown = [name for name in files if not published[name]]
+    summed = {"md5": ", ".join(found.values()), "as_published": all(found[name] == published[name] for name in found)}
+    return (summed if found else {}) | ({"not_verified": unknown} if unknown else {})
 
 
 def find(data_dir: Path | None) -> list[Found]:
@@ -125,9 +155,10 @@ def find(data_dir: Path | None) -> list[Found]:
     found = []
     for name, dataset in DATASETS.items():
         folder = None if data_dir is None else data_dir / dataset.folder
-        if folder is None or not all((folder / file).is_file() for file in dataset.files):
+        files = {file: folder and located(folder, file) for file in dataset.files}
+        there = {file: path for file, path in files.items() if path is not None}
+        if folder is None or len(there) < len(files):
             found.append(Found(name, None, None, dataset.hint))
             continue
-        intact = all(md5(folder / file) == published for file, published in dataset.files.items() if published)
-        found.append(Found(name, folder, intact, dataset.hint))
+        found.append(Found(name, folder, checksums(there, dataset.files).get("as_published"), dataset.hint))
     return found

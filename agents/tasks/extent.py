@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files import MOST_STREAMED, open_regular
+from ..files import MOST_STREAMED, open_text
 
 HEAD = 2**20
 """Bytes of a file that are looked at; what follows is taken to be alike."""
@@ -70,17 +70,18 @@ def head_of(file: Path, field: tuple[str | int, ...]) -> Head:
     Raises
     ------
     InputError, OutOfResources
-        If it is no regular file that can be read, see `hushnet.agents.files.open_regular`.
+        If it is no regular file that can be read, see `hushnet.agents.files.open_text`.
     """
-    with open_regular(file, field=field, what="as text", most=MOST_STREAMED) as stream:
+    with open_text(file, field=field, most=MOST_STREAMED) as (stream, share_of):
         begin = stream.read(HEAD)
-    size = file.stat().st_size
+        share = share_of()
+        share = share if stream.read(1) else 1.0
     lines = begin.decode("utf-8-sig", errors="replace").split("\n")
-    if size > len(begin) and len(lines) > 1:
+    if share < 1 and len(lines) > 1:
         lines.pop()  # cut somewhere
     elif not lines[-1]:
         lines.pop()
-    return Head(lines, len(lines) * size / max(len(begin), 1))
+    return Head(lines, len(lines) / share)
 
 
 def parsed(head: Head, delimiter: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
+from ..packed import located
 from ..parameters import Parameters, Size
 from .base import Task
-from .datasets import DATASETS, data_directory, md5
+from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
@@ -41,7 +42,8 @@ class LibsvmSet(Parameters):
     bounds: ClassVar[dict[str, float]]
 
     path: str | None = None
-    """Folder of the training and the test file; by default the data set's folder in the data directory."""
+    """Folder of the training and the test file, compressed (.bz2, .gz, .xz) or not; by default the data set's folder in
+    the data directory."""
     rows: Size | None = None
     """Read only so many training rows, from the first on."""
     test_rows: Size | None = None
@@ -60,16 +62,16 @@ class LibsvmSet(Parameters):
             If a file is missing, a line is not in the format, or a training row is longer than the data set's.
         """
         known = DATASETS[self.dataset]
-        folder, files = self._folder(data_directory(data_dir), base), list(known.files)
+        files = self._files(data_directory(data_dir), base)
         train, test = (
-            read_libsvm(folder / file, self.dimension, rows=limit)
-            for file, limit in zip(files, (self.rows, self.test_rows), strict=True)
+            read_libsvm(file, self.dimension, rows=limit)
+            for file, limit in zip(files.values(), (self.rows, self.test_rows), strict=True)
         )
-        self._check_bounds(train[0], folder / files[0])
+        self._check_bounds(train[0], next(iter(files.values())))
         notes = {
             "source": f"{known.title}, {' and '.join(files)}",
             "rows": [len(train[1]), len(test[1])],
-            **_checksums(folder, known.files),
+            **checksums(files, known.files),
         }
         return partitioned(
             train, test, split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
@@ -80,9 +82,9 @@ class LibsvmSet(Parameters):
         agents, dimension = split_size(split, self.dimension)
         rows = float(agents) if isinstance(split, ByRows) else 1.0
         if files is not None:
-            folder = self._folder(data_directory(files.data_dir), files.base)
-            limits = zip(DATASETS[self.dataset].files, (self.rows, self.test_rows), strict=True)
-            rows = sum(min(head_of(folder / file, PATH).count, limit or math.inf) for file, limit in limits)
+            there = self._files(data_directory(files.data_dir), files.base).values()
+            limits = zip(there, (self.rows, self.test_rows), strict=True)
+            rows = sum(min(head_of(file, PATH).count, limit or math.inf) for file, limit in limits)
         return Extent(agents, dimension, 2 * 8 * rows * (self.dimension + 1))
 
     def _check_bounds(self, features: NDArray[np.float64], file: Path) -> None:
@@ -99,7 +101,8 @@ class LibsvmSet(Parameters):
                         field=PATH,
                     )
 
-    def _folder(self, data_dir: Path | None, base: Path | None) -> Path:
+    def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
+        """Where the files of the data set are, by name."""
         known = DATASETS[self.dataset]
         if self.path is not None:
             folder = (base or Path()) / self.path
@@ -110,18 +113,13 @@ class LibsvmSet(Parameters):
                 f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
                 field=PATH,
             )
-        for file in known.files:
-            if not (folder / file).is_file():
-                raise InputError(f"{folder / file}: no such file; {known.hint}", field=PATH)
-        return folder
-
-
-def _checksums(folder: Path, files: dict[str, str | None]) -> dict[str, Any]:
-    """md5 of the files of which one is published; nothing where none is, as the files are huge."""
-    found = {file: md5(folder / file) for file, published in files.items() if published}
-    if not found:
-        return {}
-    return {"md5": ", ".join(found.values()), "as_published": all(found[file] == files[file] for file in found)}
+        files = {}
+        for name in known.files:
+            file = located(folder, name)
+            if file is None:
+                raise InputError(f"{folder / name}: no such file; {known.hint}", field=PATH)
+            files[name] = file
+        return files
 
 
 @final

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import read_lines
+from ..packed import located, plain_name
 from .base import Task
-from .datasets import DATASETS, data_directory, md5
+from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
@@ -59,16 +60,17 @@ class MovieLens(RatingParameters):
         """
         file = self._file(data_directory(data_dir), base)
         ratings = read_ratings(file)
-        checksum, published = md5(file), DATASETS["ml-100k"].files["u.data"]
-        notes = {"source": f"MovieLens-100K, {file.name}", "md5": checksum, "as_published": checksum == published}
+        summed = checksums({"u.data": file}, DATASETS["ml-100k"].files)
+        notes = {"source": f"MovieLens-100K, {plain_name(file)}", **summed}
         return rating_task(self, ratings, name="MovieLens-100K", notes=notes, rng=rng)
 
     def _file(self, data_dir: Path | None, base: Path | None) -> Path:
         if self.path is not None:
             named = (base or Path()) / self.path
-            file = named / "u.data" if named.is_dir() else named
+            file = (located(named, "u.data") or named / "u.data") if named.is_dir() else named
         elif data_dir is not None:
-            file = data_dir / DATASETS["ml-100k"].folder / "u.data"
+            folder = data_dir / DATASETS["ml-100k"].folder
+            file = located(folder, "u.data") or folder / "u.data"
         else:
             raise InputError(
                 "needs MovieLens-100K: set task.path, --data-dir or HUSHNET_DATA to where it is, or "

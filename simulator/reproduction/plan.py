@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
 from ..language.loading import LoadedScenario, find, load
@@ -86,7 +87,7 @@ def missing_data(figure: Figure, data_dir: Path | None) -> str | None:
     if figure.data is None:
         return None
     known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
-    if folder is not None and all((folder / known.folder / name).is_file() for name in known.files):
+    if folder is not None and all(located(folder / known.folder, name) for name in known.files):
         return None
     hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
     return f"not run: needs {known.title} ({hint})"

@@ -1,0 +1,96 @@
+"""Compressed texts: read as what they hold where their name says so, and refused in one sentence where it does not.
+
+Nothing is unpacked to a disk or as a whole: what a reader takes is decompressed as it goes.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .errors import InputError
+
+
+class Format(NamedTuple):
+    """A way of compressing files."""
+
+    name: str
+    begins: bytes
+    """How every such file begins."""
+    unpack: Callable[[Any], Any] | None = None
+    """From a stream of packed bytes to one of unpacked bytes; None for what is not read."""
+
+
+FORMATS: dict[str, Format] = {
+    ".bz2": Format("bzip2", b"BZh", bz2.BZ2File),
+    ".gz": Format("gzip", b"\x1f\x8b", lambda packed: gzip.GzipFile(fileobj=packed)),
+    ".xz": Format("xz", b"\xfd7zXZ\x00", lzma.LZMAFile),
+    ".zip": Format("zip", b"PK\x03\x04"),
+    ".zst": Format("zstandard", b"\x28\xb5\x2f\xfd"),
+}
+"""By the ending of names."""
+
+READ = tuple(ending for ending, known in FORMATS.items() if known.unpack is not None)
+"""Endings of compressed files that are read as they are."""
+
+
+def located(folder: Path, name: str) -> Path | None:
+    """The file of a name in a folder, or its compressed form there; None if neither is."""
+    return next((file for ending in ("", *READ) if (file := folder / f"{name}{ending}").is_file()), None)
+
+
+def plain_name(file: Path) -> str:
+    """A file's name without what says that it is compressed.
+
+    Examples
+    --------
+    >>> plain_name(Path("a9a.t.bz2")), plain_name(Path("a9a.t"))
+    ('a9a.t', 'a9a.t')
+    """
+    return file.stem if file.suffix in READ else file.name
+
+
+@contextmanager
+def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]) -> Iterator[Any]:
+    """What a stream of a file's bytes holds, decompressed where the file's name ends in one of `READ`.
+
+    Parameters
+    ----------
+    stream : BufferedReader
+        From its first byte on.
+    path : Path
+    field : tuple
+        Field of the scenario that names the file, for errors.
+
+    Raises
+    ------
+    InputError
+        If the file is compressed and its name does not say so, or the other way round; or if what is compressed turns
+        out to be damaged or cut off, inside the block.
+    """
+    begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix)
+    ending, found = next((item for item in FORMATS.items() if begin.startswith(item[1].begins)), ("", None))
+    if found is None and named is not None and named.unpack is not None:
+        raise InputError(f"{path}: is not compressed by {named.name}, as its name says; rename it", field=field)
+    if found is not None and (found is not named or found.unpack is None):
+        remedy = "unpack it" if found.unpack is None else f"unpack it, or name it {plain_name(path)}{ending}"
+        raise InputError(f"{path}: is compressed ({found.name}); {remedy}", field=field)
+    if found is None or found.unpack is None:
+        yield stream
+        return
+    try:
+        with found.unpack(stream) as content:
+            yield content
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: is damaged or cut off, as {found.name} ({error})", field=field) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{path}: is damaged or cut off, as {found.name} ({error})", field=field) from error

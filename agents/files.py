@@ -120,9 +120,8 @@ def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int
         raw = cast(_Limited, stream.raw)
         with unpacked(stream, path, field) as content:
             limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field))
-            yield Text(
-                stream if content is stream else limited, lambda: min(raw.taken / max(path.stat().st_size, 1), 1.0)
-            )
+            size = max(path.stat().st_size, 1)
+            yield Text(stream if content is stream else limited, lambda: min(raw.taken / size, 1.0))
 
 
 def read_lines(

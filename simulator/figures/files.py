@@ -64,7 +64,7 @@ def save_figure(collection: Collection, spec: Spec, stem: Path) -> list[Path]:
         figure = draw(collection, spec, numbers)
         figure.savefig(drawn, format="png", dpi=300, metadata={"Software": None})
         figure.savefig(printed, format="pdf", metadata={"CreationDate": None})
-    tables = [plot.points.assign(panel=plot.panel) if len(numbers) > 1 else plot.points for plot in numbers]
+    tables = [plot.table().assign(panel=plot.panel) if len(numbers) > 1 else plot.table() for plot in numbers]
     text = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
     with writing(stem.parent):
         for path, content in ((png, drawn.getvalue()), (pdf, printed.getvalue()), (csv, text.encode())):

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..aggregate import final_values, mean_interval, series, time_scale
+from ..aggregate import final_values, series, time_scale
 from ..language.figure_parameters import EPSILONS, TO_TARGET
+from ..language.metric_ranges import Range, range_of
 from ..look import looks, sparse_ticks
 from ..results import Collection
 from ..storage.files import Frame
 from ..targets import reached
+from .intervals import extent, interval
+from .limits import show
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points
+from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
 from .words import axis_label, series_label, value_label
 
 if TYPE_CHECKING:
@@ -70,22 +73,40 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     Plot
         Columns ``x, x_low, x_high, protocol, mean, low, high, n`` and one per swept parameter that matters.
     """
-    protocols, level, x = chosen(collection, spec), level_of(spec.get("interval", "95%")), str(spec["x"])
+    asked = {"interval": "95%", **spec}
+    protocols, level, x = chosen(collection, spec), level_of(asked["interval"]), str(spec["x"])
     metric, statistic, values = finals(collection, spec)
     values = values[values["protocol"].isin(protocols)].assign(x=values["run"].map(_costs(collection, x)))
     values = values.dropna(subset=["x"])
     require_points(values, f"{metric} and {x}", protocols)
-    pieces, matters = [], set()
+    within = within_of(metric, statistic, spec), range_of(x)
+    pieces, reached_at, paid, matters = [], [], [], set()
+    seeds = seeds_of(collection)
     for _, runs in series(values, protocols, []):
         # A run whose protocol does not depend on what is swept stands at several places of the grid.
         runs = runs.assign(base=runs["run"].str.partition("#")[0]).drop_duplicates("base")
         paths = [path for path in collection.grid if runs[path].nunique(dropna=False) > 1]
         matters |= set(paths)
-        pieces.append(_points(runs, paths, level))
+        points, *by_run = _points(runs.assign(seed=runs["run"].map(seeds)), paths, within, level)
+        pieces.append(points)
+        reached_at.append(by_run[0])
+        paid.append(by_run[1])
     points = pd.concat(pieces, ignore_index=True)
     splits = [path for path in collection.grid if path in matters]
     points = points.reindex(columns=["x", "x_low", "x_high", "protocol", "mean", "low", "high", "n", *splits])
-    return Plot("frontier", x, metric, statistic, splits, points)
+    runs, costs = (pd.concat(parts, ignore_index=True) for parts in (reached_at, paid))
+    return Plot(
+        "frontier",
+        x,
+        metric,
+        statistic,
+        splits,
+        points,
+        runs=runs,
+        costs=costs,
+        single=single_runs(points["n"], asked),
+        within=within[0],
+    )
 
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
@@ -95,12 +116,18 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     drawn_as = dict(zip(keys, looks([(key,) for key in keys], order), strict=True))
     every = pd.concat([plot.points for _, plot in panels], ignore_index=True)
     word = "never" if spec["x"] in TO_TARGET else "\N{INFINITY}"
-    axis = _Axis(every, log=str(spec.get("log")) in ("x", "both"), word=word)
-    limits = _limits(every)
+    paid = np.concatenate(
+        [extent(p.points["x"], _reaches(p), p.costs.to_numpy(np.float64), p.single) for _, p in panels]
+    )
+    axis = _Axis(every, np.concatenate(paid), log=str(spec.get("log")) in ("x", "both"), word=word)
+    ends = np.concatenate([plot.extent for _, plot in panels])
     entries: Entries = {}
     for axes, plot in panels:
-        for (key,), points in series(plot.points, order, []):
+        drawn = plot.points.assign(low=plot.ends[:, 0], high=plot.ends[:, 1])
+        drawn[["x_low", "x_high"]] = _reaches(plot)
+        for (key,), points in series(drawn, order, []):
             look = drawn_as[key]
+            _runs(axes, plot, points, axis, look)
             style = {"color": look.colour, "marker": look.marker, "elinewidth": 0.8, "capsize": 1.5}
             for line in _lines(points, plot.splits):
                 shown_at = line.assign(x=axis.place(line["x"])).sort_values("x", kind="stable")
@@ -114,11 +141,12 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
                 )
                 _joined(axes, shown_at, line, look)
         axis.finish(axes)
-        if str(spec.get("log")) not in ("y", "both"):
-            axes.set_ylim(*limits)
-        elif (plot.points["mean"] > 0).any():
+        if str(spec.get("log")) in ("y", "both") and bool((every["mean"] > 0).any()):
             axes.set_yscale("log", nonpositive="clip")
             sparse_ticks(axes.yaxis)
+            show(axes, ends[np.isfinite(ends) & (ends > 0)])
+        else:
+            show(axes, ends[np.isfinite(ends)])
         axes.set_xlabel(_cost_label(collection, plot.x))
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
     return entries
@@ -154,15 +182,19 @@ def _costs(collection: Collection, x: str) -> Mapping[str, float]:
     return (table.set_index("run")["value"] * scale).to_dict()
 
 
-def _points(runs: Frame, paths: list[str], level: float | None) -> Frame:
-    rows = []
+def _points(
+    runs: Frame, paths: list[str], within: tuple[Range, Range], level: float | None
+) -> tuple[Frame, Frame, Frame]:
+    """A point per place of the grid, and the values and costs of its runs."""
+    rows, values, costs = [], [], []
     for key, group in runs.groupby(paths, sort=False, dropna=False) if paths else [((), runs)]:
-        (mean, half, n), (x, x_half, _) = (mean_interval(group[name], level or 0.95) for name in ("value", "x"))
-        half, x_half = (half, x_half) if level is not None else (np.nan, np.nan)
-        (low, high), (x_low, x_high) = around(mean, half), around(x, x_half)
-        row = {"x": x, "x_low": x_low, "x_high": x_high, "mean": mean, "low": low, "high": high, "n": n}
+        y, x = (interval(group[name], of, level) for name, of in zip(("value", "x"), within, strict=True))
+        row = {"x": float(x.mean), "x_low": float(x.low), "x_high": float(x.high), **y._asdict()}
         rows.append({**row, "protocol": group["protocol"].iloc[0], **dict(zip(paths, key, strict=True))})
-    return pd.DataFrame(rows)
+        one = group.assign(x=0, cost=group["x"])
+        values.append(by_seed([0], one))
+        costs.append(by_seed([0], one, "cost"))
+    return pd.DataFrame(rows), pd.concat(values, ignore_index=True), pd.concat(costs, ignore_index=True)
 
 
 def _lines(points: Frame, splits: Sequence[str]) -> Iterator[Frame]:
@@ -184,22 +216,23 @@ def _reach(points: Frame, middle: str, low: str, high: str, within: tuple[float,
     below, above = (
         np.where(known, np.maximum(sign * (end - value), 0.0), 0.0) for sign, end in zip((-1, 1), ends, strict=True)
     )
-    return np.array([below, above]) if (below > 0).any() or (above > 0).any() else None
+    return np.array([below, above]) if bool(np.any(below > 0)) or bool(np.any(above > 0)) else None
 
 
-def _extent(places: Sequence[float], ends: Sequence[float]) -> tuple[float, float]:
-    """What an axis shows: all places, and intervals as far as they are not much longer than these are apart."""
-    low, high = min(places), max(places)
-    most = 0.5 * (high - low) or math.inf
-    return max(min([low, *ends]), low - most), min(max([high, *ends]), high + most)
+def _reaches(plot: Plot) -> Any:
+    """(rows, 2) ends of the intervals of costs that are drawn."""
+    ends = plot.points[["x_low", "x_high"]].to_numpy(np.float64, copy=True)
+    ends[plot.single] = np.nan
+    return ends
 
 
-def _limits(points: Frame) -> tuple[float, float]:
-    """Ends of the y axis."""
-    means, ends = points["mean"].to_numpy(np.float64), points[["low", "high"]].to_numpy(np.float64).ravel()
-    low, high = _extent(means[np.isfinite(means)].tolist() or [0.0], ends[np.isfinite(ends)].tolist())
-    pad = 0.05 * (high - low) or 0.5
-    return low - pad, high + pad
+def _runs(axes: Axes, plot: Plot, points: Frame, axis: _Axis, look: Any) -> None:
+    """A small mark per run, where runs are shown one by one."""
+    rows = points.index[plot.single[np.asarray(points.index)]]
+    costs, values = (frame.loc[rows].to_numpy(np.float64).ravel() for frame in (plot.costs, plot.runs))
+    known = np.isfinite(values) & ~np.isnan(costs)
+    small = {"linestyle": "none", "markersize": 2.2, "markeredgewidth": 0, "alpha": 0.6, "zorder": 1.8}
+    axes.plot(axis.place(costs[known]), values[known], marker=look.marker, color=look.colour, **small)
 
 
 def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
@@ -215,15 +248,13 @@ def _cost_label(collection: Collection, x: str) -> str:
 class _Axis:
     """An axis of costs with a broken end for what is infinite, and one for 0 where it is logarithmic."""
 
-    def __init__(self, points: Frame, *, log: bool, word: str) -> None:
+    def __init__(self, points: Frame, extent: Any, *, log: bool, word: str) -> None:
         x = points["x"].to_numpy(np.float64)
-        inside = x[np.isfinite(x) & ((x > 0) | (not log))]
+        inside = extent[np.isfinite(extent) & ((extent > 0) | (not log))]
         self.log, self.word = log and len(inside) > 0, word
         self._there, self._back = (math.log, math.exp) if self.log else (float, float)
         places = [self._there(value) for value in inside] or [0.0, 1.0]
-        ends = points.loc[np.isfinite(points["x"]), ["x_low", "x_high"]].to_numpy(np.float64).ravel()
-        ends = [self._there(end) for end in ends if np.isfinite(end) and (end > 0 or not self.log)]
-        start, end = _extent(places, ends)
+        start, end = min(places), max(places)
         pad = 0.06 * (end - start) or 0.5
         step = SHARE * (end - start + 2 * pad)
         start, end = start - pad, end + pad

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..aggregate import mean_interval
 from ..look import DIVERGING, SEQUENTIAL, literal
 from ..results import Collection
 from ..storage.files import Frame
+from .intervals import interval
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points, swept
+from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
 from .words import short, shown, value_label
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     require_points(values, metric, protocols)
     _require_cells(collection, values, [x, row])
     rows: list[dict[str, Any]] = []
+    within = within_of(metric, statistic, spec)
     for (protocol, at_x, at_row), group in values.groupby(["protocol", x, row], sort=False):
-        mean, half, n = mean_interval(group["value"], level or 0.95)
-        low, high = around(mean, half if level is not None else np.nan)
-        rows.append({"x": at_x, "row": at_row, "protocol": protocol, "mean": mean, "low": low, "high": high, "n": n})
+        found = interval(group["value"], within, level)
+        rows.append({"x": at_x, "row": at_row, "protocol": protocol, **found._asdict()})
     points = pd.DataFrame(rows)
     order = [_order(collection, path, points[column]) for path, column in ((x, "x"), (row, "row"))]
     ranks = pd.DataFrame({c: points[c].map(o.index) for c, o in zip(("row", "x"), reversed(order), strict=True)})
     points = points.loc[ranks.sort_values(["row", "x"], kind="stable").index].reset_index(drop=True)
-    return Plot("heat", x, metric, statistic, [row], points)
+    return Plot("heat", x, metric, statistic, [row], points, within=within)
 
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:

@@ -16,6 +16,7 @@ from ..results import Collection
 from ..storage.files import Frame
 from ..targets import describe, levels, per_run, target_of
 from .beyond import height_of, mark_beyond, room_above
+from .limits import include, show
 from .numbers import Plot, Spec
 from .words import axis_label, series_label, shown, split_label, value_label
 
@@ -31,6 +32,13 @@ Entries = dict[str, Any]
 DODGE = 1.2
 """Points between the intervals of two series at one place of a sweep."""
 
+FAINT: dict[str, Any] = {"alpha": 0.6, "zorder": 1.8}
+THIN: dict[str, Any] = {"linewidth": 0.45, **FAINT}
+"""Lines of single runs."""
+
+DEEPEST = 1e-3
+"""On a logarithmic axis, how far below the smallest mean single runs may take it."""
+
 ROOM = 0.08
 """Share of a sweep's width that is left free on either side, so that the outermost intervals are seen."""
 
@@ -45,8 +53,8 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     drawn_as = dict(zip(keys, looks(keys, order), strict=True))
     handles: dict[Any, Any] = {}
     for rank, (axes, plot) in enumerate(panels):
-        shared = [other for other, at in panels if (at.metric, at.statistic) == (plot.metric, plot.statistic)]
-        for key, points in series(plot.points, order, plot.splits):
+        shared = [other for other, at in panels if _same(at, plot)]
+        for key, points in series(plot.points.assign(low=plot.ends[:, 0], high=plot.ends[:, 1]), order, plot.splits):
             look = drawn_as[(order[0], *key[1:]) if swept_only else key]
             said = split_label(key, plot.splits) if swept_only else series_label(collection, key, plot.splits)
             if plot.kind == "curve" and plot.statistic == "gap" and not spec.get("baseline"):
@@ -68,19 +76,21 @@ ROUNDING = 1e-9
 
 def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float) -> Any:
     """Draw one series; points of a sweep lie so many points aside of their place."""
+    runs = plot.singled(points.index)
     if plot.kind == "bars":
-        return _bar(axes, points, look)
+        return _bar(axes, points, look, runs)
     if plot.kind == "curve":
-        return _curve(axes, points, look, alone=len(points) == 1 and len(plot.points) > 1)
+        return _curve(axes, points, look, runs, alone=len(points) == 1 and len(plot.points) > 1)
     positions = _positions(plot)
-    return _finals(axes, points.assign(x=[positions.get(x, x) for x in points["x"]]), look, aside=aside)
+    points = points.assign(x=[positions.get(x, x) for x in points["x"]])
+    return _finals(axes, points, look, runs, aside=aside)
 
 
 def _ticks(axes: Axes, plot: Plot) -> None:
     """Places on the x axis that are no numbers."""
     if plot.kind == "bars":
         axes.set_xticks([])
-        if plot.points["low"].min() < 0:
+        if np.nanmin(plot.extent) < 0:
             axes.axhline(0, color="#555555", linewidth=0.6)
     elif positions := _positions(plot):
         axes.set_xticks(list(positions.values()), [literal(shown(name)) for name in positions])
@@ -94,9 +104,13 @@ def _positions(plot: Plot) -> dict[Any, int]:
     return {value: place for place, value in enumerate(dict.fromkeys(x))}
 
 
-def _curve(axes: Axes, points: Frame, look: Look, *, alone: bool) -> Any:
-    """A line with its band; a series that never moves along x (nothing was sent) is a level across the panel."""
+def _curve(axes: Axes, points: Frame, look: Look, runs: Frame, *, alone: bool) -> Any:
+    """A line with its band or its runs; a series that never moves along x (nothing was sent) is a level across."""
+    from matplotlib.collections import LineCollection
+
     if alone:
+        for level in runs.to_numpy(np.float64)[0]:
+            axes.axhline(level, color=look.colour, **THIN)
         low, mean, high = (float(points[name].iloc[0]) for name in ("low", "mean", "high"))
         if np.isfinite(high):
             axes.axhspan(low, high, color=look.colour, alpha=0.18, linewidth=0)
@@ -105,6 +119,8 @@ def _curve(axes: Axes, points: Frame, look: Look, *, alone: bool) -> Any:
     x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
     if points["low"].notna().any():
         axes.fill_between(x, points["low"], points["high"], color=look.colour, alpha=0.18, linewidth=0)
+    thin = [np.column_stack([x, values])[np.isfinite(values)] for values in runs.to_numpy(np.float64).T]
+    axes.add_collection(LineCollection(thin, colors=[look.colour], linewidths=THIN["linewidth"], **FAINT))
     step = max(1, len(points) // 7)
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
     style["markevery"] = (look.place * max(1, step // 4) % step, step)
@@ -133,7 +149,7 @@ def _mark_disagreement(axes: Axes, points: Frame, look: Look) -> None:
         axes.text(0.98, 0.97, DISAGREEMENT, transform=axes.transAxes, fontsize=5, va="top", ha="right")
 
 
-def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:
+def _finals(axes: Axes, points: Frame, look: Look, runs: Frame, *, aside: float) -> Any:
     """A line through the places of a sweep; with intervals a little aside, so that those of several series are seen."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -141,10 +157,12 @@ def _finals(axes: Axes, points: Frame, look: Look, *, aside: float) -> Any:
     known = _half_widths(points)
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
     handle = axes.errorbar(x, np.where(np.isfinite(mean), mean, np.nan), yerr=known, capsize=2, elinewidth=0.8, **style)
-    if known is not None:
+    single = {**THIN, "color": look.colour, "marker": ".", "markersize": 2, "markeredgewidth": 0}
+    thin = axes.plot(x, np.where(np.isfinite(runs), runs, np.nan), **single)
+    if known is not None or thin:
         line, caps, bars = handle
         moved = axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
-        for artist in (line, *caps, *bars):
+        for artist in (line, *caps, *bars, *thin):
             artist.set_transform(moved)
     beyond = np.isposinf(mean)
     mark_beyond(axes, x[beyond], look)
@@ -163,29 +181,38 @@ def _half_widths(points: Frame) -> Any:
     return halves if np.isfinite(halves).any() else None
 
 
-def _bar(axes: Axes, points: Frame, look: Look) -> Any:
+def _bar(axes: Axes, points: Frame, look: Look, runs: Frame) -> Any:
+    """A bar with its interval, or with a dot per run."""
     mean, known = float(points["mean"].iloc[0]), _half_widths(points)
     style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
     if np.isposinf(mean):
         mark_beyond(axes, np.array([float(look.place)]), look)
     height = mean if np.isfinite(mean) else 0.0
+    values = runs.to_numpy(np.float64).ravel()
+    places = look.place + 0.4 * (np.arange(len(values)) - (len(values) - 1) / 2) / max(len(values), 1)
+    dots = {"linestyle": "none", "markersize": 2.5, "markeredgewidth": 0.4, "markeredgecolor": "white", "zorder": 3}
+    axes.plot(places, np.where(np.isfinite(values), values, np.nan), marker="o", color="black", **dots)
     return axes.bar([look.place], [height], width=0.7, yerr=known, capsize=2, error_kw={"elinewidth": 0.8}, **style)
 
 
+def _same(one: Plot, other: Plot) -> bool:
+    """Whether two panels have one y axis."""
+    return (one.metric, one.statistic) == (other.metric, other.statistic)
+
+
 def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
-    """Logarithmic axes show what is positive; the lower edge of a band that is not ends at the panel's edge."""
+    """Axes show what runs came to; logarithmic ones what of it is positive."""
     plot, axes = plots[-1], shared[0]
-    same = [other.points for other in plots if (other.metric, other.statistic) == (plot.metric, plot.statistic)]
-    points: Frame = pd.concat(same, ignore_index=True)
+    points: Frame = pd.concat([other.points for other in plots if _same(other, plot)], ignore_index=True)
     finite = points[np.isfinite(points["mean"])]
+    ends = np.concatenate([other.extent for other in plots if _same(other, plot)])
     if log in ("y", "both") and (finite["mean"] > 0).any():
-        lows = np.concatenate([finite["mean"], finite["low"]])
-        highs = np.concatenate([finite["mean"], finite["high"]])
-        bottom = finite["mean"][finite["mean"] > 0].min()
-        lows = lows[(lows > bottom / 10) & np.isfinite(lows)]
         axes.set_yscale("log", nonpositive="clip")
         sparse_ticks(axes.yaxis)
-        axes.set_ylim(min(lows, default=bottom) / 1.3, np.max(highs[np.isfinite(highs)]) * 1.3)
+        ends = ends[ends > DEEPEST * finite["mean"][finite["mean"] > 0].min()]
+        show(axes, ends[np.isfinite(ends)])
+    else:
+        show(axes, np.append(ends[np.isfinite(ends)], [0.0] if plot.kind == "bars" else []))
     numeric = plot.kind != "bars" and not _positions(plot)
     if plot.kind == "sweep":
         axes.margins(x=ROOM)
@@ -209,6 +236,7 @@ def _targets(panels: Panels, collection: Collection) -> Entries:
         if level is not None:
             line = axes.axhline(level, color="black", linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1.5)
             entries[f"target: {describe(target)}"] = line
+            include(axes, level)
     if not entries:
         complaint = f"figures: no panel shows what the target is about, {describe(target)}; leave out target"
         raise InputError(complaint, field=("figures",))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from ...agents.errors import InputError
 from ..aggregate import final_values, resolve, time_scale, unknown, wins
 from ..language.figure_parameters import TO_TARGET
+from ..language.metric_ranges import ANY, Range, range_of, range_of_difference
 from ..language.target_parameters import more_is_better
 from ..results import Collection
 from ..storage.files import Frame
 from ..targets import reached
+from .intervals import extent, one_by_one
 
 Spec = Mapping[str, Any]
 """A figure as the scenario describes it; see `hushnet.simulator.language.figure_parameters.Figure`."""
@@ -42,6 +45,13 @@ class Plot:
         Title of the panel; empty where there is only one.
     note : str
         What the legend says about the marks, where that is not means over runs.
+    runs : DataFrame
+        What the means are of: a row per row of the points, a column per seed, and NaN where a run does not count. Of a
+        frontier the values, and `costs` likewise those of the x axis. Empty where runs are not shown.
+    single : (rows,) bool
+        Where runs are drawn one by one, in place of an interval.
+    within : (float, float)
+        Where the intervals lie, see `hushnet.simulator.figures.intervals`.
     """
 
     kind: str
@@ -52,6 +62,39 @@ class Plot:
     points: Frame
     panel: str = ""
     note: str = ""
+    runs: Frame = field(default_factory=pd.DataFrame)
+    costs: Frame = field(default_factory=pd.DataFrame)
+    single: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    within: Range = ANY
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """(rows, 2) ends of the intervals that are drawn; NaN where none is."""
+        return (
+            self.points[["low", "high"]].to_numpy(np.float64, copy=True) * np.where(self.single, np.nan, 1.0)[:, None]
+        )
+
+    @property
+    def extent(self) -> NDArray[np.float64]:
+        """(rows, 2) ends of what the y axis has to show, see `hushnet.simulator.figures.intervals.extent`."""
+        return extent(self.points["mean"], self.ends, self.runs.to_numpy(np.float64), self.single)
+
+    def table(self) -> Frame:
+        """The points for a CSV file; where runs are drawn one by one, with a column per seed."""
+        if not self.single.any():
+            return self.points
+        parts = [("seed", self.runs), *([("x of seed", self.costs)] if len(self.costs) else [])]
+        shown = [self._singled(frame).add_prefix(f"{word} ") for word, frame in parts]
+        return pd.concat([self.points, *shown], axis=1)
+
+    def singled(self, rows: Any) -> Frame:
+        """Values of runs that are drawn one by one at some rows of the points, a column per seed."""
+        return self._singled(self.runs).loc[rows].dropna(axis=1, how="all")
+
+    def _singled(self, frame: Frame) -> Frame:
+        shown = frame.copy()
+        shown[~self.single] = np.nan
+        return shown.dropna(axis=1, how="all")
 
 
 def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
@@ -113,13 +156,26 @@ def swept(collection: Collection, name: str, *, field: str = "x", others: tuple[
     raise InputError(f"figures: {field} {name!r} is no axis of these results{admissible}", field=("figures",))
 
 
+def within_of(metric: str, statistic: str, spec: Spec) -> Range:
+    """Where the intervals of what a figure shows lie: in the metric's range, or in that of differences."""
+    found = range_of(metric, statistic)
+    if spec.get("wins"):
+        return 0.0, 1.0
+    return found if spec.get("baseline") is None else range_of_difference(found)
+
+
+def single_runs(n: ArrayLike, spec: Spec) -> NDArray[np.bool_]:
+    """Where a figure draws runs one by one, by the number of runs behind each point."""
+    return one_by_one(n, str(spec.get("interval") or "none"), shares=bool(spec.get("wins")))
+
+
 def level_of(interval: Any) -> float | None:
     """Coverage of the intervals, in (0, 1); None where none are asked for."""
-    if interval in (None, "none", False):
+    if interval in (None, "none", "seeds", False):
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", str(interval))
     if match is None or not 0 < float(match[1]) < 100:
-        raise InputError(f"figures: interval {interval!r} must be '95%' or 'none'", field=("figures",))
+        raise InputError(f"figures: interval {interval!r} must be '95%', 'seeds' or 'none'", field=("figures",))
     return float(match[1]) / 100
 
 
@@ -172,15 +228,29 @@ def minus_baseline(paired: Frame) -> Frame:
         return paired.assign(value=paired["value"] - paired["base"]).drop(columns="base")
 
 
+def by_seed(places: Sequence[Any], runs: Frame, column: str = "value") -> Frame:
+    """Values of runs, a row per place and a column per seed.
+
+    Parameters
+    ----------
+    places : sequence
+        Of the rows.
+    runs : DataFrame
+        ``x``, which of the places a run stands at, ``seed`` and the column.
+    """
+    rank = {place: row for row, place in enumerate(places)}
+    found: dict[Any, Any] = {}
+    for place, seed, value in zip(runs["x"], runs["seed"], runs[column], strict=True):
+        row, name = rank[place], seed
+        while not np.isnan(found.setdefault(name, np.full(len(rank), np.nan))[row]):
+            name = f"{name}'"  # the same seed once more, at the same place
+        found[name][row] = value
+    return pd.DataFrame(found)
+
+
 def seeds_of(collection: Collection) -> dict[str, int]:
     """Seed of every run."""
     return {run: m["seed"] for run, m in zip(collection.runs, collection.manifests, strict=True)}
-
-
-def around(mean: Any, half: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper ends of an interval."""
-    with np.errstate(invalid="ignore"):
-        return mean - half, mean + half
 
 
 def require_points(points: Frame, what: str, protocols: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..aggregate import ALIASES, CURVE_AXES, curves, mean_interval, resolve, series, share_interval, time_scale, unknown
+from ..aggregate import ALIASES, CURVE_AXES, curves, resolve, series, share_interval, time_scale, unknown
 from ..language.figure_parameters import TO_TARGET
+from ..language.metric_ranges import ANY, Range
 from ..results import Collection
 from ..storage.files import Frame
-from .numbers import Plot, Spec, around, chosen, finals, level_of, require_points, swept
+from .intervals import interval
+from .numbers import (
+    Plot,
+    Spec,
+    by_seed,
+    chosen,
+    finals,
+    level_of,
+    require_points,
+    seeds_of,
+    single_runs,
+    swept,
+    within_of,
+)
 
 POINTS = 400
 """Points of a curve whose runs were recorded at different places."""
@@ -77,20 +92,35 @@ def size_classes(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray
 
 def _plot(kind: str, x: str, named: Any, collection: Collection, spec: Spec, samples: Frame) -> Plot:
     """Samples (``run, protocol, x, value`` and the grid's) averaged over runs."""
-    protocols, level = chosen(collection, spec), level_of(spec.get("interval", "95%"))
+    asked = {"interval": "95%", **spec}
+    protocols, level = chosen(collection, spec), level_of(asked["interval"])
     metric, statistic = named
     samples = samples[samples["protocol"].isin(protocols)]
     require_points(samples, metric, protocols)
+    samples = samples.assign(seed=samples["run"].map(seeds_of(collection)))
     splits = [path for path in collection.grid if path != x and samples[path].nunique(dropna=False) > 1]
-    wins = bool(spec.get("wins"))
-    pieces = [
-        _reduce(group, collection, kind, level, wins=wins).assign(**dict(zip(["protocol", *splits], key, strict=True)))
-        for key, group in series(samples, protocols, splits)
-    ]
+    within = within_of(metric, statistic, spec)
+    if within == ANY and str(spec.get("log")) in ("y", "both") and (samples["value"].dropna() > 0).all():
+        within = (0.0, math.inf)  # as the axis says
+    pieces, runs = [], []
+    for key, group in series(samples, protocols, splits):
+        points, values = _reduce(group, collection, kind, within, level, wins=bool(spec.get("wins")))
+        pieces.append(points.assign(**dict(zip(["protocol", *splits], key, strict=True))))
+        runs.append(values)
     points = pd.concat(pieces, ignore_index=True)
-    if metric in TO_TARGET:
-        return Plot(kind, x, metric, statistic, splits, points[[*COLUMNS, "reached", *splits]])
-    return Plot(kind, x, metric, statistic, splits, points[[*COLUMNS, *splits]])
+    columns = [*COLUMNS, *(["reached"] if metric in TO_TARGET else []), *splits]
+    values = pd.concat(runs, ignore_index=True)
+    return Plot(
+        kind,
+        x,
+        metric,
+        statistic,
+        splits,
+        points[columns],
+        runs=values,
+        single=single_runs(points["n"], asked),
+        within=within,
+    )
 
 
 def _by_size(collection: Collection, metric: str) -> Frame:
@@ -104,25 +134,25 @@ def _by_size(collection: Collection, metric: str) -> Frame:
     return agents.assign(x=centres[classes]).groupby(keys, sort=False, dropna=False)["value"].mean().reset_index()
 
 
-def _reduce(group: Frame, collection: Collection, kind: str, level: float | None, *, wins: bool) -> Frame:
+def _reduce(
+    group: Frame, collection: Collection, kind: str, within: Range, level: float | None, *, wins: bool
+) -> tuple[Frame, Frame]:
+    """Points of a series, and row by row the values of its runs."""
     if kind == "curve":
         x, table = _common_axis(group, collection.complete)
-        mean, half, n = mean_interval(table, level or 0.95)
-        reached = np.isfinite(table).sum(axis=0)
+        seeds = group.drop_duplicates("run")["seed"]
+        values = pd.DataFrame(table.T, columns=seeds if seeds.is_unique else range(len(seeds)))
     else:
         x = list(dict.fromkeys(group["x"]))
         x = sorted(x) if pd.api.types.is_numeric_dtype(group["x"]) else x
-        at = [group.loc[group["x"] == place, "value"].to_numpy(np.float64) for place in x]
-        reached = [np.isfinite(values).sum() for values in at]
-        parts = [mean_interval(values, level or 0.95) for values in at]
-        mean, half, n = (np.array(part) for part in zip(*parts, strict=True))
-    low, high = around(mean, half)
-    if wins:
-        low, high = np.transpose([share_interval(values, level or 0.95)[1:3] for values in at])
-    if level is None:
-        low = high = np.full_like(mean, np.nan)
+        values = by_seed(x, group)
+        table = values.to_numpy(np.float64).T
+    mean, low, high, n = interval(table, within, level)
+    if wins and level is not None:
+        low, high = np.transpose([share_interval(column, level)[1:3] for column in table.T])
+    reached = np.isfinite(table).sum(axis=0)
     points = pd.DataFrame({"x": x, "mean": mean, "low": low, "high": high, "n": n, "reached": reached})
-    return points[points["n"] > 0]
+    return points[points["n"] > 0], values[points["n"] > 0]
 
 
 def _common_axis(group: Frame, complete: set[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..aggregate import time_scale
 from ..look import literal
 from ..results import Collection
 from ..summary import MARK, claim_of
+from .intervals import FEW, scale_of
 from .numbers import Plot, Spec, subset
 
 AXES = {
@@ -32,6 +35,9 @@ AXES = {
     "activations_to_target": "activations to target",
     "bytes_to_target": "bytes sent to target",
 }
+SEEDS = {"bars": "seeds (dots)", "frontier": "seeds (small)"}
+"""How single runs are drawn where they are no thin lines."""
+
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
 """What is said about a statistic."""
 
@@ -116,16 +122,25 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
     if max(counts) == 1:
         return "one run"
     runs = f"n = {max(counts)} runs" if min(counts) == max(counts) else f"n = {min(counts)} to {max(counts)} runs"
-    method = "score" if spec.get("wins") else "t"
-    interval = f"{spec.get('interval', '95%')}".replace("%", " %") + f" {method} interval"
-    known = any(plot.points["low"].notna().any() for plot in plots)
-    paired = spec.get("baseline") is not None
+    kind, wins, paired = plots[0].kind, bool(spec.get("wins")), spec.get("baseline") is not None
     means = "mean difference on the same luck" if paired else "mean"
-    if spec.get("wins"):
+    if wins:
         means = "wins on the same luck (a tie counts one half)"
-    if plots[0].kind != "heat":
-        return f"{means} and {interval}, {runs}" if known else f"{means}, {runs}"
-    return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"
+    scales = dict.fromkeys(filter(None, (scale_of(plot.within) for plot in plots)))
+    level = "95%" if spec.get("interval") in (None, "seeds") else str(spec["interval"])
+    method = "score" if wins else "t"
+    aside = f" ({' and '.join(scales)} scale)" if scales and not wins else ""
+    interval = f"{level}".replace("%", " %") + f" {method} interval{aside}"
+    if kind == "heat":
+        known = any(plot.points["low"].notna().any() for plot in plots)
+        return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"
+    banded = any(np.isfinite(plot.ends).any() for plot in plots)
+    single = any(plot.single.any() for plot in plots)
+    parts = [means, interval] if banded else [means]
+    if single:
+        parts.append(f"{SEEDS.get(kind, 'seeds (thin)')}{f' below {FEW} runs' if banded else ''}")
+    listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+    return f"{listed}, {runs}"
 
 
 def short(path: str) -> str:

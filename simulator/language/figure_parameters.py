@@ -75,8 +75,10 @@ class Figure(Parameters):
     """Whether curves show the level that the scenario's target asks for."""
     by: Literal["protocol"] = "protocol"
     """What the lines are."""
-    interval: Literal["95%", "none"] = "95%"
-    """Band over seeds: the 95 % t interval of the mean (of wins the score interval of their share), or none."""
+    interval: Literal["95%", "seeds", "none"] = "95%"
+    """What stands around the means: their 95 % t interval over seeds, which stays within what the metric can be (of
+    wins the score interval of their share), and below five seeds every seed as a thin line instead; always every seed;
+    or none."""
     statistic: str = ""
     """Statistic of the metric; by default value (objective), worst (epsilon), sent (traffic), else mean."""
     log: Literal["none", "x", "y", "both"] = "none"

@@ -17,7 +17,7 @@ from hushnet.simulator.look import house_style, thin_ticks
 from hushnet.simulator.results import load_all
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from scipy import stats
+from scipy import special, stats
 
 from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
 from .writing import written
@@ -41,20 +41,22 @@ def numbers(root, **spec):
     return plot.points
 
 
-def test_the_csv_beside_a_curve_holds_means_and_t_intervals(experiment):
+def test_the_csv_beside_a_curve_holds_means_intervals_and_seeds(experiment):
     root = experiment(figures=[OVER_TIME])
     png, pdf, csv = redraw(root)
     assert [path.name for path in (png, pdf, csv)] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "csv")]
     table = pd.read_csv(csv)
-    assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n"]
+    assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n", "seed 0", "seed 1", "seed 2"]
     for protocol in LABELS:
         rows = table[table["protocol"] == protocol]
         seeds = np.array([accuracy(protocol, seed) for seed in range(3)])
-        half = stats.t.ppf(0.975, 2) * seeds.std(axis=0, ddof=1) / math.sqrt(3)
+        mean = seeds.mean(axis=0)
+        half = stats.t.ppf(0.975, 2) * seeds.std(axis=0, ddof=1) / math.sqrt(3) / (mean * (1 - mean))
         np.testing.assert_array_equal(rows["x"], TIMES)
-        np.testing.assert_allclose(rows["mean"], seeds.mean(axis=0), rtol=1e-14)
-        np.testing.assert_allclose(rows["low"], seeds.mean(axis=0) - half, rtol=1e-12)
-        np.testing.assert_allclose(rows["high"], seeds.mean(axis=0) + half, rtol=1e-12)
+        np.testing.assert_allclose(rows["mean"], mean, rtol=1e-14)
+        np.testing.assert_allclose(rows["low"], special.expit(special.logit(mean) - half), rtol=1e-12)
+        np.testing.assert_allclose(rows["high"], special.expit(special.logit(mean) + half), rtol=1e-12)
+        np.testing.assert_allclose(rows[["seed 0", "seed 1", "seed 2"]].to_numpy().T, seeds, rtol=1e-14)
         assert set(rows["n"]) == {3}
 
 
@@ -262,7 +264,7 @@ def test_an_infinite_epsilon_draws_nothing_and_breaks_nothing(experiment):
         ({"x": "tim"}, "did you mean time"),
         ({"statistic": "worst_decil"}, "did you mean worst_decile"),
         ({"protocols": ["cd_ep"]}, "did you mean cd_eps"),
-        ({"interval": "wide"}, "must be '95%' or 'none'"),
+        ({"interval": "wide"}, "must be '95%', 'seeds' or 'none'"),
         ({"x": "samples", "y": "agent"}, "is not known per agent"),
     ],
 )

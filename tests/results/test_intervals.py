@@ -1,0 +1,178 @@
+"""Intervals stay within what a metric can be, few runs are shown one by one, and axes follow what runs came to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.simulator.aggregate import mean_interval
+from hushnet.simulator.figures import draw, plots
+from hushnet.simulator.figures.intervals import FEW, extent, interval
+from hushnet.simulator.language.figure_parameters import AXES, PER_AGENT, TO_TARGET
+from hushnet.simulator.language.metric_ranges import ANY, range_of, range_of_difference
+from hushnet.simulator.look import house_style
+from hushnet.simulator.results import load_all
+from hushnet.simulator.scenario import METRICS, STATISTICS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .synthetic import TIMES, make_run
+
+SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=12)
+SIZES = st.lists(st.floats(0, 1e9).filter(lambda value: value == 0 or value > 1e-9), min_size=2, max_size=12)
+
+
+def wild(protocol, seed, values):
+    """A run whose accuracy and gap are what is given, at every time."""
+    run = make_run(protocol, seed)
+    for (metric, statistic), value in values.items():
+        chosen = (run.trace["metric"] == metric) & (run.trace["statistic"] == statistic)
+        run.trace.loc[chosen, "value"] = value
+    return run
+
+
+def figure_of(collection, **spec):
+    spec = {"statistic": None, "interval": "95%", "x": "time", **spec}
+    with house_style():
+        return draw(collection, spec, plots(collection, spec))
+
+
+def caption(figure):
+    return figure.legends[0].get_title().get_text().replace("\n", " ")
+
+
+@given(SHARES)
+def test_the_interval_of_a_share_lies_between_0_and_1_around_the_mean(values):
+    found = interval(values, (0.0, 1.0))
+    assert 0 <= found.low <= found.mean + 1e-12
+    assert found.mean - 1e-12 <= found.high <= 1
+
+
+@given(SIZES)
+def test_the_interval_of_a_size_is_above_0_where_the_mean_is(values):
+    found = interval(values, (0.0, math.inf))
+    assert found.mean == 0 or 0 < found.low <= found.mean * (1 + 1e-12)
+    assert found.mean * (1 - 1e-12) <= found.high < math.inf
+
+
+@pytest.mark.parametrize("within", [(0.0, 1.0), (0.0, math.inf), (-1.0, 1.0), (-math.inf, 2.0)])
+def test_narrow_intervals_are_those_of_student(within):
+    values = 0.4 + 1e-4 * np.arange(6)
+    mean, half, _ = mean_interval(values)
+    found = interval(values, within)
+    assert (found.low, found.high) == pytest.approx((mean - half, mean + half), abs=2e-3 * half)
+
+
+def test_student_covers_wide_shares_as_often_as_it_says():
+    """Of 4,000 means of 8 shares, seed 1, a 95 % interval covers 93 % to 97 % (some false alarm in 1e4 tries)."""
+    rng = np.random.default_rng(1)
+    found = interval(rng.beta(8, 3, size=(8, 4000)), (0.0, 1.0))
+    assert 0.93 < np.mean((found.low < 8 / 11) & (found.high > 8 / 11)) < 0.97
+
+
+def test_where_a_run_leaves_the_range_nothing_is_assumed():
+    """A gap may lie below 0 while models differ."""
+    values = np.array([[-0.1, 0.1], [0.2, 0.2], [0.3, 0.3]])
+    mean, half, _ = mean_interval(values)
+    found = interval(values, (0.0, math.inf))
+    assert found.low[0] == pytest.approx(mean[0] - half[0])
+    assert found.low[1] > 0
+
+
+def test_runs_that_agree_have_an_interval_of_no_width_wherever_they_are():
+    for value in (0.0, 1.0, 0.3):
+        found = interval([value] * 6, (0.0, 1.0))
+        assert (found.low, found.mean, found.high) == (value, value, value)
+
+
+def test_every_recorded_metric_has_a_range_that_is_on_purpose():
+    """What is not listed has any value: a new metric must be put where it belongs."""
+    known = {name for names in METRICS.values() for name in names}
+    assert {name for name in known if range_of(name) == ANY} == {"objective"}
+    assert set(STATISTICS) <= known
+    assert all(range_of(name) != ANY for name in (*AXES, *TO_TARGET))
+    assert {name for name in PER_AGENT if range_of(name) == ANY} == {"model"}
+    assert range_of_difference(range_of("accuracy")) == (-1, 1)
+
+
+def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains(experiment):
+    shares, gaps = [0.5, 0.999, 0.999, 0.999, 0.999, 0.9], [1e-3, 2e-3, 1e-1, 1e-3, 2e-3, 1e-3]
+    given = zip(shares, gaps, strict=True)
+    runs = [wild("cd", k, {("accuracy", "mean"): a, ("objective", "gap"): g}) for k, (a, g) in enumerate(given)]
+    collection = load_all(experiment(runs))
+    (plot,) = plots(collection, {"y": "accuracy", "x": "time"})
+    assert plot.points["high"].max() <= 1
+    (plot,) = plots(collection, {"y": "objective", "statistic": "gap", "x": "time", "log": "y"})
+    assert plot.points["low"].min() > 1e-4
+    figure = figure_of(collection, y="objective", statistic="gap", log="y")
+    assert "95 % t interval (log scale), n = 6 runs" in caption(figure)
+    low, high = figure.axes[0].get_ylim()
+    assert 1e-3 < low < 2e-3
+    assert 1e-1 < high < 1.5e-1
+
+
+def test_below_five_runs_every_seed_is_a_thin_line_and_there_is_no_band(experiment):
+    few = figure_of(load_all(experiment([make_run("cd", seed) for seed in range(FEW - 1)])), y="accuracy")
+    lines = [c for c in few.axes[0].collections if type(c).__name__ == "LineCollection"]
+    assert sum(len(c.get_segments()) for c in lines) == FEW - 1
+    assert not [c for c in few.axes[0].collections if "Poly" in type(c).__name__]
+    assert caption(few) == f"mean and seeds (thin), n = {FEW - 1} runs"
+
+
+def test_from_five_runs_on_there_is_a_band(experiment):
+    collection = load_all(experiment([make_run("cd", seed) for seed in range(FEW)]))
+    many = figure_of(collection, y="accuracy")
+    assert [c for c in many.axes[0].collections if "Poly" in type(c).__name__]
+    assert caption(many) == f"mean and 95 % t interval (logit scale), n = {FEW} runs"
+    assert caption(figure_of(collection, y="accuracy", interval="seeds")) == f"mean and seeds (thin), n = {FEW} runs"
+    assert caption(figure_of(collection, y="accuracy", interval="none")) == f"mean, n = {FEW} runs"
+
+
+def test_where_runs_break_off_a_band_turns_into_the_lines_that_are_left(experiment):
+    runs = [make_run("cd", seed) for seed in range(FEW)]
+    runs[0].manifest["status"] = "diverged"
+    runs[0].trace = runs[0].trace[runs[0].trace["time"] <= 4]
+    collection = load_all(experiment(runs))
+    (plot,) = plots(collection, {"y": "accuracy", "x": "time"})
+    assert plot.single.tolist() == [time > 4 for time in TIMES]
+    assert np.isnan(plot.ends[plot.single]).all()
+    assert "and seeds (thin) below 5 runs, n = 4 to 5 runs" in caption(figure_of(collection, y="accuracy"))
+
+
+@pytest.mark.parametrize(("x", "said"), [("protocol", "seeds (dots)"), ("vectors", "seeds (small)")])
+def test_bars_and_frontiers_show_few_seeds_as_marks(experiment, x, said):
+    collection = load_all(experiment())
+    figure = figure_of(collection, y="accuracy", x=x, kind="frontier" if x == "vectors" else None)
+    assert said in caption(figure)
+    assert not [bar for drawn in figure.axes[0].containers for bar in getattr(drawn, "lines", [()])[-1]]
+
+
+@pytest.mark.parametrize("kind", ["curve", "sweep", "bars", "frontier"])
+def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind):
+    runs = []
+    for seed, share in enumerate((0.2, 0.9, 0.95)):
+        run = wild("cd", seed, {("accuracy", "mean"): share})
+        run.manifest["grid"] = {"network.loss": 0.1}
+        runs.append(run)
+    x = {"curve": "time", "sweep": "network.loss", "bars": "protocol", "frontier": "vectors"}[kind]
+    low, high = figure_of(load_all(experiment(runs)), y="accuracy", x=x, kind=kind).axes[0].get_ylim()
+    assert low < 0.2 or (kind == "bars" and low <= 0)
+    assert 0.95 < high < 1.05
+
+
+def test_an_axis_shows_means_runs_and_intervals_as_far_as_there_are_runs():
+    ends = np.array([[0.1, 0.9], [math.nan, math.nan], [0.45, 0.55]])
+    runs = np.array([[0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])
+    shown = extent([0.5, 0.5, 0.5], ends, runs, np.array([False, True, False]))
+    assert shown.tolist() == [[0.4, 0.6], [0.3, 0.7], [0.45, 0.55]]
+
+
+def test_a_figure_of_all_kinds_of_n_has_a_csv_with_the_seeds_that_it_draws(experiment):
+    runs = [make_run("cd", seed) for seed in range(FEW)] + [make_run("local", seed) for seed in range(2)]
+    (plot,) = plots(load_all(experiment(runs)), {"y": "accuracy", "x": "protocol"})
+    table = plot.table().set_index("protocol")
+    assert pd.isna(table.loc["cd", "seed 0"])
+    assert table.loc["local", ["seed 0", "seed 1"]].tolist() == pytest.approx([0.7, 0.71])
+    assert list(table.columns)[-2:] == ["seed 0", "seed 1"]

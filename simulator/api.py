@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..protocols.base import Protocol
     from .compare import Comparison
     from .experiment import Jobs
+    from .figures.notebook import Figures
     from .recorder import Metric
 
 
@@ -78,11 +79,48 @@ class Result:
 
         return compare(self.collection, baseline)
 
-    def figures(self) -> list[Path]:
-        """Draw the scenario's figures; returns their files: PNG, PDF and CSV."""
-        from .figures import redraw
+    def figures(self, *only: str, style: Mapping[str, Any] | None = None) -> Figures:
+        """Draw the scenario's figures as figures of matplotlib, which a notebook shows.
 
-        return redraw(self.folder)
+        Parameters
+        ----------
+        *only : str
+            Names of figures; all by default.
+        style : mapping, optional
+            Fields of `hushnet.simulator.language.figure_style.FigureStyle`, above the styles of scenario and figures.
+
+        Returns
+        -------
+        Figures
+            A list of `matplotlib.figure.Figure`, each labelled with its name; `save_figures` writes files.
+
+        Raises
+        ------
+        InputError
+            If there is no figure of a name, or the style is none.
+        """
+        from .figures.notebook import Figures
+
+        return Figures(self.collection, only or None, style)
+
+    def save_figures(
+        self, folder: Path | str | None = None, *only: str, style: Mapping[str, Any] | None = None
+    ) -> list[Path]:
+        """Write the scenario's figures, PNG, PDF, SVG and the plotted numbers as CSV; returns the paths.
+
+        Parameters
+        ----------
+        folder : Path or str, optional
+            ``figures`` in the folder of the results by default.
+        *only, style
+            As for `figures`.
+        """
+        from .figures import redraw
+        from .figures.style import from_mapping
+
+        out = None if folder is None else Path(folder)
+        asked = from_mapping(style)
+        return redraw(self.folder, out=out, collection=self.collection, only=only or None, style=asked)
 
     def __repr__(self) -> str:
         count = len(self.collection.runs)

@@ -201,12 +201,33 @@ def list_() -> None:
 @app.command()
 def plot(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME,...", help="These figures, by their files' names.")
+    ] = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", metavar="png,pdf,svg", help="Only these formats; CSV in any case.")
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option("--width", metavar="WIDTH", help="one column, two columns, or centimetres: 12 cm.")
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option("--style", metavar="FILE|{...}", help="A YAML file of a style, or {font: serif, legend: right}."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/figures.")
+    ] = None,
 ) -> None:
-    """Redraw the figures from the files of a finished run."""
+    """Redraw the figures from the files of a finished run, in the scenario's style or in another one."""
     from .figures import redraw
+    from .figures.style import from_options
 
-    for path in redraw(results):
-        if path.suffix == ".png":
+    asked = from_options(style, width=width, formats=_split(formats))
+    written = redraw(results, out=out, only=_split(only), style=asked)
+    kinds = {path.suffix for path in written}
+    first = next(suffix for suffix in (".png", ".pdf", ".svg", ".csv") if suffix in {*kinds, ".csv"})
+    for path in written:
+        if path.suffix == first:
             typer.echo(f"figure: {path}")
 
 
@@ -364,6 +385,11 @@ def _loaded(
         yield loaded
     except InputError as error:
         raise InputError(locate(error, loaded)) from error
+
+
+def _split(given: list[str] | None) -> list[str] | None:
+    """The parts of options that are repeated or have commas."""
+    return None if given is None else [part.strip() for text in given for part in text.split(",") if part.strip()]
 
 
 def _processes(jobs: str) -> int | Literal["auto"]:

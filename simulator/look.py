@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..agents.errors import InputError
+from ..agents.suggestions import listed, suggestion
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+
+    from .language.figure_style import FigureStyle
 
 WIDTH = 3.5
 """Inches: one column of a two-column paper."""
@@ -50,9 +55,20 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 3.5,
     "hatch.linewidth": 0.5,
     "pdf.fonttype": 42,
+    "svg.hashsalt": "hushnet",  # the same names of parts every time
     "figure.constrained_layout.h_pad": 0.03,
     "figure.constrained_layout.w_pad": 0.03,
 }
+
+
+LETTERS = tuple(name for name in STYLE if name.endswith(("font.size", "labelsize", "titlesize", "fontsize")))
+"""What of the style are sizes of letters."""
+
+GENERIC = {"serif": "dejavuserif", "sans-serif": "dejavusans", "monospace": "dejavusans"}
+"""Families that are always there, with the mathematics that goes with them."""
+
+MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix", "cmr10": "cm"}
+"""Likewise of some that are installed; others take their own letters."""
 
 
 class Look(NamedTuple):
@@ -71,18 +87,15 @@ def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
     The series of a single protocol over one swept number go from dark to light.
     """
     splits = list(dict.fromkeys(key[1:] for key in keys))
-    one_protocol = len({key[0] for key in keys}) == 1
-    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
-    colours = ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
+    ranks, colours = _colour_ranks(keys, order), _palette(keys)
     found = []
-    for place, key in enumerate(keys):
+    for place, (key, rank) in enumerate(zip(keys, ranks, strict=True)):
         protocol, split = order.index(key[0]), splits.index(key[1:])
-        colour = split if one_protocol and len(splits) > 1 else protocol
         line, marker = (split, place) if len(splits) > 1 else (protocol, protocol)
         hatch = place if len(splits) > 1 else protocol
         found.append(
             Look(
-                colours[colour % len(colours)],
+                colours[rank % len(colours)],
                 LINES[line % len(LINES)],
                 MARKERS[marker % len(MARKERS)],
                 HATCHES[hatch % len(HATCHES)],
@@ -90,6 +103,35 @@ def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
             )
         )
     return found
+
+
+def crowded(keys: Sequence[tuple[Any, ...]], order: list[str]) -> str:
+    """That some series share their colour although they differ in what colours stand for; empty if none do."""
+    if not keys:
+        return ""
+    ranks = _colour_ranks(keys, order)
+    palette = _palette(keys)
+    clashing = len(set(ranks)) - len({rank % len(palette) for rank in ranks})
+    if not clashing:
+        return ""
+    what = "series" if len({key[0] for key in keys}) == 1 else "protocols"
+    return f"{len(set(ranks))} {what} share {len(palette)} colours: lines and marks tell them apart"
+
+
+def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
+    """Which colour each series would like to have: one per protocol, or of a single protocol one per split."""
+    splits = list(dict.fromkeys(key[1:] for key in keys))
+    if len({key[0] for key in keys}) == 1 and len(splits) > 1:
+        return [splits.index(key[1:]) for key in keys]
+    return [order.index(key[0]) for key in keys]
+
+
+def _palette(keys: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """The colours that there are; the series of a single protocol over one swept number go from dark to light."""
+    splits = list(dict.fromkeys(key[1:] for key in keys))
+    one_protocol = len({key[0] for key in keys}) == 1
+    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
+    return ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
 
 
 def ramp(count: int) -> tuple[str, ...]:
@@ -101,14 +143,62 @@ def ramp(count: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Matplotlib's defaults and our style, whatever the user has set, and the user's settings again afterwards."""
+def house_style(style: FigureStyle | None = None) -> Iterator[None]:
+    """Matplotlib's defaults and our style, whatever the user has set, and the user's settings again afterwards.
+
+    Parameters
+    ----------
+    style : FigureStyle, optional
+        Its font and size of letters.
+
+    Raises
+    ------
+    InputError
+        If the font is not installed.
+    """
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
+        if style is not None and style.font is not None:
+            matplotlib.rcParams.update(_letters(style.font))
+        if style is not None and style.font_size is not None:
+            factor = style.font_size / STYLE["axes.labelsize"]
+            matplotlib.rcParams.update({name: factor * STYLE[name] for name in LETTERS})
         yield
+
+
+def _letters(font: str) -> dict[Any, Any]:
+    """Settings for a family; letters that it lacks come from the usual one."""
+    from matplotlib.font_manager import get_font_names
+
+    family = {"font.family": [font, STYLE["font.family"]]}
+    if font in GENERIC:
+        return {**family, "mathtext.fontset": GENERIC[font]}
+    known = sorted(get_font_names())
+    if font not in known:
+        near = suggestion(font, known)
+        sentence = (
+            f"style.font = {font!r}: is not installed{near} admissible: serif, sans-serif, monospace, {listed(known)}"
+        )
+        raise InputError(sentence, field=("style", "font"))
+    if font in MATHEMATICS:
+        return {**family, "mathtext.fontset": MATHEMATICS[font]}
+    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold"}
+    return {**family, "mathtext.fontset": "custom", **own}
+
+
+def points(size: float) -> float:
+    """Points of letters that are so large in the usual style; to be called within `house_style`."""
+    import matplotlib
+
+    return size * matplotlib.rcParams["axes.labelsize"] / STYLE["axes.labelsize"]
+
+
+def characters(inches: float, per_inch: float) -> int:
+    """How many characters go into a width, if so many of the usual size go into an inch."""
+    return max(8, round(inches * per_inch / points(1)))
 
 
 def sparse_ticks(axis: Axis) -> None:
@@ -148,8 +238,8 @@ def wrapped(text: str, width: int) -> str:
 def characters_along(axes: Axes) -> int:
     """How many characters of an axis label go along a panel."""
     assert axes.figure is not None
-    points = 72 * axes.bbox.width / axes.figure.dpi
-    return max(12, int(points / (0.52 * STYLE["axes.labelsize"])))
+    room = 72 * axes.bbox.width / axes.figure.dpi
+    return max(12, int(room / (0.52 * points(STYLE["axes.labelsize"]))))
 
 
 def literal(text: str) -> str:

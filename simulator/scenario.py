@@ -14,7 +14,8 @@ from ..agents.tasks import TaskParameters
 from ..protocols.base import ProtocolParameters
 from ..protocols.user_files import is_file
 from .clocks import ClockParameters, Poisson
-from .language.figure_parameters import Figure, check_figures
+from .language.figure_parameters import Figure, check_figures, check_style
+from .language.figure_style import FigureStyle
 from .language.limit_parameters import LimitParameters
 from .language.message_window import MessageWindow
 from .language.names import MAX_SEEDS, Count, Duration, Key, Name, Seed
@@ -176,6 +177,8 @@ class Scenario(Parameters):
     """What ``hushnet run --quick`` sets, by dotted path."""
     figures: list[Figure] = Field(default=[])
     """What to draw."""
+    style: FigureStyle = Field(default_factory=FigureStyle)
+    """How figures look: width, font, files, legend, and what swept parameters are called."""
     engine: Literal["auto", "event", "batched"] = "auto"
     """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
     compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
@@ -224,6 +227,7 @@ class Scenario(Parameters):
         """Target and figures ask for what there will be."""
         if self.target is not None:
             check_target(self.target, metrics=self.traced(), protocols=list(self.protocols))
+        check_style(self.style, list(self.sweep), ("style",))
         check_figures(
             self.figures,
             metrics=self.traced(),

@@ -13,6 +13,7 @@ from ..parameters import MOST, Parameters, Size
 from .base import Task
 from .extent import Extent, Files
 from .libsvm_sets import ClassificationLoss
+from .names import STAND_IN
 from .outline import Outline
 from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
 
@@ -55,7 +56,7 @@ class EpsilonLike(Parameters):
             (features[:count], labels[:count]),
             (features[count:], labels[count:]),
             ByRows(agents=self.agents),
-            name="synthetic stand-in for epsilon",
+            name=f"{STAND_IN} epsilon",
             loss=self.loss,
             bounds={"l1": math.sqrt(p), "l2": 1.0},
             notes={"source": "synthetic stand-in for LIBSVM epsilon, which is not read"},
@@ -112,7 +113,7 @@ class GisetteLike(Parameters):
             (features[: self.rows], labels[: self.rows]),
             (features[self.rows :], labels[self.rows :]),
             self.split,
-            name="synthetic stand-in for gisette",
+            name=f"{STAND_IN} gisette",
             loss=self.loss,
             bounds={"l1": float(self.dimension), "l2": math.sqrt(self.dimension)},
             notes={"source": "synthetic stand-in for LIBSVM gisette, which is not read"},

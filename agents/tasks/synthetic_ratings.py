@@ -12,6 +12,7 @@ from ..errors import FieldError
 from ..parameters import NotNegative, Size
 from .base import Task
 from .extent import Extent, Files
+from .names import STAND_IN
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
 
@@ -66,7 +67,7 @@ class SyntheticRatings(RatingParameters):
         return rating_task(
             self,
             self._draw(rng),
-            name="synthetic ratings (not MovieLens)",
+            name=f"{STAND_IN} MovieLens-100K",
             notes={"source": f"synthetic, rank {self.rank}, noise {self.noise:g}"},
             rng=rng,
         )

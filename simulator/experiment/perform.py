@@ -161,6 +161,7 @@ def _write_index(
         runs=[str(ended[place][1].run_id) for place in there],
         grids=[runs[place].point.values for place in there],
         figures=[figure.model_dump() for figure in scenario.figures],
+        style=scenario.style.model_dump(exclude_none=True),
         labels={key: scenario.label(key) for key in scenario.protocols},
         time_unit=scenario.time_unit,
         target=scenario.target and scenario.target.model_dump(exclude_none=True),

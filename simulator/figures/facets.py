@@ -12,7 +12,8 @@ from ..results import Collection
 from .frontier import promises
 from .kinds import kind_for
 from .numbers import Plot, Spec, chosen, select, swept
-from .words import short, shown
+from .style import styled
+from .words import placed
 
 
 def plots(collection: Collection, spec: Spec) -> list[Plot]:
@@ -29,6 +30,7 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     InputError
         If it asks for what does not exist in the results.
     """
+    collection = styled(collection, spec)
     kind = kind_for(spec)
     parts = _parts(select(collection, spec.get("at") or {}), spec)
     found = [replace(kind.numbers(part, asked), panel=title) for title, part, asked in parts]
@@ -57,7 +59,7 @@ def _parts(collection: Collection, spec: Spec) -> Iterator[tuple[str, Collection
             complaint = f"figures: facet {facet!r} has no values in these results{unknown(str(facet), collection.grid)}"
             raise InputError(complaint, field=("figures",))
         for value in values:
-            yield f"{short(path)} {shown(value)}", select(collection, {path: value}), spec
+            yield placed(collection, path, value), select(collection, {path: value}), spec
     elif kind_of(spec.get("kind"), str(spec["x"])) == "frontier":
         for title, keys in promises(collection, spec):
             yield title, collection, {**spec, "protocols": keys}

@@ -1,27 +1,124 @@
-"""A figure's files: PNG and PDF, and the plotted numbers as CSV."""
+"""A figure's files: PNG, PDF and SVG, and the plotted numbers as CSV."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ...agents.errors import InputError
+from ...agents.suggestions import listed, suggestion
+from ..language.figure_style import FigureStyle
 from ..look import house_style
 from ..results import Collection, load_all
 from ..storage.files import put_file, writing
 from .facets import plots
-from .numbers import Spec
+from .numbers import Plot, Spec
 from .sheet import draw
+from .style import style_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LONGEST = 120
 """Characters of a file's name, apart from its ending."""
 
+RESOLUTION = 300
+"""Dots per inch of PNG files."""
 
-def redraw(results: Path, *, out: Path | None = None, collection: Collection | None = None) -> list[Path]:
-    """Draw every figure of the latest experiment from its files.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "png": {"metadata": {"Software": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+    "svg": {"metadata": {"Date": None}},
+}
+"""What makes files the same every time."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that was drawn.
+
+    Parameters
+    ----------
+    name : str
+        Of its files.
+    figure : matplotlib.figure.Figure
+    style : FigureStyle
+    plots : list of Plot
+        Its numbers.
+    """
+
+    name: str
+    figure: Figure
+    style: FigureStyle
+    plots: list[Plot]
+
+
+def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
+    """Name and specification of every figure of the scenario, or of some.
+
+    Parameters
+    ----------
+    collection : Collection
+    only : sequence of str, optional
+        Their names, as their files are called.
+
+    Raises
+    ------
+    InputError
+        If there is no figure of a name.
+    """
+    found: list[tuple[str, Spec]] = []
+    for number, spec in enumerate(collection.index.get("figures") or [], 1):
+        name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
+        found.append((re.sub(r"[^\w.-]+", "-", str(name)).strip(".-")[:LONGEST] or str(number), spec))
+    names = [name for name, _ in found]
+    for name in only or ():
+        if name not in names:
+            raise InputError(f"there is no figure {name!r}{suggestion(name, names)} admissible: {listed(names)}")
+    return [(name, spec) for name, spec in found if only is None or name in only]
+
+
+def drawings(
+    collection: Collection, *, only: Sequence[str] | None = None, style: FigureStyle | None = None
+) -> list[Drawing]:
+    """Draw the figures of a scenario.
+
+    Parameters
+    ----------
+    collection : Collection
+    only : sequence of str, optional
+        Names of figures; all by default.
+    style : FigureStyle, optional
+        What stands above the styles of scenario and figures.
+    """
+    return [drawing(collection, spec, name, style) for name, spec in named_figures(collection, only)]
+
+
+def drawing(collection: Collection, spec: Spec, name: str, style: FigureStyle | None = None) -> Drawing:
+    """Draw one figure in its style, or in what stands above that."""
+    own = style_of(collection, spec)
+    merged = own if style is None else style.over(own)
+    spec = {**spec, "style": merged}
+    numbers = plots(collection, spec)
+    with house_style(merged):
+        return Drawing(name, draw(collection, spec, numbers), merged, numbers)
+
+
+def redraw(
+    results: Path,
+    *,
+    out: Path | None = None,
+    collection: Collection | None = None,
+    only: Sequence[str] | None = None,
+    style: FigureStyle | None = None,
+) -> list[Path]:
+    """Draw the figures of the latest experiment from its files.
 
     Parameters
     ----------
@@ -31,11 +128,15 @@ def redraw(results: Path, *, out: Path | None = None, collection: Collection | N
         Where the figures go; ``results/<scenario>/figures`` by default.
     collection : Collection, optional
         What `load_all` gives for the folder, from whoever has read it already.
+    only : sequence of str, optional
+        Names of figures; all by default.
+    style : FigureStyle, optional
+        What stands above the styles of scenario and figures.
 
     Returns
     -------
     list of Path
-        PNG, PDF and CSV of every figure, in order.
+        PNG, PDF, SVG, as far as they are asked for, and CSV of every figure, in order.
 
     Raises
     ------
@@ -48,25 +149,47 @@ def redraw(results: Path, *, out: Path | None = None, collection: Collection | N
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
     written: list[Path] = []
-    for number, spec in enumerate(collection.index.get("figures") or [], 1):
-        name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
-        stem = re.sub(r"[^\w.-]+", "-", str(name)).strip(".-")[:LONGEST] or str(number)
-        written += save_figure(collection, spec, folder / stem)
+    for name, spec in named_figures(collection, only):
+        written += save_drawing(drawing(collection, spec, name, style), folder)
     return written
 
 
-def save_figure(collection: Collection, spec: Spec, stem: Path) -> list[Path]:
-    """Write one figure as ``<stem>.png``, ``.pdf`` and ``.csv``, and return the three paths."""
-    numbers = plots(collection, spec)
-    png, pdf, csv = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv"))
-    drawn, printed = BytesIO(), BytesIO()
-    with house_style():
-        figure = draw(collection, spec, numbers)
-        figure.savefig(drawn, format="png", dpi=300, metadata={"Software": None})
-        figure.savefig(printed, format="pdf", metadata={"CreationDate": None})
-    tables = [plot.table().assign(panel=plot.panel) if len(numbers) > 1 else plot.table() for plot in numbers]
+def save_figure(collection: Collection, spec: Spec, stem: Path, style: FigureStyle | None = None) -> list[Path]:
+    """Write one figure as ``<stem>.png``, ``.pdf``, ``.svg`` and ``.csv``, and return the paths."""
+    return save_drawing(drawing(collection, spec, stem.name, style), stem.parent)
+
+
+def save_drawing(drawn: Drawing, folder: Path) -> list[Path]:
+    """Write a figure's files into a folder, and return their paths."""
+    contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
+    several = len(drawn.plots) > 1
+    tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
     text = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
-    with writing(stem.parent):
-        for path, content in ((png, drawn.getvalue()), (pdf, printed.getvalue()), (csv, text.encode())):
+    contents.append(("csv", text.encode()))
+    paths = []
+    with writing(folder):
+        for suffix, content in contents:
+            path = folder / f"{drawn.name}.{suffix}"
             put_file(content, path)
-    return [png, pdf, csv]
+            paths.append(path)
+    return paths
+
+
+def picture(drawn: Drawing, format: str) -> bytes:
+    """A figure's file, png, pdf or svg: the same bytes every time."""
+    content, dots = BytesIO(), drawn.style.resolution or RESOLUTION
+    with house_style(drawn.style):
+        drawn.figure.savefig(content, format=format, dpi=dots, **OPTIONS[format])
+    return content.getvalue()
+
+
+def few_colours(png: bytes) -> bytes:
+    """The same picture in at most 128 colours, which is what lines and letters need: a third of the size."""
+    from PIL import Image
+
+    content = BytesIO()
+    with Image.open(BytesIO(png)) as whole:
+        dots = whole.info.get("dpi", (RESOLUTION, RESOLUTION))
+        few = whole.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        few.save(content, format="png", optimize=True, dpi=dots)
+    return content.getvalue()

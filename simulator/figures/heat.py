@@ -9,12 +9,13 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..look import DIVERGING, SEQUENTIAL, literal
+from ..look import points as size_of
 from ..results import Collection
 from ..storage.files import Frame
 from .intervals import interval
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
-from .words import short, shown, value_label
+from .words import named, short, shown, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,8 +131,8 @@ def _draw_map(axes: Axes, plot: Plot, collection: Collection, norm: Any, colours
     axes.tick_params(length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    axes.set_xlabel(literal(short(plot.x)))
-    axes.set_ylabel(literal(short(path)))
+    axes.set_xlabel(literal(named(collection, plot.x, short(plot.x))))
+    axes.set_ylabel(literal(named(collection, path, short(path))))
 
 
 def _cell(
@@ -148,7 +149,7 @@ def _cell(
             return
     elif not np.isnan(value):
         axes.add_patch(Rectangle(place, 1, 1, facecolor="#e8e8e8", edgecolor="#aaaaaa", hatch="////", linewidth=0))
-    style = {"ha": "center", "va": "center", "fontsize": 5.5, "fontweight": "bold" if bold else "normal"}
+    style = {"ha": "center", "va": "center", "fontsize": size_of(5.5), "fontweight": "bold" if bold else "normal"}
     axes.text(place[0] + 0.5, place[1] + 0.5, text, color=shade, **style)
 
 

@@ -12,10 +12,12 @@ from ...agents.errors import InputError
 from ..aggregate import series
 from ..language.figure_parameters import TO_TARGET
 from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
+from ..look import points as size_of
 from ..results import Collection
 from ..storage.files import Frame
 from ..targets import describe, levels, per_run, target_of
 from .beyond import height_of, mark_beyond, room_above
+from .labels import Label
 from .limits import include, show
 from .numbers import Plot, Spec
 from .words import axis_label, series_label, shown, split_label, value_label
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 Panels = Sequence[tuple[Any, Plot]]
 """(axes, numbers) of every panel."""
 
-Entries = dict[str, Any]
+Entries = dict[Label | str, Any]
 """Handles of a legend by their label."""
 
 DODGE = 1.2
@@ -56,10 +58,15 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         shared = [other for other, at in panels if _same(at, plot)]
         for key, points in series(plot.points.assign(low=plot.ends[:, 0], high=plot.ends[:, 1]), order, plot.splits):
             look = drawn_as[(order[0], *key[1:]) if swept_only else key]
-            said = split_label(key, plot.splits) if swept_only else series_label(collection, key, plot.splits)
+            said = (
+                Label(split_label(collection, key, plot.splits))
+                if swept_only
+                else series_label(collection, key, plot.splits)
+            )
             if plot.kind == "curve" and plot.statistic == "gap" and not spec.get("baseline"):
                 _mark_disagreement(axes, points, look)
-            handles[said] = _draw_series(axes, plot, points, look, aside=DODGE * (look.place - (len(keys) - 1) / 2))
+            aside = DODGE * (look.place - (len(keys) - 1) / 2)
+            handles[said] = _draw_series(axes, plot, points, look, aside=aside, log=str(spec.get("log") or "none"))
         _ticks(axes, plot)
         if axes is shared[-1]:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
@@ -70,13 +77,26 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
 
 
 DISAGREEMENT = "\N{WHITE DOWN-POINTING TRIANGLE} below the minimum: models differ"
+DIGITS = 1e-14
+"""Share of the largest gap below which a logarithmic axis would show rounding."""
 ROUNDING = 1e-9
 """Share of the largest gap below which one that is negative counts as 0."""
 
 
-def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float) -> Any:
+def _above_rounding(points: Frame, runs: Frame, plot: Plot) -> tuple[Frame, Frame]:
+    """A gap without what is nothing but rounding of the two numbers that it is the difference of."""
+    means = np.abs(plot.points["mean"].to_numpy(np.float64))
+    least = DIGITS * means[np.isfinite(means)].max(initial=0.0)
+    seen = points["mean"] > least
+    shown = points.assign(**{name: points[name].where(seen) for name in ("mean", "low", "high")})
+    return shown, runs.where(runs > least)
+
+
+def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float, log: str) -> Any:
     """Draw one series; points of a sweep lie so many points aside of their place."""
     runs = plot.singled(points.index)
+    if plot.kind == "curve" and plot.statistic == "gap" and log in ("y", "both"):
+        points, runs = _above_rounding(points, runs, plot)
     if plot.kind == "bars":
         return _bar(axes, points, look, runs)
     if plot.kind == "curve":
@@ -146,7 +166,7 @@ def _mark_disagreement(axes: Axes, points: Frame, look: Look) -> None:
     x = points["x"].to_numpy(np.float64)[below]
     axes.plot(x, np.full(len(x), inside), transform=edge, markeredgecolor=look.colour, zorder=3, **style)
     if not any(text.get_text() == DISAGREEMENT for text in axes.texts):
-        axes.text(0.98, 0.97, DISAGREEMENT, transform=axes.transAxes, fontsize=5, va="top", ha="right")
+        axes.text(0.98, 0.97, DISAGREEMENT, transform=axes.transAxes, fontsize=size_of(5), va="top", ha="right")
 
 
 def _finals(axes: Axes, points: Frame, look: Look, runs: Frame, *, aside: float) -> Any:
@@ -170,7 +190,13 @@ def _finals(axes: Axes, points: Frame, look: Look, runs: Frame, *, aside: float)
         height = height_of(look.place)
         for place, reached, n in points.loc[beyond, ["x", "reached", "n"]].itertuples(index=False):
             if reached:
-                text = {"xytext": (4, 0), "textcoords": "offset points", "ha": "left", "va": "center", "fontsize": 5}
+                text = {
+                    "xytext": (4, 0),
+                    "textcoords": "offset points",
+                    "ha": "left",
+                    "va": "center",
+                    "fontsize": size_of(5),
+                }
                 axes.annotate(f"{reached}/{n}", (place, height), xycoords=axes.get_xaxis_transform(), **text)
     return handle
 
@@ -209,7 +235,9 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
     if log in ("y", "both") and (finite["mean"] > 0).any():
         axes.set_yscale("log", nonpositive="clip")
         sparse_ticks(axes.yaxis)
-        ends = ends[ends > DEEPEST * finite["mean"][finite["mean"] > 0].min()]
+        means = finite["mean"][finite["mean"] > (DIGITS * finite["mean"].max() if plot.statistic == "gap" else 0)]
+        ends = ends[ends > DEEPEST * means.min()]
+        ends = ends[ends > DIGITS * finite["mean"].max()] if plot.statistic == "gap" else ends
         show(axes, ends[np.isfinite(ends)])
     else:
         show(axes, np.append(ends[np.isfinite(ends)], [0.0] if plot.kind == "bars" else []))

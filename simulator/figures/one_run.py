@@ -36,8 +36,8 @@ def store_of(collection: Collection) -> Store:
     return Store(collection.root)
 
 
-def said_of(manifest: dict[str, Any]) -> str:
+def said_of(collection: Collection, manifest: dict[str, Any]) -> str:
     """Seed and place of the grid of a run, in words."""
     grid = manifest.get("grid") or {}
-    place = split_label(("", *grid.values()), list(grid))
+    place = split_label(collection, ("", *grid.values()), list(grid))
     return f"seed {manifest['seed']}" + (f", {place}" if place else "")

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..look import SEQUENTIAL, literal
+from ..look import SEQUENTIAL, literal, points
 from ..results import Collection
 from ..storage.files import Frame
 from .lines import Entries, Panels
@@ -82,7 +82,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
         }
     )
     points = pd.concat([nodes, links], ignore_index=True)
-    return Plot("portrait", "", metric, "", [], points, note=f"one run: {said_of(manifest)}")
+    return Plot("portrait", "", metric, "", [], points, note=f"one run: {said_of(collection, manifest)}")
 
 
 def own_places(agents: Frame) -> Any:
@@ -193,4 +193,4 @@ def _name(axes: Axes, name: str, face: Any, x: float, y: float) -> None:
     red, green, blue = to_rgb(face)
     shade = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
     shown = name if len(name) <= 4 else f"{name[:3]}\N{HORIZONTAL ELLIPSIS}"
-    axes.text(x, y, literal(shown), ha="center", va="center", fontsize=4.5, color=shade, zorder=3)
+    axes.text(x, y, literal(shown), ha="center", va="center", fontsize=points(4.5), color=shade, zorder=3)

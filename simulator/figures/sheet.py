@@ -1,4 +1,4 @@
-"""A figure on its sheet: panels with shared axes, their titles, and the legend below them."""
+"""A figure on its sheet: panels with shared axes, their titles, the legend, and what the marks mean below them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ..look import ALARM, characters_along, literal, thin_ticks, wrapped
+from ..look import ALARM, characters, characters_along, literal, points, thin_ticks, wrapped
 from ..results import Collection
-from ..summary import MARK
 from .kinds import kind_for, shape
+from .labels import FULL, LENGTHS, Label
+from .lines import Entries
 from .numbers import Plot, Spec, select
+from .style import style_of, styled
 from .words import caption
 
 if TYPE_CHECKING:
@@ -19,9 +21,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
+CLAIMS = 0.5
+"""Share of the height of the panels that a legend with claims of privacy may have before these are shortened."""
+
+BESIDE = 0.45
+"""Share of the width that a legend beside the panels may have."""
+
+PLACES: dict[str, Any] = {
+    "below": "outside lower center",
+    "above": "outside upper center",
+    "right": "outside right center",
+}
+"""Where matplotlib puts a legend."""
+
+WRAPS = (60, 52, 44, 36, 28, 20, 14)
+"""Characters that the lines of a legend of one column are wrapped to, until it fits."""
+
 
 def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
-    """One figure, legend below its panels; to be called within `hushnet.simulator.look.house_style`.
+    """One figure in its style; to be called within `hushnet.simulator.look.house_style` of that style.
 
     Parameters
     ----------
@@ -32,8 +50,9 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    collection, style = styled(collection, spec), style_of(collection, spec)
     kind, by_metric = kind_for(spec), isinstance(spec.get("facet"), list | tuple)
-    columns, width, panel_height = shape(kind, len(plots), stacked=by_metric)
+    columns, width, panel_height = shape(kind, len(plots), stacked=by_metric, style=style)
     rows = -(-len(plots) // columns)
     figure = Figure(figsize=(width, rows * panel_height), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=len(plots) > 1, sharey=len(plots) > 1 and not by_metric, squeeze=False)
@@ -43,7 +62,8 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     panels = list(zip(every, plots, strict=False))
     for axes, _ in panels:
         axes.set_axisbelow(True)
-    entries = kind.draw(panels, select(collection, spec.get("at") or {}), spec)
+    shown = select(collection, spec.get("at") or {})
+    entries = kind.draw(panels, shown, spec)
     for place, (axes, plot) in enumerate(panels):
         if spec.get("x_label"):
             axes.set_xlabel(wrapped(literal(str(spec["x_label"])), characters_along(axes)))
@@ -51,17 +71,26 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
             axes.set_ylabel(literal(str(spec["y_label"])))
         _outer(axes, left=by_metric or place % columns == 0, bottom=place + columns >= len(plots))
         if plot.panel:
-            axes.set_title(literal(wrapped(plot.panel, round(15 * width / columns))), fontsize=7)
+            axes.set_title(literal(wrapped(plot.panel, characters(width / columns, 15))), fontsize=points(7))
     height = figure.get_figheight() + _title(figure, spec)
-    legend = _legend(figure, list(entries.values()), list(entries), caption(plots, spec, collection))
-    box = legend.get_window_extent()
-    figure.set_size_inches(width, height + box.height / figure.dpi)
+    height += _legends(figure, entries, str(style.legend or "below"), _Caption(plots, spec, shown))
+    figure.set_size_inches(width, height)
     figure.draw_without_rendering()
     for axes, _ in panels:
         _wrap_label(axes)
         thin_ticks(axes)
     figure.draw_without_rendering()
     return figure
+
+
+class _Caption:
+    """What is said below the panels, by how long the labels are."""
+
+    def __init__(self, plots: Sequence[Plot], spec: Spec, collection: Collection) -> None:
+        self._about = plots, spec, collection
+
+    def said(self, labels: Sequence[Label], length: int) -> str:
+        return caption(*self._about, labels, length)
 
 
 def _outer(axes: Axes, *, left: bool, bottom: bool) -> None:
@@ -89,34 +118,73 @@ def _title(figure: Figure, spec: Spec) -> float:
     """Write the title over all panels; the inches that it takes."""
     if not spec.get("title"):
         return 0.0
-    lines = textwrap.wrap(str(spec["title"]), round(15 * figure.get_size_inches()[0]))
-    figure.suptitle(literal("\n".join(lines)), fontsize=8)
-    return 0.14 * len(lines)
+    lines = textwrap.wrap(str(spec["title"]), characters(figure.get_size_inches()[0], 15))
+    figure.suptitle(literal("\n".join(lines)), fontsize=points(8))
+    return 0.14 * points(1) * len(lines)
 
 
-def _legend(figure: Figure, handles: list[Any], labels: list[str], caption: str) -> Legend:
-    """The widest legend that fits below the panels: several columns, or one with its lines wrapped."""
+def _legends(figure: Figure, entries: Entries, where: str, about: _Caption) -> float:
+    """Put legend and caption where they belong; the inches that they add to the figure's height.
+
+    Claims of privacy are shortened until the legend is no longer than the panels are high, or a share of that.
+    """
+    room = figure.get_figheight() * figure.dpi * (CLAIMS if where in ("below", "above") else 1.0)
+    labels = [label if isinstance(label, Label) else Label(label) for label in entries]
+    handles, added = list(entries.values()), 0.0
+    shown = where != "none" and len(handles) > 0
+    claimed = shown and any(label.claim is not None for label in labels)
+    for length in LENGTHS if claimed else LENGTHS[:1]:
+        _clear(figure)
+        said = about.said(labels, length)
+        if where == "below":
+            height = added = _height(_legend(figure, handles, labels, where, length, said))
+        else:
+            added = _height(_legend(figure, [], [], "below", length, said))
+            height = _height(_legend(figure, handles, labels, where, length, "")) if shown else 0.0
+            added += height if where == "above" else 0.0
+        if height <= room:
+            break
+    return added / figure.dpi
+
+
+def _clear(figure: Figure) -> None:
+    """Take all legends away."""
+    for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
+        if legend is not None:
+            legend.remove()
+
+
+def _height(legend: Legend) -> float:
+    """Dots."""
+    return float(legend.get_window_extent().height)
+
+
+def _legend(
+    figure: Figure, handles: list[Any], labels: Sequence[Label], where: str, length: int, caption: str
+) -> Legend:
+    """The widest legend that fits: several columns, or one with its lines wrapped."""
+    width = figure.get_size_inches()[0]
     # Width in characters that a single column is wrapped to; None leaves the lines whole.
-    trials: list[tuple[int, int | None]] = [(columns, None) for columns in (5, 4, 3, 2, 1) if columns <= len(handles)]
-    trials += [(1, width) for width in (60, 52, 44, 36, 28, 20)]
-    for columns, width in trials:
-        texts = [text if width is None else wrapped(text, width) for text in labels]
-        legend = figure.legend(
-            handles,
-            [literal(text) for text in texts],
-            loc="outside lower center",
-            ncols=columns,
-            title=wrapped(caption, round(18 * figure.get_size_inches()[0])),
-            frameon=False,
-            handlelength=3.2,
-            columnspacing=1.2,
-            labelspacing=0.45,
-            borderaxespad=0.3,
-        )
-        for text, shown in zip(labels, legend.get_texts(), strict=True):
-            if MARK in text:
-                shown.set(fontweight="bold", color=ALARM)
-        if legend.get_window_extent().width <= 0.98 * figure.bbox.width:
+    trials: list[tuple[int, int | None]] = [(1, None), *((1, wrap) for wrap in WRAPS)]
+    if where in ("below", "above"):
+        trials = [(columns, None) for columns in (5, 4, 3, 2) if columns <= len(handles)] + trials
+    room = figure.bbox.width * (0.98 if where in ("below", "above") else BESIDE)
+    style: dict[str, Any] = {"handlelength": 3.2, "columnspacing": 1.2, "labelspacing": 0.45, "borderaxespad": 0.3}
+    for columns, wrap in trials:
+        texts = [label.said(length) for label in labels]
+        texts = [text if wrap is None else wrapped(text, wrap) for text in texts]
+        shown = handles, [literal(text) for text in texts]
+        if where == "inside":
+            legend = figure.axes[0].legend(*shown, loc="best", framealpha=0.85, edgecolor="none", **style)
+        else:
+            title = wrapped(caption, characters(width, 18)) or None
+            legend = figure.legend(*shown, loc=PLACES[where], ncols=columns, title=title, frameon=False, **style)
+            legend.get_title().set_multialignment("center")
+        for label, text in zip(labels, legend.get_texts(), strict=True):
+            if label.loud:
+                text.set(fontweight="bold" if length == FULL else "normal", color=ALARM)
+        if legend.get_window_extent().width <= room:
             return legend
         legend.remove()
-    raise InputError(f"figures: the labels {', '.join(labels)} do not fit into a legend; give shorter ones")
+    listed = ", ".join(label.text for label in labels)
+    raise InputError(f"figures: the labels {listed} do not fit into a legend; give shorter ones, or a wider figure")

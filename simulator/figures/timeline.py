@@ -51,7 +51,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     named = set(kept["agent"]) | set(kept["other"])
     place = {name: k for k, name in enumerate(name for name in lanes if name in named)}
     kept = kept.assign(lane=[place[name] for name in kept["agent"]]).reset_index(drop=True)
-    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {said_of(manifest)}")
+    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {said_of(collection, manifest)}")
 
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:

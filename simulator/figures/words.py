@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..aggregate import time_scale
-from ..look import literal
+from ...agents.tasks.names import is_stand_in
+from ..aggregate import series, time_scale
+from ..look import crowded, literal
 from ..results import Collection
 from ..summary import MARK, claim_of
 from .intervals import FEW, scale_of
+from .labels import FULL, Label, said_once
 from .numbers import Plot, Spec, subset
 
 AXES = {
@@ -49,7 +51,26 @@ def axis_label(collection: Collection, name: str) -> str:
         return f"time ({unit})"
     if name == "time_to_target":
         return f"time to target ({unit})"
-    return "" if name == "protocol" else literal(AXES.get(name, name))
+    return "" if name == "protocol" else literal(named(collection, name, AXES.get(name, name)))
+
+
+def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
+    """What the style of the figures calls a swept parameter, with its unit; else as usual."""
+    style = collection.index.get("style") or {}
+    label = _of(path, style.get("labels")) or usual
+    measured = _of(path, style.get("units")) if unit else None
+    return f"{label} ({measured})" if measured else label
+
+
+def _of(path: str, words: Mapping[str, str] | None) -> str | None:
+    """What is said of a swept parameter, by its name or by the end of its path."""
+    return next((said for name, said in (words or {}).items() if path == name or path.endswith(f".{name}")), None)
+
+
+def placed(collection: Collection, path: str, value: Any) -> str:
+    """Where in the grid something stands: the name of a swept parameter, its value and its unit."""
+    unit = _of(path, (collection.index.get("style") or {}).get("units"))
+    return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (f" {unit}" if unit else "")
 
 
 def value_label(
@@ -68,7 +89,7 @@ def value_label(
     return f"share of wins over\n{other} ({said})" if wins else f"{said}\nminus that of {other}"
 
 
-def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str], *, claims: bool = True) -> str:
+def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str], *, claims: bool = True) -> Label:
     """Label of a series: its protocol, where it stands in the grid, what it claims, and what broke off.
 
     A claim that does not hold is said even where others are left out.
@@ -80,26 +101,53 @@ def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[
     runs = subset(collection, set(places["run"])).manifests
     text = collection.labels[key[0]]
     if grid:
-        text += f", {split_label(key, splits)}"
+        text += f", {split_label(collection, key, splits)}"
     claim = claim_of(runs)
-    lines = [text, claim.text] if claim and (claims or claim.flagged) else [text]
     stopped = sum(manifest.get("status") != "complete" for manifest in runs)
-    if stopped:
-        lines.append(f"{MARK} {stopped} of {len(runs)} runs broke off")
-    return "\n".join(lines)
+    broken = f"{MARK} {stopped} of {len(runs)} runs broke off" if stopped else ""
+    return Label(text, claim if claim and (claims or claim.flagged) else None, broken)
 
 
-def split_label(key: tuple[Any, ...], splits: Sequence[str]) -> str:
+def split_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str]) -> str:
     """Where a series stands in the grid."""
-    return ", ".join(f"{short(path)} {shown(value)}" for path, value in zip(splits, key[1:], strict=True))
+    return ", ".join(placed(collection, path, value) for path, value in zip(splits, key[1:], strict=True))
 
 
-def caption(plots: Sequence[Plot], spec: Spec, collection: Collection) -> str:
-    """What the marks are, means of how many runs with which interval; and what epsilons rest on, if there are some."""
-    return "; ".join(filter(None, [_marks(plots, spec), *_contracts(collection)]))
+def caption(
+    plots: Sequence[Plot], spec: Spec, collection: Collection, labels: Sequence[Label], length: int = FULL
+) -> str:
+    """What the marks are, and what data and epsilons rest on: the lines below the panels.
+
+    Parameters
+    ----------
+    plots, spec, collection
+        Of the figure.
+    labels : sequence of Label
+        Of its legend.
+    length : int
+        How long these are; what they do not say is said here once.
+    """
+    contracts = _contracts(collection, failed_only=length != FULL)
+    keys = [key for plot in plots if "protocol" in plot.points for key in _keys(plot, collection)]
+    marks = [_marks(plots, spec), crowded(list(dict.fromkeys(keys)), list(collection.labels))]
+    return "\n".join(
+        filter(None, [stand_in(collection), "; ".join(filter(None, [*marks, *said_once(labels, length), *contracts]))])
+    )
 
 
-def _contracts(collection: Collection) -> list[str]:
+def stand_in(collection: Collection) -> str:
+    """Which data are stand-ins for published ones, by what runs say of their task; empty if none are."""
+    names = dict.fromkeys(str((manifest.get("task") or {}).get("name")) for manifest in collection.manifests)
+    return "; ".join(name for name in names if is_stand_in(name))
+
+
+def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
+    """Of the series of a panel; a frontier tells protocols apart and nothing else."""
+    splits = [] if plot.kind == "frontier" else plot.splits
+    return [key for key, _ in series(plot.points, collection.labels, splits)] if plot.kind != "heat" else []
+
+
+def _contracts(collection: Collection, *, failed_only: bool) -> list[str]:
     """What the privacy contract of private protocols, and of users' own, came to."""
     found: dict[str, dict[str, None]] = {}
     for manifest in collection.manifests:
@@ -109,6 +157,8 @@ def _contracts(collection: Collection) -> list[str]:
             text = "failed" if failed else contract["text"]
             found.setdefault(text, {})[collection.labels[manifest["protocol"]]] = None
     everywhere = len(found) == 1
+    if failed_only:
+        found = {text: labels for text, labels in found.items() if not text.startswith("passed")}
     return [
         f"privacy contract {'' if everywhere else 'of ' + ', '.join(labels) + ' '}{text}"
         for text, labels in found.items()

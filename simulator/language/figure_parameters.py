@@ -12,6 +12,7 @@ from ...agents.errors import InputError
 from ...agents.parameters import Instant, Parameters
 from ...agents.suggestions import require
 from ...protocols.user_files import is_file
+from .figure_style import FigureStyle
 from .names import Name
 from .target_parameters import more_is_better
 
@@ -97,6 +98,8 @@ class Figure(Parameters):
     """First and last time unit of a timeline; by default all that was recorded."""
     name: Name | None = None
     """Name of its files."""
+    style: FigureStyle | None = None
+    """How it looks, where that is not the scenario's style."""
 
     @model_validator(mode="before")
     @classmethod
@@ -184,11 +187,20 @@ def check_figures(
     for number, figure in enumerate(figures):
         _check(figure, ("figures", number), metrics, list(swept), list(protocols))
         _check_statistic(figure, statistics, ("figures", number, "statistic"))
+        if figure.style is not None:
+            check_style(figure.style, swept, ("figures", number, "style"))
         if figure.drawn_as == "timeline" and not messages:
             wanted = "a timeline needs record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
             raise InputError(wanted, field=("figures", number, "kind"))
         if figure.name is not None and names[figure.name] > 1:
             raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
+
+
+def check_style(style: FigureStyle, swept: Sequence[str], where: tuple[str | int, ...]) -> None:
+    """Raise an `InputError` with its place if a style names a parameter that is not swept."""
+    for field in ("labels", "units"):
+        for name in getattr(style, field) or {}:
+            require(name, swept, "is not swept", (*where, field, name))
 
 
 def _check(

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import get_args
 
 from ...agents.errors import InputError
-from ..figures import draw, plots
-from ..look import house_style
+from ..figures.files import drawing, few_colours, picture
+from ..language.figure_style import FigureStyle
+from ..storage.files import put_file
 from ..summary import with_half_width
 from .claims import Figure, Finding, Number, Paper, Promise, Verdict
 from .runs import Runs
 
-LARGEST_PICTURE = 60_000
-"""Bytes of a picture on a page."""
-
-RESOLUTIONS = (150, 120, 100, 80, 60)
-"""Dots per inch to try, until a picture is small enough."""
+RESOLUTION = 150
+"""Dots per inch of a picture, whatever is on it: 525 across a column."""
 
 RULE = (
     "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. A "
@@ -150,12 +148,8 @@ def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "")
     shown = specs[:2] if wanted is None else [(number, spec) for number, spec in specs if spec.get("name") in wanted]
     for number, spec in shown:
         path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
-        with house_style():
-            drawn = draw(runs.collection, spec, plots(runs.collection, spec))
-            for resolution in RESOLUTIONS:
-                drawn.savefig(path, dpi=resolution, metadata={"Software": None})
-                if path.stat().st_size <= LARGEST_PICTURE:
-                    break
+        drawn = drawing(runs.collection, spec, path.stem, FigureStyle(resolution=RESOLUTION))
+        put_file(few_colours(picture(drawn, "png")), path)
         names.append(path.name)
     return tuple(names)
 

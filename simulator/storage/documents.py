@@ -31,9 +31,14 @@ class _Document(BaseModel):
 FigureEntry: type[BaseModel] = create_model(
     "FigureEntry",
     __base__=_Document,
-    **{name: (info.annotation | None, None) for name, info in Figure.model_fields.items() if info.annotation},  # pyright: ignore
+    **{
+        name: (info.annotation | None, None)  # pyright: ignore
+        for name, info in Figure.model_fields.items()
+        if info.annotation and name != "style"
+    },
+    style=(Words | None, None),
 )
-"""A figure of an index: the fields of a scenario's, each of which may be missing."""
+"""A figure of an index: the fields of a scenario's, each of which may be missing; a style is read where it is used."""
 
 
 class TargetEntry(_Document):
@@ -84,6 +89,7 @@ class Index(_Document):
     runs: list[RunName]
     labels: dict[str, str | None] = {}
     figures: list[FigureEntry] | None = None  # pyright: ignore[reportInvalidTypeForm]
+    style: Words | None = None
     time_unit: Duration | None = None
     grids: list[Words | None] | None = None
     target: TargetEntry | None = None

@@ -19,7 +19,7 @@ from .files import Frame, checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
 PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
-PRESENTATION = ("title", "description", "figures", "seeds", "sweep", "tune", "target", "quick", "limits")
+PRESENTATION = ("title", "description", "figures", "style", "seeds", "sweep", "tune", "target", "quick", "limits")
 """Scenario fields that choose which runs there are, how they are shown and what they may take, and change no run."""
 
 

@@ -49,7 +49,7 @@ def test_a_run_gives_its_results_and_they_can_be_opened_again(tmp_path, monkeypa
     assert list(result.summary()["n"]) == [3, 3]
     assert set(result.compare().differences["protocol"]) == {"cd"}
     assert result.compare("cd").baseline == "cd"
-    assert [path.suffix for path in result.figures()] == [".png", ".pdf", ".csv"]
+    assert [path.suffix for path in result.save_figures()] == [".png", ".pdf", ".svg", ".csv"]
     assert "6 runs of local, cd" in repr(result)
     again = Result.open("results/tiny")
     pd.testing.assert_frame_equal(again.trace, result.trace)

@@ -140,7 +140,7 @@ def test_panels_share_their_axes_and_only_the_outer_ones_are_labelled(experiment
 
 def test_the_csv_says_which_panel_a_number_is_in(experiment, tmp_path):
     collection = load_all(experiment(swept()))
-    _, _, csv = save_figure(collection, {**HEAT, "name": "map"}, tmp_path / "map")
+    *_, csv = save_figure(collection, {**HEAT, "name": "map"}, tmp_path / "map")
     table = pd.read_csv(csv)
     assert list(table.columns) == ["x", "row", "protocol", "mean", "low", "high", "n", "panel"]
     assert list(dict.fromkeys(table["panel"])) == list(LABELS.values())

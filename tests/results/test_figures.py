@@ -43,9 +43,9 @@ def numbers(root, **spec):
 
 def test_the_csv_beside_a_curve_holds_means_intervals_and_seeds(experiment):
     root = experiment(figures=[OVER_TIME])
-    png, pdf, csv = redraw(root)
-    assert [path.name for path in (png, pdf, csv)] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "csv")]
-    table = pd.read_csv(csv)
+    written = redraw(root)
+    assert [path.name for path in written] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "svg", "csv")]
+    table = pd.read_csv(written[-1])
     assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n", "seed 0", "seed 1", "seed 2"]
     for protocol in LABELS:
         rows = table[table["protocol"] == protocol]

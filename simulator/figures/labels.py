@@ -1,0 +1,72 @@
+"""What a legend says about a series: its name, what it claims and what broke off, at more or less length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..summary import MARK, Claim
+
+FULL, SHORT, MARKED = range(3)
+"""At length; a line each, with deltas once for all; the mark alone of a claim that does not hold."""
+
+LENGTHS = (FULL, SHORT, MARKED)
+
+DELTA = f", {chr(0x3B4)}="
+"""What begins the end of a claim's line."""
+
+
+class Label(NamedTuple):
+    """What a legend says about a series.
+
+    Parameters
+    ----------
+    text : str
+        Its protocol, and where it stands in the grid.
+    claim : Claim or None
+        None without privacy, or where it is not to be said.
+    stopped : str
+        What broke off; empty if nothing did.
+    """
+
+    text: str
+    claim: Claim | None = None
+    stopped: str = ""
+
+    @property
+    def loud(self) -> bool:
+        """Whether something about it must be seen."""
+        return bool(self.stopped) or (self.claim is not None and self.claim.flagged > 0)
+
+    def said(self, length: int = FULL) -> str:
+        """The lines of the legend."""
+        parts = [self.text]
+        if self.claim is not None:
+            if length == FULL:
+                parts.append(self.claim.text)
+            elif length == SHORT:
+                parts[0] += f" {_without_delta(self.claim.text)}"
+            elif self.claim.flagged:
+                parts[0] += f" {MARK}"
+        return "\n".join([*parts, *([self.stopped] if self.stopped else [])])
+
+
+def said_once(labels: Iterable[Label], length: int) -> list[str]:
+    """What a caption has to say in place of labels that are not at length."""
+    claims = [label.claim for label in labels if label.claim is not None]
+    deltas = sorted({delta for claim in claims for delta in claim.delta})
+    if length == SHORT and deltas:
+        span = "\N{EN DASH}".join(f"{delta:.3g}" for delta in dict.fromkeys((deltas[0], deltas[-1])))
+        return [f"{DELTA[2:]}{span}"]
+    if length == MARKED and any(claim.flagged for claim in claims):
+        largest = max(max(claim.verified, default=0.0) for claim in claims if claim.flagged)
+        said = "\N{INFINITY}" if math.isinf(largest) else f"{largest:.3g}"
+        return [f"{MARK} claims less \N{GREEK SMALL LETTER EPSILON} than is verified (up to {said})"]
+    return []
+
+
+def _without_delta(text: str) -> str:
+    """A claim's line without its end."""
+    begin, found, end = text.rpartition(DELTA)
+    return f"{begin}{')' if end.endswith(')') else ''}" if found else text

@@ -1,0 +1,306 @@
+"""Figures look as scenario, figure, command or Python ask for, and say what they show and what data it is from."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.tasks.names import is_stand_in
+from hushnet.simulator.api import Result
+from hushnet.simulator.cli import main
+from hushnet.simulator.figures import drawings, redraw
+from hushnet.simulator.figures.files import drawing, few_colours, picture
+from hushnet.simulator.figures.style import read_style
+from hushnet.simulator.language.figure_style import FigureStyle
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.look import COLOURS
+from hushnet.simulator.results import load_all
+from hushnet.simulator.storage.store import Store
+from PIL import Image
+
+from .synthetic import FALSE, HONEST, LABELS, make_run
+from .writing import written
+
+OVER_TIME = {"y": "accuracy", "x": "time", "name": "accuracy"}
+ALONG = {"y": "accuracy", "x": "network.loss", "name": "loss"}
+SCENARIO = {
+    "schema": 1,
+    "scenario": "styled",
+    "task": {"kind": "linear_classification", "agents": 4, "dimension": 2, "samples": [10, 10]},
+    "topology": {"kind": "ring"},
+    "protocols": {"local": {"kind": "local"}},
+    "stop": {"time": 2.0},
+    "sweep": {"network.loss": [0.0, 0.1]},
+}
+
+
+def swept(**options):
+    return [
+        make_run(p, seed, grid={"network.loss": loss}, **options)
+        for p in LABELS
+        for seed in range(2)
+        for loss in (0.1, 0.2)
+    ]
+
+
+def drawn(root, spec, **style):
+    return drawing(load_all(root), spec, "figure", FigureStyle(**style))
+
+
+def texts(found):
+    return [text for text, _ in written(found.figure)]
+
+
+def caption(found):
+    return next(t for legend in found.figure.legends if (t := legend.get_title().get_text())).replace("\n", " ")
+
+
+def test_every_figure_is_a_png_a_pdf_and_an_svg_unless_it_is_asked_for_others(experiment):
+    root = experiment(figures=[OVER_TIME])
+    assert [path.suffix for path in redraw(root)] == [".png", ".pdf", ".svg", ".csv"]
+    assert [path.suffix for path in redraw(root, style=FigureStyle(formats=["svg"]))] == [".svg", ".csv"]
+    assert (root / "figures" / "accuracy.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("width", "inches"), [("one column", 3.5), ("two columns", 7.16), (12, 12 / 2.54), ("12.5 cm", 12.5 / 2.54)]
+)
+def test_a_figure_is_as_wide_as_it_is_asked_to_be_and_nothing_is_cut_off(experiment, width, inches):
+    found = drawn(experiment(), OVER_TIME, width=width)
+    assert found.figure.get_size_inches()[0] == pytest.approx(inches)
+    right, top = found.figure.bbox.size
+    for text, box in written(found.figure):
+        assert min(box.x0, box.y0) >= 0, text
+        assert box.x1 <= right, text
+        assert box.y1 <= top, text
+    with Image.open(io.BytesIO(picture(found, "png"))) as image:
+        assert image.width == pytest.approx(300 * inches, abs=1)
+
+
+@pytest.mark.parametrize("legend", ["below", "above", "right", "inside", "none"])
+@pytest.mark.parametrize("spec", [OVER_TIME, {**ALONG, "facet": "protocol", "title": "A title"}], ids=["one", "panels"])
+def test_wherever_the_legend_is_nothing_covers_anything_and_marks_are_explained(experiment, legend, spec):
+    root = experiment(swept() if spec is not OVER_TIME else None)
+    found = drawn(root, spec, legend=legend, width=17 if legend == "right" else None)
+    assert "seeds (thin)" in caption(found)
+    boxes = [legend.get_window_extent() for legend in found.figure.legends]
+    panels = [axes.get_tightbbox() for axes in found.figure.axes]
+    right, top = found.figure.bbox.size
+    for box in boxes:
+        assert min(box.x0, box.y0) >= -1
+        assert box.x1 <= right + 1
+        assert box.y1 <= top + 1
+        assert not any(box.padded(-1).overlaps(panel.padded(-1)) for panel in panels)
+    named = {text.get_text() for at in found.figure.legends for text in at.get_texts()}
+    assert bool(named) == (legend in ("below", "above", "right"))
+    assert (found.figure.axes[0].get_legend() is not None) == (legend == "inside")
+
+
+def test_letters_have_the_font_and_size_that_is_asked_for(experiment):
+    usual, large = (drawn(experiment(), OVER_TIME, **style) for style in ({}, {"font_size": 12, "font": "serif"}))
+    assert usual.figure.axes[0].xaxis.label.get_size() == 8
+    assert large.figure.axes[0].xaxis.label.get_size() == 12
+    assert large.figure.axes[0].xaxis.label.get_family()[0] == "serif"
+    small, big = (found.figure.legends[0].get_texts()[0].get_size() for found in (usual, large))
+    assert big == pytest.approx(1.5 * small)
+    assert b"DejaVuSerif" in picture(large, "pdf")
+
+
+def test_a_font_that_is_not_installed_is_one_sentence(experiment):
+    with pytest.raises(InputError, match=r"style\.font = 'STIXGenera': is not installed; did you mean 'STIXGeneral'\?"):
+        drawn(experiment(), OVER_TIME, font="STIXGenera")
+
+
+def test_swept_parameters_have_labels_and_units_on_axes_in_titles_and_in_legends(experiment):
+    root = experiment(swept())
+    style = {"labels": {"loss": "share lost"}, "units": {"network.loss": "of all"}}
+    assert drawn(root, ALONG, **style).figure.axes[0].get_xlabel() == "share lost (of all)"
+    panels = drawn(root, {**OVER_TIME, "facet": "network.loss"}, **style).figure.axes
+    assert [axes.get_title() for axes in panels] == ["share lost 0.1 of all", "share lost 0.2 of all"]
+    legend = drawn(root, {**OVER_TIME, "protocols": ["cd"]}, **style).figure.legends[0]
+    assert legend.get_texts()[0].get_text() == "coordinate descent, share lost 0.1 of all"
+
+
+def test_a_figures_style_is_above_the_scenarios_and_the_commands_above_both(experiment):
+    root = experiment(swept(), figures=[{**OVER_TIME, "style": {"width": 10.0, "labels": {"network.loss": "own"}}}])
+    store = Store(root)
+    index = store.index()
+    style = {"width": 6.0, "font_size": 9.0, "units": {"network.loss": "%"}}
+    store.write_index(**{**index, "style": style})
+    own, above = drawings(load_all(root))[0], drawings(load_all(root), style=FigureStyle(width=14))[0]
+    assert own.style == FigureStyle(width=10, font_size=9, labels={"network.loss": "own"}, units={"network.loss": "%"})
+    assert above.style == own.style.model_copy(update={"width": 14.0})
+
+
+def test_a_scenario_says_how_its_figures_look_and_the_index_keeps_it(tmp_path):
+    from hushnet.simulator.api import run
+
+    style = {"width": "two columns", "formats": ["pdf"], "labels": {"network.loss": "lost"}}
+    scenario = {
+        **SCENARIO,
+        "style": style,
+        "figures": [{"y": "accuracy", "x": "network.loss", "style": {"legend": "right"}}],
+    }
+    result = run(scenario, out=tmp_path / "out")
+    assert result.collection.index["style"] == style
+    assert [path.suffix for path in result.save_figures()] == [".pdf", ".csv"]
+    (figure,) = result.figures()
+    assert figure.axes[0].get_xlabel() == "lost"
+
+
+@pytest.mark.parametrize(
+    ("style", "said"),
+    [
+        ({"width": "three columns"}, "style.width = 'three columns': must be one column, two columns, or centimetres"),
+        ({"width": 3}, "style.width = 3.*must be from 4 to 60 cm"),
+        ({"legend": "left"}, "style.legend = 'left': is not admissible; admissible: below, above"),
+        ({"formats": ["jpg"]}, r"style.formats\[0\] = 'jpg'"),
+        ({"formats": ["png", "png"]}, "names a format twice"),
+        ({"font_size": 100}, "style.font_size = 100: must be at most 24"),
+        ({"colour": "red"}, "unknown field 'colour'"),
+        ({"labels": {"network.los": "x"}}, "style.labels.network.los = 'x': is not swept; did you mean 'network.loss'"),
+    ],
+)
+def test_a_style_that_is_none_is_one_sentence(style, said):
+    with pytest.raises(InputError, match=said) as caught:
+        load({**SCENARIO, "style": style})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_style_of_the_command_line_is_a_file_or_a_mapping(tmp_path):
+    (tmp_path / "style.yaml").write_text("width: two columns\nfont_size: 9\n")
+    assert read_style(str(tmp_path / "style.yaml")) == FigureStyle(width="two columns", font_size=9)
+    assert read_style("{legend: right}") == FigureStyle(legend="right")
+    (tmp_path / "wrong.yaml").write_text("width: 9\nfontsize: 9\n")
+    with pytest.raises(InputError, match=r"wrong\.yaml:2: .*fontsize.*did you mean 'font_size'"):
+        read_style(str(tmp_path / "wrong.yaml"))
+    with pytest.raises(InputError, match="must be a mapping"):
+        read_style(str(tmp_path / "text.yaml")) if (tmp_path / "text.yaml").write_text("wide") else None
+
+
+def test_plot_draws_what_its_options_ask_for(experiment, tmp_path, capsys):
+    root = experiment(figures=[OVER_TIME, {"y": "objective", "x": "time", "name": "gap"}])
+    out = tmp_path / "out"
+    asked = ["--only", "gap", "--format", "svg,pdf", "--width", "9.5", "--style", "{font_size: 10, width: 6}"]
+    assert main(["plot", str(root), *asked, "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["gap.csv", "gap.pdf", "gap.svg"]
+    points = float(re.search(r'width="([\d.]+)pt"', (out / "gap.svg").read_text())[1])
+    assert points == pytest.approx(72 * 9.5 / 2.54, abs=0.1)
+    assert capsys.readouterr().out == f"figure: {out / 'gap.pdf'}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--only", "gapp"], "there is no figure 'gapp'; did you mean 'gap'? admissible: gap"),
+        (["--format", "jpg"], "--format: formats[0] = 'jpg'"),
+        (["--width", "wide"], "--width: width = 'wide': must be one column, two columns, or centimetres"),
+        (["--style", "{width: wide}"], "--style: width = 'wide': must be one column"),
+        (["--style", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
+        (["--style", "{labels: {depth: x}}"], "style.labels 'depth' is no axis of these results"),
+    ],
+)
+def test_an_option_that_is_not_admissible_is_one_sentence(experiment, options, said, capsys):
+    root = experiment(swept(), figures=[{"y": "objective", "x": "time", "name": "gap"}])
+    assert main(["plot", str(root), *options]) == 2
+    complaint = capsys.readouterr().err
+    assert said in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_stand_ins_say_so_on_every_figure(experiment):
+    runs = [make_run(p, seed) for p in LABELS for seed in range(2)]
+    for run in runs:
+        run.manifest["task"] = {"name": "synthetic stand-in for gisette"}
+    root = experiment(runs)
+    for spec in (OVER_TIME, {**OVER_TIME, "x": "protocol"}, {**OVER_TIME, "kind": "frontier", "x": "vectors"}):
+        for legend in ("below", "right", "none"):
+            found = drawn(root, spec, legend=legend, width=18)
+            assert caption(found).startswith("synthetic stand-in for gisette ")
+    assert is_stand_in("synthetic ratings (not MovieLens)")
+    assert not is_stand_in("UCI Adult")
+
+
+@pytest.mark.parametrize("kind", ["epsilon_like", "gisette_like", "synthetic_ratings"])
+def test_every_task_that_is_a_stand_in_is_called_one(kind):
+    from hushnet.agents.tasks import TASKS
+
+    small = {
+        "epsilon_like": {"agents": 2, "samples": 5, "dimension": 3, "test_samples": 2},
+        "gisette_like": {"rows": 20, "test_rows": 5, "dimension": 6, "split": {"by": "rows", "agents": 2}},
+        "synthetic_ratings": {"users": 4, "items": 30, "ratings": [5, 9], "features": 2},
+    }[kind]
+    task = TASKS[kind].model_validate({"kind": kind, **small}).build(rng=np.random.default_rng(0), data_dir=None)
+    assert is_stand_in(task.name)
+
+
+def test_more_protocols_than_colours_is_said(experiment):
+    def figure(count):
+        runs = [make_run("cd", label=f"protocol {k}") for k in range(count)]
+        for k, run in enumerate(runs):
+            run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = f"p{k}"
+        labels = {f"p{k}": f"protocol {k}" for k in range(count)}
+        return drawn(experiment(runs, labels=labels), OVER_TIME)
+
+    assert "colours" not in caption(figure(len(COLOURS)))
+    assert "9 protocols share 7 colours: lines and marks tell them apart" in caption(figure(9))
+
+
+@pytest.mark.parametrize("width", [None, "two columns"])
+def test_claims_are_shortened_before_they_are_longer_than_the_plot(experiment, width):
+    private = {f"p{k}": FALSE if k % 2 else HONEST for k in range(6)}
+    runs = []
+    for key, privacy in private.items():
+        run = make_run("cd", privacy=privacy, label=f"private coordinate descent number {key}")
+        run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = key
+        run.manifest["contract"] = {"status": "passed", "text": "passed (shipped)"}
+        runs.append(run)
+    labels = {run.manifest["protocol"]: run.manifest["label"] for run in runs}
+    found = drawn(experiment(runs, labels=labels), OVER_TIME, width=width)
+    legend = found.figure.legends[0]
+    assert legend.get_window_extent().height < found.figure.axes[0].get_window_extent().height
+    entries = [text.get_text() for text in legend.get_texts()]
+    assert [("\N{WARNING SIGN}" in text) for text in entries] == [key in ("p1", "p3", "p5") for key in private]
+    if width is None:
+        assert "claims less ε than is verified (up to 37.2)" in caption(found)
+        assert "contract" not in caption(found)
+
+
+def test_a_gap_is_not_followed_into_its_rounding(experiment):
+    run = make_run("cd")
+    gap = (run.trace["metric"] == "objective") & (run.trace["statistic"] == "gap")
+    rows = run.trace[gap].index
+    run.trace.loc[rows, "value"] = [1.0, 1e-3, 1e-6, 1e-9, 1e-12, 1e-16, 0.0, 1e-17, -1e-16, 0.0, 1e-16]
+    found = drawn(experiment([run]), {"y": "objective", "statistic": "gap", "x": "time", "log": "y"})
+    assert found.figure.axes[0].get_ylim()[0] > 1e-14
+    assert np.isnan(found.figure.axes[0].lines[0].get_ydata()[5:]).all()
+
+
+def test_pictures_of_pages_keep_their_size_in_few_colours(experiment):
+    found = drawn(experiment(), OVER_TIME, resolution=150)
+    whole = picture(found, "png")
+    small = few_colours(whole)
+    assert len(small) < 0.6 * len(whole)
+    with Image.open(io.BytesIO(whole)) as one, Image.open(io.BytesIO(small)) as other:
+        assert one.size == other.size
+        assert other.info["dpi"] == pytest.approx((150, 150), abs=0.1)
+        difference = np.abs(np.asarray(one.convert("RGB"), int) - np.asarray(other.convert("RGB"), int))
+    assert np.quantile(difference, 0.999) < 30
+
+
+def test_figures_are_matplotlibs_and_a_notebook_shows_them(experiment):
+    from matplotlib.figure import Figure
+
+    root = experiment(figures=[OVER_TIME, {"y": "objective", "x": "time", "name": "gap"}])
+    figures = Result.open(root).figures()
+    assert [type(figure) for figure in figures] == [Figure, Figure]
+    assert [figure.get_label() for figure in figures] == ["accuracy", "gap"]
+    assert len(re.findall(r'<img alt="\w+" width="350" src="data:image/png;base64,', figures._repr_html_())) == 2
+    (one,) = Result.open(root).figures("gap", style={"width": "two columns"})
+    assert one.get_size_inches()[0] == pytest.approx(7.16)
+    assert not (root / "figures").exists()
+    with pytest.raises(InputError, match=r"style: width = 'wide': must be"):
+        Result.open(root).figures(style={"width": "wide"})

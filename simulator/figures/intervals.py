@@ -50,7 +50,7 @@ def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95)
     --------
     >>> found = interval([0.97, 0.99, 0.999, 0.9], (0, 1))
     >>> [round(float(number), 3) for number in (found.mean, found.low, found.high)]
-    [0.965, 0.846, 0.993]
+    [0.965, 0.771, 0.996]
     """
     table = np.asarray(values, dtype=np.float64)
     mean, half, n = (np.asarray(part) for part in mean_interval(table, level or 0.95))

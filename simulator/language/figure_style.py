@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
 from ...agents.parameters import Parameters
 
@@ -23,19 +23,15 @@ FORMATS = ("png", "pdf", "svg")
 
 Format = Literal["png", "pdf", "svg"]
 
-_WIDTH = "must be one column, two columns, or centimetres such as 8.4 or 8.4 cm"
 
-
-def _some_width(value: str | float) -> str | float:
+def _centimetres(value: Any) -> Any:
     """Centimetres as a number; the names of the usual widths as they are."""
-    if isinstance(value, str) and value not in COLUMNS:
-        match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?cm", value)
-        if match is None:
-            raise ValueError(_WIDTH)
-        value = float(match[1])
-    if not isinstance(value, str) and not NARROWEST <= value <= WIDEST:
-        raise ValueError(f"must be from {NARROWEST:g} to {WIDEST:g} cm")
-    return value
+    if not isinstance(value, str) or value in COLUMNS:
+        return value
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?cm", value)
+    if match is None:
+        raise ValueError("must be one column, two columns, or centimetres such as 8.4 or 8.4 cm")
+    return float(match[1])
 
 
 _FOR_EDITORS = [
@@ -43,7 +39,11 @@ _FOR_EDITORS = [
     {"type": "string", "pattern": r"^\d{1,3}(\.\d{1,6})? ?cm$"},
     {"type": "number", "minimum": NARROWEST, "maximum": WIDEST},
 ]
-Width = Annotated[str | float, AfterValidator(_some_width), WithJsonSchema({"anyOf": _FOR_EDITORS})]
+Width = Annotated[
+    Literal["one column", "two columns"] | Annotated[float, Field(ge=NARROWEST, le=WIDEST)],
+    BeforeValidator(_centimetres),
+    WithJsonSchema({"anyOf": _FOR_EDITORS}),
+]
 Text = Annotated[str, Field(max_length=200)]
 
 

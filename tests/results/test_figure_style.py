@@ -14,8 +14,9 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
 from hushnet.simulator.figures.style import read_style
+from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle
-from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.look import COLOURS
 from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
@@ -155,7 +156,7 @@ def test_a_scenario_says_how_its_figures_look_and_the_index_keeps_it(tmp_path):
     ("style", "said"),
     [
         ({"width": "three columns"}, "style.width = 'three columns': must be one column, two columns, or centimetres"),
-        ({"width": 3}, "style.width = 3.*must be from 4 to 60 cm"),
+        ({"width": 3}, "style.width = 3: must be at least 4"),
         ({"legend": "left"}, "style.legend = 'left': is not admissible; admissible: below, above"),
         ({"formats": ["jpg"]}, r"style.formats\[0\] = 'jpg'"),
         ({"formats": ["png", "png"]}, "names a format twice"),
@@ -304,3 +305,13 @@ def test_figures_are_matplotlibs_and_a_notebook_shows_them(experiment):
     assert not (root / "figures").exists()
     with pytest.raises(InputError, match=r"style: width = 'wide': must be"):
         Result.open(root).figures(style={"width": "wide"})
+
+
+SHIPPED = [(name, figure) for name in shipped() for figure in load(name).scenario.figures if "-vs-" in str(figure.name)]
+
+
+@pytest.mark.parametrize(("scenario", "figure"), SHIPPED, ids=lambda part: getattr(part, "name", part))
+def test_the_axis_of_a_shipped_figure_says_what_its_name_says(experiment, scenario, figure):
+    """A figure of epochs called them time."""
+    label = figure.x_label or axis_label(load_all(experiment([make_run("cd")])), figure.x)
+    assert str(figure.name).rpartition("-vs-")[2] in label

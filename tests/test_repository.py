@@ -6,12 +6,15 @@ import doctest
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("simulator", "agents", "protocols", "scenarios")
@@ -113,19 +116,38 @@ def test_the_readme_has_two_commands_and_they_are_what_is_run():
     assert second.endswith("pytest -n 2 -m 'not slow'")
 
 
-def test_the_readmes_run_command_makes_figures(tmp_path):
-    command = blocks("bash")[0].strip().rpartition("&& .venv/bin/")[2].split()
+def run_here(words, folder):
+    """Run a command of a page in a folder."""
+    program = Path(sys.executable).parent / words[0]
     done = subprocess.run(
-        [Path(sys.executable).parent / command[0], *command[1:], "--quiet"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
+        [program, *words[1:], "--quiet"], cwd=folder, capture_output=True, text=True, check=False, timeout=3000
     )
     assert done.returncode == 0, done.stderr
+
+
+def assert_same_picture(page, drawn):
+    """A picture of a page is the one that was drawn, up to a hundredth of its dots."""
+    with Image.open(page) as one, Image.open(drawn) as other:
+        assert one.size == other.size, f"{page} is stale: copy {drawn} there"
+        difference = np.abs(np.asarray(one.convert("L"), int) - np.asarray(other.convert("L"), int))
+    assert np.mean(difference > 64) < 1e-3, f"{page} is stale: copy {drawn} there"
+
+
+def test_the_readmes_run_command_makes_its_first_picture(tmp_path):
+    run_here(blocks("bash")[0].strip().rpartition("&& .venv/bin/")[2].split(), tmp_path)
     made = {path.name for path in (tmp_path / "results/quickstart/figures").iterdir()}
-    assert {"accuracy.png", "accuracy.pdf", "accuracy.csv", "objective.png"} <= made
+    assert {"accuracy.png", "accuracy.pdf", "accuracy.svg", "accuracy.csv", "objective.png"} <= made
+    assert_same_picture(ROOT / "results/quickstart-accuracy.png", tmp_path / "results/quickstart/figures/accuracy.png")
+
+
+@pytest.mark.slow
+def test_the_readmes_second_picture_is_what_its_command_gives(tmp_path):
+    """Some five minutes."""
+    page = (ROOT / "results/README.md").read_text()
+    command = next(line for line in page.splitlines() if line.startswith("hushnet run latency-sweep"))
+    run_here(shlex.split(command), tmp_path)
+    drawn = tmp_path / "results/latency-sweep/figures/latency-sweep.png"
+    assert_same_picture(ROOT / "results/latency-sweep.png", drawn)
 
 
 @pytest.mark.parametrize("command", [line.split("  ")[0] for line in blocks("text")[0].splitlines()])
@@ -134,7 +156,7 @@ def test_the_readmes_shell_examples_are_commands(command):
     from hushnet.simulator.cli import app
     from typer.main import get_command
 
-    words = command.split(" > ")[0].split()[1:]
+    words = shlex.split(command.split(" > ")[0])[1:]
     group = get_command(app)
     assert words[0] in group.commands
     options = {name for parameter in group.commands[words[0]].params for name in parameter.opts}

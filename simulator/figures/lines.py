@@ -70,6 +70,8 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
         _ticks(axes, plot)
         if axes is shared[-1]:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
+            if spec.get("wins"):
+                show(axes, np.array([0.0, 1.0]))
         axes.set_xlabel(wrapped(literal(axis_label(collection, plot.x)), characters_along(axes)))
         said = {"baseline": spec.get("baseline"), "wins": bool(spec.get("wins"))}
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, **said))

@@ -162,6 +162,14 @@ def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind
     assert 0.95 < high < 1.05
 
 
+def test_shares_of_wins_stand_between_none_and_all(experiment):
+    figure = figure_of(load_all(experiment()), y="accuracy", x="protocol", baseline="local", wins=True)
+    low, high = figure.axes[0].get_ylim()
+    assert -0.1 < low <= 0
+    assert 1 <= high < 1.1
+    assert "score interval, n = 3 runs" in caption(figure)
+
+
 def test_an_axis_shows_means_runs_and_intervals_as_far_as_there_are_runs():
     ends = np.array([[0.1, 0.9], [math.nan, math.nan], [0.45, 0.55]])
     runs = np.array([[0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])

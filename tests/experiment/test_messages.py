@@ -43,7 +43,7 @@ def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(engine, tmp_path
     assert kinds["admm"] >= {"request"}
     assert "model" in kinds["rounds"]
     assert Store(tmp_path / "plain").load(plain.runs[0]).extras == {}
-    assert len(redraw(tmp_path / "logged")) == 6
+    assert len(redraw(tmp_path / "logged")) == 8
 
 
 def test_an_unknown_agent_is_named_with_its_place(tmp_path):

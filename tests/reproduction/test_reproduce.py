@@ -13,11 +13,12 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Statement, measured
-from hushnet.simulator.reproduction.pages import LARGEST_PICTURE, Report, Row, Section, number_text, page
+from hushnet.simulator.reproduction.pages import RESOLUTION, Report, Row, Section, number_text, page
 from hushnet.simulator.reproduction.papers import papers
 from hushnet.simulator.reproduction.plan import expected_seconds, scenario_of, select
 from hushnet.simulator.reproduction.reproduce import Place, finished, look_at, reproduce, write_page
 from hushnet.simulator.reproduction.runs import Runs
+from PIL import Image
 
 from .pretend import number, pretend, pretended_collection
 
@@ -118,7 +119,9 @@ def test_a_page_is_computed_from_the_runs_files(pretended):
     assert "25 runs, 5 seeds." in text
     assert "Runs by hushnet 0.0+pretended, commit unknown." in text
     for name in re.findall(r"!\[.*?\]\((.*?)\)", text):
-        assert 0 < (place.pages / name).stat().st_size <= LARGEST_PICTURE
+        assert 0 < (place.pages / name).stat().st_size <= 60_000
+        with Image.open(place.pages / name) as picture:
+            assert picture.width == pytest.approx(RESOLUTION * 3.5, abs=1)
     assert write_page(looked_at(tiny_paper(figure), place), place).read_text() == text
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..aggregate import PREFERRED, final_values, mean_interval, time_scale
+from ..aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
 from ..compare.measures import measures
+from ..language.metric_ranges import range_of
 from ..results import Collection
 from .grid import Grid, Series
 from .naming import axis_name, metric_name
@@ -71,7 +72,7 @@ def curves(collection: Collection, grid: Grid) -> dict[str, Any]:
     unit = time_scale(collection.index.get("time_unit"))[1]
     return {
         "axes": [{"id": axis, "name": axis_name(axis, unit)} for axis in recording.axes],
-        "metrics": [{"id": metric_id(pair), "name": metric_name(*pair)} for pair in pairs],
+        "metrics": [{"id": metric_id(pair), "name": metric_name(*pair), "range": _range(*pair)} for pair in pairs],
         "curves": found,
         "places": places,
         "left_out": len(grid.series) - len(kept),
@@ -118,9 +119,20 @@ def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
     rows = [{name: _mean(values[list(series.finished)]) for name, values in by_rank} for series in grid.series]
     kept = [(name, title) for name, title, _ in found if any(row[name] is not None for row in rows)]
     return {
-        "metrics": [{"id": name, "name": title} for name, title in kept],
+        "metrics": [{"id": name, "name": title, "range": _range(*_measured(name))} for name, title in kept],
         "values": [{name: row[name] for name, _ in kept} for row in rows],
     }
+
+
+def _measured(measure: str) -> tuple[str, str]:
+    """Metric and statistic that a measure of ``hushnet compare`` is of; a mean over time lies where its metric does."""
+    metric, _, statistic = measure.removeprefix("area of ").partition(" ")
+    return ALIASES.get(metric, metric), statistic
+
+
+def _range(metric: str, statistic: str = "") -> list[float | None]:
+    """Where intervals of a metric lie; None for no bound."""
+    return [number(end) for end in range_of(metric, statistic)]
 
 
 def _mean(values: NDArray[np.float64]) -> list[Any] | None:

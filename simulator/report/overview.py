@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..figures.words import stand_in
 from ..graphs import graph_line
 from ..results import Collection
 from ..summary import broken_invariants, claim_of, with_half_width
@@ -142,7 +143,8 @@ def lead(collection: Collection, name: str) -> str:
     parts = [counted(len(collection.labels), "protocol"), counted(seeds, "seed"), counted(len(collection.runs), "run")]
     if collection.grid:
         parts.insert(1, counted(points, "point") + " of the sweep")
-    return f"{name}: {', '.join(parts)}"
+    data = stand_in(collection)
+    return f"{name}: {', '.join(parts)}" + (f"; {data}" if data else "")
 
 
 def alarms(collection: Collection, shown: dict[str, Any]) -> list[str]:

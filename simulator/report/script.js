@@ -57,7 +57,7 @@ function drawCurves() {
   for (const rank of known) {
     const { colour, dash, name: label } = look(rank, ranks), { x, m } = curves.get(rank), { y, h, n } = m[metric];
     const level = x.length === 1, runs = (k) => (Array.isArray(n) ? n[k] : n);
-    if (band && h && !level) traces.push(bandOf(x, y, h, colour, logy ? bottom : -Infinity));
+    if (band && h && !level) traces.push(bandOf(x, y, h, colour, logy ? bottom : -Infinity, data.curves.metrics.find(({ id }) => id === metric).range));
     const hover = x.map((value, k) => `${Text.safe(label)}<br>${Text.number(value)}: <b>${Text.mean(y[k], h && h[k])}</b><br>${Text.runs(runs(k))}`);
     traces.push({
       type: "scatter", mode: "lines", name: Text.safe(label), meta: rank, x: level ? ends : x, y: level ? [y[0], y[0]] : y,
@@ -75,9 +75,20 @@ function drawCurves() {
 
 const missing = (names, why) => names.length ? ` Not drawn (${why}): ${names.slice(0, 8).join("; ")}${names.length > 8 ? ` and ${names.length - 8} more` : ""}.` : "";
 
-function bandOf(x, y, h, colour, bottom) {
+// Both ends of the interval of a mean with half-width h, on a scale on which it stays between least and most (null: no
+// bound), as in the figures: hushnet.simulator.figures.intervals has the formulas.
+function interval(mean, h, [least, most]) {
+  const plain = [mean - h, mean + h];
+  if (h === 0 || least === null || mean <= least || (most !== null && mean >= most)) return plain;
+  if (most === null) return [-1, 1].map((side) => least + (mean - least) * Math.exp((side * h) / (mean - least)));
+  const odds = (mean - least) / (most - mean), slope = (most - least) / ((mean - least) * (most - mean));
+  return [-1, 1].map((side) => least + (most - least) / (1 + 1 / (odds * Math.exp(side * slope * h))));
+}
+
+function bandOf(x, y, h, colour, bottom, range) {
   const known = x.map((_, k) => k).filter((k) => y[k] !== null && h[k] !== null);
-  const low = known.map((k) => Math.max(y[k] - h[k], bottom)), high = known.map((k) => y[k] + h[k]);
+  const ends = known.map((k) => interval(y[k], h[k], range));
+  const low = ends.map((end) => Math.max(end[0], bottom)), high = ends.map((end) => end[1]);
   return {
     type: "scatter", mode: "lines", x: [...known.map((k) => x[k]), ...known.map((k) => x[k]).reverse()], y: [...high, ...low.reverse()],
     fill: "toself", fillcolor: colour + "2b", line: { width: 0 }, hoverinfo: "skip", showlegend: false,
@@ -92,6 +103,7 @@ function drawSweep() {
 }
 
 const finalOf = (rank) => data.finals.values[rank][at("sweep-metric").value];
+const finalRange = () => data.finals.metrics.find(({ id }) => id === at("sweep-metric").value).range;
 const finalName = () => data.finals.metrics.find(({ id }) => id === at("sweep-metric").value).name;
 
 function drawFamily(axis) {
@@ -109,7 +121,11 @@ function drawFamily(axis) {
     const places = points.map(({ value }) => (numbers ? numbers[value] : Text.safe(values[value])));
     traces.push({
       type: "scatter", mode: "lines+markers", name: Text.safe(label), x: places, y: points.map(({ final }) => final[0]), hoverinfo: "text",
-      error_y: { type: "data", array: points.map(({ final }) => final[1] || 0), thickness: 1.2, width: 3, color: colour },
+      error_y: {
+        type: "data", symmetric: false, thickness: 1.2, width: 3, color: colour,
+        array: points.map(({ final }) => (final[1] ? interval(final[0], final[1], finalRange())[1] - final[0] : 0)),
+        arrayminus: points.map(({ final }) => (final[1] ? final[0] - interval(final[0], final[1], finalRange())[0] : 0)),
+      },
       text: points.map(({ value, final }) => `${Text.safe(label)}<br>${Text.safe(name)} ${Text.safe(values[value])}: <b>${Text.mean(final[0], final[1])}</b><br>${Text.runs(final[2])}`),
       line: { color: colour, width: 2.2, dash }, marker: { size: 6, color: colour },
     });

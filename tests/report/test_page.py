@@ -6,18 +6,23 @@ import html
 import json
 import math
 import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.simulator.aggregate import mean_interval
 from hushnet.simulator.cli import main
+from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
-from hushnet.simulator.report.page import page, write_report
+from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
 from hushnet.simulator.results import load_all
 
@@ -262,3 +267,33 @@ def test_pairs_of_runs_are_compared_with_the_first_protocol(tmp_path):
     table = re.search(r'id="differences">.*?</table>', text, re.DOTALL)[0]
     row = next(row for row in table.split("<tr>") if "final accuracy" in row and "coordinate descent" in row)
     assert f"{0.2 * (1 - math.exp(-10 / 3)):.4f}" in row
+
+
+def test_bands_of_the_page_know_what_a_metric_can_be_and_stand_ins_are_named(tmp_path):
+    runs = [make_run(p, seed) for seed in range(2) for p in LABELS]
+    for run in runs:
+        run.manifest["task"] = {"name": "synthetic stand-in for gisette"}
+    found = content(load_all(make_experiment(tmp_path, runs)), tmp_path)
+    ranges = {metric["id"]: metric["range"] for metric in found["data"]["curves"]["metrics"]}
+    assert (ranges["accuracy:mean"], ranges["objective:gap"]) == ([0, 1], [0, None])
+    assert ranges["objective:value"] == [None, None]
+    finals = {metric["id"]: metric["range"] for metric in found["data"]["finals"]["metrics"]}
+    assert (finals["accuracy"], finals["area of objective gap"]) == ([0, 1], [0, None])
+    assert found["lead"].endswith("; synthetic stand-in for gisette")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_pages_intervals_are_those_of_the_figures():
+    """The script computes them from means and half-widths; Python from the values."""
+    script = (Path(charts.__file__).parent / "script.js").read_text()
+    function = re.search(r"^function interval\(.*?^}", script, flags=re.DOTALL | re.MULTILINE)
+    assert function is not None
+    cases = [([0.2, 0.5, 0.97], (0, 1)), ([1e-3, 0.5, 2.0], (0, math.inf)), ([-1.0, 3.0], (-math.inf, math.inf))]
+    asked, expected = [], []
+    for values, within in cases:
+        mean, half, _ = mean_interval(values)
+        asked.append([mean, half, [charts.number(end) for end in within]])
+        expected += [float(end) for end in interval(values, within)[1:3]]
+    code = f"{function[0]}\nconsole.log(JSON.stringify({json.dumps(asked)}.flatMap((case_) => interval(...case_))));"
+    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == pytest.approx(expected)

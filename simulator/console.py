@@ -18,6 +18,7 @@ from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
 from .figures import redraw
 from .graphs import graph_line
 from .language.loading import LoadedScenario, locate
+from .look import check_font
 from .storage.store import Store
 from .summary import print_summary
 from .tuning import sentences, trial_experiment
@@ -56,6 +57,9 @@ def run_scenario(
         except InputError as error:
             raise InputError(locate(error, loaded)) from error
         return
+    for style in (loaded.scenario.style, *(figure.style for figure in loaded.scenario.figures)):
+        if style is not None:
+            check_font(style)  # and not after hours of runs
     debug = loaded.scenario.debug
     if debug and (jobs != 1 or scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")

@@ -189,6 +189,12 @@ def _letters(font: str) -> dict[Any, Any]:
     return {**family, "mathtext.fontset": "custom", **own}
 
 
+def check_font(style: FigureStyle) -> None:
+    """Raise an `InputError` if the font of a style is not installed."""
+    if style.font is not None:
+        _letters(style.font)
+
+
 def points(size: float) -> float:
     """Points of letters that are so large in the usual style; to be called within `house_style`."""
     import matplotlib

@@ -154,13 +154,13 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     try:
         world, recording = subject.record(subject.task)
     except ContractViolation as error:
-        outcome = Outcome(subject.key, subject.label, subject.delta, math.nan, math.inf)
+        outcome = Outcome(subject.key, subject.label, subject.delta, math.nan, math.inf, data=subject.task.name)
         outcome.failures.append(f"the run itself: {error}")
         return outcome, None
     order, inside = attacked(world, subject.delta), world.protected
     claimed = float(world.ledger.epsilon("claimed", subject.delta)[inside].max())
     verified = float(world.ledger.verified(subject.delta)[inside].max())
-    outcome = Outcome(subject.key, subject.label, subject.delta, claimed, verified)
+    outcome = Outcome(subject.key, subject.label, subject.delta, claimed, verified, data=subject.task.name)
     outcome.notes.append(f"run as the scenario runs it, {world.engine}")
     if not order:
         outcome.notes.append("nobody released anything in the scenario's first run")

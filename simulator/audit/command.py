@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ...agents.errors import AuditFailure
+from ...agents.tasks.names import is_stand_in
 from ..experiment.plan import Experiment
 from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.provenance import code_version, libraries
@@ -72,7 +73,8 @@ def write(outcomes: Sequence[Outcome], options: Options, folder: Path) -> list[P
             },
         }
         put_file(json_text(asked).encode(), folder / "audit.json")
-        return save_figure(found["profile"], folder / "profile")
+        data = "; ".join(name for name in dict.fromkeys(outcome.data for outcome in outcomes) if is_stand_in(name))
+        return save_figure(found["profile"], folder / "profile", data)
 
 
 def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..figures.files import OPTIONS, RESOLUTION
 from ..look import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
 from ..storage.files import Frame, put_file
 
@@ -22,34 +23,34 @@ PANEL = 1.9
 """Inches: height of a panel."""
 
 
-def save_figure(profile: Frame, stem: Path) -> list[Path]:
-    """Write ``<stem>.png``, ``.pdf`` and the plotted numbers as ``.csv``; nothing where there is no finite number.
+def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
+    """Write ``<stem>.png``, ``.pdf``, ``.svg`` and the numbers as ``.csv``; nothing where there is no finite number.
 
     Parameters
     ----------
     profile : DataFrame
         ``protocol, label, curve, epsilon, delta``.
     stem : Path
+    data : str
+        Which stand-in the audit was on; empty if it was on none.
     """
     finite = profile[np.isfinite(profile["epsilon"].astype(float))]
     if finite.empty:
         return []
-    png, pdf, csv = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "csv"))
+    written = []
     with house_style():
-        figure = draw(profile)
-        kinds: list[tuple[Path, dict[str, Any]]] = [
-            (png, {"dpi": 300, "metadata": {"Software": None}}),
-            (pdf, {"format": "pdf", "metadata": {"CreationDate": None}}),
-        ]
-        for path, options in kinds:
-            content = BytesIO()
-            figure.savefig(content, **options)
+        figure = draw(profile, data)
+        for suffix, options in OPTIONS.items():
+            content, path = BytesIO(), stem.with_name(f"{stem.name}.{suffix}")
+            figure.savefig(content, format=suffix, dpi=RESOLUTION, **options)
             put_file(content.getvalue(), path)
+            written.append(path)
+    csv = stem.with_name(f"{stem.name}.csv")
     put_file(profile.to_csv(index=False, lineterminator="\n").encode(), csv)
-    return [png, pdf, csv]
+    return [*written, csv]
 
 
-def draw(profile: Frame) -> Figure:
+def draw(profile: Frame, data: str = "") -> Figure:
     """One panel per protocol, with the legend below; to be called within `hushnet.simulator.look.house_style`."""
     from matplotlib.figure import Figure
 
@@ -76,6 +77,7 @@ def draw(profile: Frame) -> Figure:
         loc="outside lower center",
         ncols=len(shown),
         frameon=False,
+        title=data or None,
         handlelength=3.2,
     )
     figure.draw_without_rendering()

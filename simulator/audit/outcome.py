@@ -75,6 +75,8 @@ class Outcome:
         What could not be looked at, and why.
     profile : list of dict
         Rows ``curve, epsilon, delta``.
+    data : str
+        Name of the task that it was audited on.
     """
 
     key: str
@@ -91,6 +93,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     profile: list[dict[str, Any]] = field(default_factory=list)
+    data: str = ""
 
 
 def tables(outcomes: list[Outcome]) -> dict[str, pd.DataFrame]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.names import is_stand_in
 from hushnet.simulator.api import Result
+from hushnet.simulator.audit.figure import draw as draw_profile
+from hushnet.simulator.audit.figure import save_figure as save_profile
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
@@ -17,7 +22,7 @@ from hushnet.simulator.figures.style import read_style
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle
 from hushnet.simulator.language.loading import load, shipped
-from hushnet.simulator.look import COLOURS
+from hushnet.simulator.look import COLOURS, house_style
 from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
 from PIL import Image
@@ -223,6 +228,24 @@ def test_stand_ins_say_so_on_every_figure(experiment):
             assert caption(found).startswith("synthetic stand-in for gisette ")
     assert is_stand_in("synthetic ratings (not MovieLens)")
     assert not is_stand_in("UCI Adult")
+
+
+def test_the_figure_of_an_audit_says_that_it_is_of_a_stand_in(tmp_path):
+    rows = [("a", "a", "verified", epsilon, math.exp(-epsilon)) for epsilon in (0.5, 1.0, 2.0)]
+    profile = pd.DataFrame(rows, columns=["protocol", "label", "curve", "epsilon", "delta"])
+    with house_style():
+        figure = draw_profile(profile, "synthetic stand-in for gisette")
+    assert figure.legends[0].get_title().get_text() == "synthetic stand-in for gisette"
+    written = save_profile(profile, tmp_path / "profile")
+    assert [path.suffix for path in written] == [".png", ".pdf", ".svg", ".csv"]
+
+
+def test_a_font_that_is_not_installed_is_said_before_hours_of_runs(tmp_path, capsys):
+    text = json.dumps({**SCENARIO, "figures": [{"y": "accuracy", "style": {"font": "No Such Font"}}]})
+    (tmp_path / "mine.yaml").write_text(text)
+    assert main(["run", str(tmp_path / "mine.yaml"), "--quiet", "--out", str(tmp_path / "out")]) == 2
+    assert "style.font = 'No Such Font': is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", ["epsilon_like", "gisette_like", "synthetic_ratings"])

@@ -78,6 +78,8 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
         name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
         found.append((re.sub(r"[^\w.-]+", "-", str(name)).strip(".-")[:LONGEST] or str(number), spec))
     names = [name for name, _ in found]
+    if only is not None and not only:
+        raise InputError(f"give at least one name of a figure; admissible: {listed(names)}")
     for name in only or ():
         if name not in names:
             raise InputError(f"there is no figure {name!r}{suggestion(name, names)} admissible: {listed(names)}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ..look import ALARM, characters, characters_along, literal, points, thin_ticks, wrapped
+from ..language.figure_style import CENTIMETRES, FigureStyle
+from ..look import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
 from ..results import Collection
 from .kinds import kind_for, shape
 from .labels import FULL, LENGTHS, Label
@@ -75,12 +77,44 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     height = figure.get_figheight() + _title(figure, spec)
     height += _legends(figure, entries, str(style.legend or "below"), _Caption(plots, spec, shown))
     figure.set_size_inches(width, height)
-    figure.draw_without_rendering()
-    for axes, _ in panels:
-        _wrap_label(axes)
-        thin_ticks(axes)
-    figure.draw_without_rendering()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            figure.draw_without_rendering()
+            for axes, _ in panels:
+                _wrap_label(axes)
+                thin_ticks(axes)
+            figure.draw_without_rendering()
+        except UserWarning:
+            raise _no_room(figure, style) from None
+    if (style.width, style.height, style.font_size) != (None, None, None):
+        _check_room(figure, [axes for axes, _ in panels], style)
     return figure
+
+
+def _check_room(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None:
+    """Refuse a size at which panels have no room beside their letters."""
+    width, height = figure.bbox.size
+    for axes in panels:
+        box, around = axes.get_window_extent(), axes.get_tightbbox()
+        assert around is not None
+        cut = around.x0 < -SLACK or around.y0 < -SLACK or around.x1 > width + SLACK or around.y1 > height + SLACK
+        if cut or box.width < LEAST_PANEL * figure.dpi or box.height < LEAST_PANEL * figure.dpi:
+            raise _no_room(figure, style)
+
+
+def _no_room(figure: Figure, style: FigureStyle) -> InputError:
+    letters = f"letters of {style.font_size or STYLE['axes.labelsize']:g} points"
+    size = f"{figure.get_figwidth() * CENTIMETRES:.3g} cm"
+    sentence = f"figures: panels and {letters} do not fit into {size}; take smaller letters, or larger panels"
+    return InputError(sentence, field=("style",))
+
+
+SLACK = 3.0
+"""Dots by which an axis may reach over the edge of the sheet: marks and caps at its very end."""
+
+LEAST_PANEL = 0.35
+"""Inches that a panel has at least, either way."""
 
 
 class _Caption:
@@ -139,9 +173,12 @@ def _legends(figure: Figure, entries: Entries, where: str, about: _Caption) -> f
         if where == "below":
             height = added = _height(_legend(figure, handles, labels, where, length, said))
         else:
-            added = _height(_legend(figure, [], [], "below", length, said))
+            note = added = _height(_legend(figure, [], [], "below", length, said))
             height = _height(_legend(figure, handles, labels, where, length, "")) if shown else 0.0
-            added += height if where == "above" else 0.0
+            if where == "above":
+                added += height
+            elif where == "right":  # in the middle of the sheet, and clear of what is said below
+                added = max(added, height + 2 * note - figure.get_figheight() * figure.dpi)
         if height <= room:
             break
     return added / figure.dpi

@@ -100,9 +100,28 @@ def test_wherever_the_legend_is_nothing_covers_anything_and_marks_are_explained(
         assert box.x1 <= right + 1
         assert box.y1 <= top + 1
         assert not any(box.padded(-1).overlaps(panel.padded(-1)) for panel in panels)
+    assert len(boxes) < 2 or not boxes[0].overlaps(boxes[1])
     named = {text.get_text() for at in found.figure.legends for text in at.get_texts()}
     assert bool(named) == (legend in ("below", "above", "right"))
     assert (found.figure.axes[0].get_legend() is not None) == (legend == "inside")
+
+
+def test_a_long_legend_beside_a_low_panel_makes_the_figure_higher(experiment):
+    runs = [make_run("cd", label=f"protocol {k}") for k in range(12)]
+    for k, run in enumerate(runs):
+        run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = f"p{k}"
+    root = experiment(runs, labels={f"p{k}": f"protocol {k}" for k in range(12)})
+    figure = drawn(root, OVER_TIME, legend="right", height=2.5, width=15).figure
+    low, high = (legend.get_window_extent() for legend in figure.legends)
+    assert not low.overlaps(high)
+    assert high.y0 >= 0
+    assert high.y1 <= figure.bbox.height
+
+
+@pytest.mark.parametrize("style", [{"font_size": 24}, {"width": 4, "font_size": 14}, {"height": 2, "font_size": 20}])
+def test_letters_that_leave_no_room_are_refused_in_one_sentence(experiment, style):
+    with pytest.raises(InputError, match=r"points do not fit into [\d.]+ cm; take smaller|do not fit into a legend"):
+        drawn(experiment(), OVER_TIME, **style)
 
 
 def test_letters_have_the_font_and_size_that_is_asked_for(experiment):
@@ -201,6 +220,7 @@ def test_plot_draws_what_its_options_ask_for(experiment, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--only", ""], "give at least one name of a figure; admissible: gap"),
         (["--only", "gapp"], "there is no figure 'gapp'; did you mean 'gap'? admissible: gap"),
         (["--format", "jpg"], "--format: formats[0] = 'jpg'"),
         (["--width", "wide"], "--width: width = 'wide': must be one column, two columns, or centimetres"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from .objectives import Models, Objective, local_gradients, mean_losses
 from .pooled_objective import PooledObjective
+from .quantity import OWN, Quantity, identified
 from .tasks.base import Task
 
 
@@ -43,6 +44,15 @@ class ConsensusObjective(Objective):
         """See `Objective.fingerprint`."""
         text = f"ConsensusObjective {self.task.fingerprint} {self.weight!r} {self.rho!r}"
         return hashlib.blake2s(text.encode(), digest_size=16).hexdigest()
+
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`: C N times the mean loss of agents with a ridge of rho / (C N)."""
+        times = float(self.weight * self.task.agents)
+        ridge = float(self.rho / times)
+        words = f"mean loss of an agent plus {ridge:.6g} |f|^2 / 2 (problem (2) of Zhang et al. 2018)"
+        identity = identified("ConsensusObjective", self.task.fingerprint, ridge)
+        return Quantity(words, "sum over agents", "training rows", OWN, identity, times)
 
     @cached_property
     def bare(self) -> Task:

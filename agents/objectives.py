@@ -20,6 +20,7 @@ from .errors import InputError
 from .graph import Graph
 from .losses import Loss, local_gradient, local_loss
 from .newton import conjugate_gradients, newton
+from .quantity import OWN, Quantity
 from .solvers import minimise_local
 from .tables import Shard, Table
 from .tasks.base import Task
@@ -44,6 +45,11 @@ class Objective(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash of everything that the objective depends on."""
+
+    @property
+    def quantity(self) -> Quantity:
+        """What its values measure; by default, that they are of one kind with those of an equal fingerprint alone."""
+        return Quantity(type(self).__name__, "unknown", "training rows", OWN, self.fingerprint)
 
     @abstractmethod
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -141,6 +147,12 @@ class GraphRegularised(Objective):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`."""
+        words = f"objective (2) of Bellet et al. 2018 with mu {self.mu:.6g}"
+        return Quantity(words, "sum over agents", "training rows", OWN, self.fingerprint)
+
     def value(self, models: Models) -> float:
         """See `Objective.value`."""
         losses = mean_losses(self.task, models)
@@ -181,6 +193,11 @@ class LocalOnly(Objective):
     def fingerprint(self) -> str:
         """See `Objective.fingerprint`."""
         return hashlib.blake2s(f"LocalOnly {self.task.fingerprint}".encode(), digest_size=16).hexdigest()
+
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`."""
+        return Quantity("agents' own objectives", "sum over agents", "training rows", OWN, self.fingerprint)
 
     def value(self, models: Models) -> float:
         """See `Objective.value`."""

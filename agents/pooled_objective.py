@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .losses import Hinge
 from .newton import conjugate_gradients, newton
 from .objectives import Models, Objective
+from .quantity import AVERAGE, CENTRAL, Quantity, Scale, identified
 from .support_vectors import minimise_hinge
 from .tasks.base import Task
 
@@ -34,26 +35,33 @@ class PooledObjective(Objective):
         > 0.
     mixture : (n,) float64
         m_i, summing to 1: how the judged model is made of the agents' models.
+    scale : str
+        Of `hushnet.agents.quantity.Quantity`.
+    times : float
+        How many times a mean loss F is.
     """
 
     task: Task
     row_weights: NDArray[np.float64]
     ridge: float
     mixture: NDArray[np.float64]
+    scale: Scale = "unknown"
+    times: float = 1.0
 
     @classmethod
     def mean_of_agents(cls, task: Task, ridge: float) -> PooledObjective:
         """(1/n) sum_i (1/m_i) sum_k phi + (ridge/2) |x|^2 at the agents' average; without data, an agent adds 0."""
         owners, counts = task.train.owners, task.train.counts
         mixture = np.full(task.agents, 1.0 / task.agents)
-        return cls(task, 1.0 / (task.agents * counts[owners]), ridge, mixture)
+        return cls(task, 1.0 / (task.agents * counts[owners]), ridge, mixture, "mean over agents")
 
     @classmethod
     def sum_of_rows(cls, task: Task, ridge: float, *, agent: int) -> PooledObjective:
         """sum_k phi + (ridge/2) |x|^2 at one agent's model."""
         mixture = np.zeros(task.agents)
         mixture[agent] = 1.0
-        return cls(task, np.ones(len(task.train.labels)), ridge, mixture)
+        rows = len(task.train.labels)
+        return cls(task, np.ones(rows), ridge, mixture, "sum over rows", float(max(rows, 1)))
 
     @property
     def fingerprint(self) -> str:
@@ -62,6 +70,21 @@ class PooledObjective(Objective):
         digest.update(np.ascontiguousarray(self.row_weights).tobytes())
         digest.update(np.ascontiguousarray(self.mixture).tobytes())
         return digest.hexdigest()
+
+    @cached_property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`: so many times a weighted mean loss of rows with its ridge."""
+        central = np.count_nonzero(self.mixture) == 1 < len(self.mixture)
+        ridge = float(self.ridge / self.times)
+        weights, mixture = ((self.row_weights / self.times).tobytes(), self.mixture.tobytes())
+        return Quantity(
+            f"mean loss plus {ridge:.6g} |x|^2 / 2",
+            self.scale,
+            "training rows",
+            CENTRAL if central else AVERAGE,
+            identified("PooledObjective", self.task.fingerprint, ridge, weights, mixture),
+            self.times,
+        )
 
     def value(self, models: Models) -> float:
         """See `Objective.value`."""

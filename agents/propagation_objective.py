@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .compiled_sums import read_only, squared_gaps
 from .graph import Graph
 from .objectives import Models, Objective
+from .quantity import OWN, Quantity
 
 
 @final
@@ -48,6 +49,12 @@ class Propagation(Objective):
         for array in (graph.offsets, graph.heads, graph.weights, self.solitary, self.pull):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`."""
+        words = "objective (3) of Vanhaesebrouck et al. 2017 around solitary models"
+        return Quantity(words, "sum over agents", "training rows", OWN, self.fingerprint)
 
     @cached_property
     def held(self) -> NDArray[np.float64]:

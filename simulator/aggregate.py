@@ -20,7 +20,10 @@ from .results import Collection
 from .storage.files import Frame
 
 COUNTS = ("activations", "messages", "vectors", "bytes")
-CURVE_AXES = ("time", *COUNTS, "updates")
+WITH_START = {"vectors_with_start": "vectors", "messages_with_start": "messages"}
+"""Counts that include what agents exchanged before their start, every start vector as a message of its own."""
+
+CURVE_AXES = ("time", *COUNTS, *WITH_START, "updates")
 PREFERRED = ("gap", "value", "mean", "worst")
 """Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
 
@@ -119,7 +122,7 @@ def resolve(collection: Collection, y: str, statistic: str | None = None) -> tup
     InputError
         If nothing of this name was recorded.
     """
-    if y in COUNTS:
+    if y in COUNTS or y in WITH_START:
         return y, ""
     recorded = collection.trace[["metric", "statistic"]].drop_duplicates()
     metrics = set(recorded["metric"])
@@ -174,11 +177,14 @@ def time_scale(time_unit: Any) -> tuple[float, str]:
 
 
 def _rows(collection: Collection, metric: str, statistic: str) -> Frame:
+    """Rows of a metric, in means where protocols' numbers differ in scale alone (`hushnet.simulator.comparability`)."""
     trace = collection.trace
-    if metric in COUNTS:
+    if metric in COUNTS or metric in WITH_START:
         rows = trace.drop_duplicates(["run", "time", "activations"])
-        return rows.assign(value=rows[metric].astype(np.float64))
-    return trace[(trace["metric"] == metric) & (trace["statistic"] == statistic)]
+        return rows.assign(value=_counted(collection, rows, metric))
+    rows = trace[(trace["metric"] == metric) & (trace["statistic"] == statistic)]
+    divisors = collection.kinds.ruling(metric).divisors
+    return rows.assign(value=rows["value"] / rows["run"].map(divisors).fillna(1.0)) if divisors else rows
 
 
 def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:
@@ -189,12 +195,19 @@ def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame
     rows = _rows(collection, metric, statistic)
     rows = rows[~rows["run"].isin(collection.limited)]
     if x != "updates":
-        return rows.assign(x=rows[x].astype(np.float64))
+        return rows.assign(x=_counted(collection, rows, x))
     updates = _rows(collection, "updates", "mean")
     if len(updates):
         instant = ["run", "time", "activations"]
         return rows.merge(updates[[*instant, "value"]].rename(columns={"value": "x"}), on=instant)
     return rows.assign(x=rows["activations"] / rows["run"].map(collection.agents["run"].value_counts()))
+
+
+def _counted(collection: Collection, rows: Frame, name: str) -> Any:
+    """A column of the trace at some rows, as floats; of `WITH_START` with what was exchanged before the start."""
+    if name not in WITH_START:
+        return rows[name].astype(np.float64)
+    return rows[WITH_START[name]].astype(np.float64) + rows["run"].map(collection.start_vectors)
 
 
 def unknown(given: str, known: Iterable[str]) -> str:

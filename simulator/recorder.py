@@ -23,6 +23,8 @@ from . import measures
 from .invariant_check import InvariantCheck
 from .measures import Rows
 from .objective_reading import ObjectiveReading
+from .quantities import quantities
+from .trivial import trivial
 from .world import World
 
 EXPLOSION = 1e6
@@ -145,6 +147,21 @@ class Recorder:
         frame.insert(0, "protocol", self.protocol)
         frame.insert(1, "seed", self.seed)
         return frame
+
+    def measures(self, world: World) -> dict[str, dict[str, Any]]:
+        """What the recorded metrics measure, by name, for the manifest."""
+        objective = None if self._reading is None else self._reading.objective
+        found = quantities(world, self.metrics, self.own, objective, self._delta(world))
+        return {name: quantity.as_dict() for name, quantity in found.items()}
+
+    def baselines(self, world: World) -> dict[str, dict[str, float]]:
+        """What predictions without learning come to, by metric and name; of the objective the gap of the zero model."""
+        task = world.setting.task
+        found = trivial(task, self.metrics)
+        if self._reading is not None:
+            gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
+            found["objective"] = {task.zero_is: float(gap)}
+        return {metric: known for metric, known in found.items() if np.isfinite(list(known.values())).all()}
 
     def agents(self, world: World) -> pd.DataFrame:
         """Final rows per agent: samples, degree, updates, mean age of what it knows, its metric and both epsilons.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..agents.errors import InputError
+from .comparability import Kinds
 from .storage import dataset
 from .storage.dataset import grid_table
 from .storage.files import Frame
@@ -68,6 +70,22 @@ class Collection:
         own = {manifest["protocol"]: manifest.get("label") or manifest["protocol"] for manifest in self.manifests}
         named = {key: label or key for key, label in (self.index.get("labels") or {}).items() if key in own}
         return {**named, **{key: label for key, label in own.items() if key not in named}}
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """What its metrics measure, and which protocols' numbers are of one kind."""
+        return Kinds(self)
+
+    @cached_property
+    def start_vectors(self) -> dict[str, float]:
+        """Vectors that agents exchanged before their start, which no other count includes, by run; NaN if unknown."""
+        totals = [manifest.get("totals") or {} for manifest in self.manifests]
+        return {run: float(each.get("start_vectors", math.nan)) for run, each in zip(self.runs, totals, strict=True)}
+
+    @property
+    def started_with_vectors(self) -> bool:
+        """Whether some run exchanged vectors before its start."""
+        return any(count > 0 for count in self.start_vectors.values())
 
     @cached_property
     def complete(self) -> set[str]:

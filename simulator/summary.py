@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from .aggregate import final_values, mean_interval, resolve, series
+from .comparability import set_apart
 from .results import Collection
+from .trivial import baselines, unbeaten, with_baselines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 ASIDE = ("epsilon_claimed", "epsilon_verified", "traffic", "age", "updates", "conserved")
 """Recorded metrics that are no measure of what was learned."""
+
+COLUMNS = {"vectors_with_start": "with start"}
+"""What columns are called whose name is too long."""
 
 MARK = "\N{WARNING SIGN}"
 
@@ -113,16 +118,16 @@ def summarise(collection: Collection) -> pd.DataFrame:
     DataFrame
         ``protocol, label``, the swept parameters, ``n`` (runs that reached their end), ``stopped`` (runs that did
         not), per metric its mean and ``<metric> half_width`` (95 % t interval over runs), ``vectors`` and its
-        half-width, ``epsilon_claimed``, ``epsilon_verified`` (the largest over runs; NaN without privacy), ``delta``
+        half-width, the same with those exchanged before the start where there are some, ``epsilon_claimed``,
+        ``epsilon_verified`` (the largest over runs; NaN without privacy), ``delta``
         and ``flagged`` (whether a claim is below what was verified).
     """
-    grid = collection.grid
+    collection, grid = set_apart(collection), collection.grid
     metrics = [name for name in dict.fromkeys(collection.trace["metric"]) if name not in ASIDE]
     finals = {}
-    for name in [*metrics, "vectors"]:
+    for name in [*metrics, "vectors", *(["vectors_with_start"] if collection.started_with_vectors else [])]:
         metric, statistic = resolve(collection, name)
-        column = f"{name} {statistic}" if statistic in ("gap", "worst") else name
-        finals[column] = final_values(collection, metric, statistic).set_index("run")["value"]
+        finals[column_of(metric, statistic)] = final_values(collection, metric, statistic).set_index("run")["value"]
     manifests = dict(zip(collection.runs, collection.manifests, strict=True))
     rows = []
     for key, group in series(collection.places, collection.labels, grid):
@@ -134,6 +139,18 @@ def summarise(collection: Collection) -> pd.DataFrame:
             row |= {column: mean, f"{column} half_width": half}
         rows.append(row | _privacy_columns(claim_of(manifests[run] for run in group["run"])))
     return pd.DataFrame(rows)
+
+
+def trivial_rows(collection: Collection) -> dict[str, dict[str, tuple[float, float]]]:
+    """Mean and half-width over runs of trivial predictions, by name and by the summary's column."""
+    apart, rows = set_apart(collection), {}
+    seeds = {run: manifest["seed"] for run, manifest in zip(apart.runs, apart.manifests, strict=True)}
+    for metric in with_baselines(apart):
+        column = column_of(*resolve(apart, metric))
+        for name, values in baselines(apart, metric).items():
+            mean, half, _ = mean_interval(values.groupby(seeds).mean().to_numpy(np.float64))
+            rows.setdefault(f"({name})", {})[column] = (float(mean), float(half))
+    return rows
 
 
 def print_summary(collection: Collection, console: Console) -> None:
@@ -168,13 +185,14 @@ def _table(collection: Collection, between: str) -> Table:
     private = bool(frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any())
     epsilons = ["\u03b5\nclaimed", "\u03b5\nverified"] if private else []
     swept = [path.rpartition(".")[2] for path in collection.grid]
-    table = Table(caption="mean \N{PLUS-MINUS SIGN} 95 % t interval over n runs")
+    counted = "; vectors do not count what was exchanged before the start" if collection.started_with_vectors else ""
+    table = Table(caption=f"mean \N{PLUS-MINUS SIGN} 95 % t interval over n runs{counted}")
     longest = max(len(word) for label in frame["label"] for word in str(label).split() or [""])
     table.add_column("protocol", overflow="fold", min_width=min(max(longest, 8), 20))
     for name in swept:
         table.add_column(escape(name), overflow="fold", min_width=4)
     for name in [*metrics, *epsilons, "n"]:
-        table.add_column(escape(name.replace(" ", between)), justify="right", no_wrap=True)
+        table.add_column(escape(COLUMNS.get(str(name), str(name)).replace(" ", between)), justify="right", no_wrap=True)
     for row in frame.to_dict("records"):
         cells = [row["label"], *(str(row[path]) for path in collection.grid)]
         cells += [with_half_width(row[name], row[f"{name} half_width"], between) for name in metrics]
@@ -182,6 +200,10 @@ def _table(collection: Collection, between: str) -> Table:
             mark = f" {MARK}" if row["flagged"] else ""
             cells += [_epsilon(row["epsilon_claimed"]), _epsilon(row["epsilon_verified"]) + mark]
         table.add_row(*map(escape, map(str, cells)), str(row["n"]), style="bold red" if row["flagged"] else None)
+    for name, values in trivial_rows(collection).items():
+        cells = [name, *("" for _ in collection.grid)]
+        cells += [with_half_width(*values[metric], between) if metric in values else "" for metric in metrics]
+        table.add_row(*map(escape, cells), *("" for _ in [*epsilons, "n"]), style="dim")
     for column in table.columns:
         if column.no_wrap:
             cells = [str(cell) for cell in (column.header, *column.cells)]
@@ -191,7 +213,8 @@ def _table(collection: Collection, between: str) -> Table:
 
 def _remarks(collection: Collection) -> list[tuple[str, bool]]:
     """Sentences below the table, each with whether it is loud."""
-    remarks = []
+    remarks = [(f"{MARK} {said}" if loud else said, loud) for said, loud in unbeaten(set_apart(collection))]
+    remarks += [(f"{MARK} {said}", True) for said in collection.kinds.sentences(held_against_each_other(collection))]
     for protocol, label in collection.labels.items():
         manifests = [manifest for manifest in collection.manifests if manifest["protocol"] == protocol]
         stopped = [str(manifest.get("status")) for manifest in manifests if manifest.get("status") != "complete"]
@@ -216,6 +239,16 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
         total = len(collection.missing) + len(collection.runs)
         remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
     return remarks
+
+
+def column_of(metric: str, statistic: str) -> str:
+    """How a metric's final value is called in tables."""
+    return f"{metric} {statistic}" if statistic in ("gap", "worst") else metric
+
+
+def held_against_each_other(collection: Collection) -> list[str]:
+    """Recorded metrics by which protocols stand side by side."""
+    return [*(name for name in collection.kinds.metrics if name not in ASIDE), "epsilon_verified"]
 
 
 def broken_invariants(label: str, manifests: Sequence[dict[str, Any]]) -> list[str]:

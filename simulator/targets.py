@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..agents.errors import InputError
 from .aggregate import CURVE_AXES, curves, resolve
+from .comparability import Incomparable
 from .language.target_parameters import SHARED, more_is_better
 from .results import Collection
 from .storage.files import Frame
@@ -54,24 +55,28 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
         ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
         protocols. None takes the scenario's, else `DEFAULT`.
     x : str
-        time (in expected wake-ups), activations, messages, vectors, bytes or updates.
+        time (in expected wake-ups), activations, messages, vectors, bytes or updates, or messages or vectors
+        ``_with_start``, which counts what was exchanged before the start as well.
 
     Returns
     -------
     DataFrame
-        A row per run: ``run, protocol, seed, value`` and the swept parameters. The value is the place of the first
-        record that meets the target, infinite if none does, and NaN for a run in which the metric was not recorded, or
-        which a limit has stopped, or which is held against one that did not reach its end. A run that broke off by
-        itself counts up to its end.
+        A row per run: ``run, protocol, seed, value, after`` and the swept parameters. The value is the place of the
+        first record that meets the target, infinite if none does, and NaN for a run in which the metric was not
+        recorded, or which a limit has stopped, or which is held against one that did not reach its end. A run that
+        broke off by itself counts up to its end. The target was met at most there and after the place ``after`` of the
+        record before, which is the same place if there is none.
 
     Raises
     ------
     InputError
-        If the axis, the metric or the statistic was not recorded, or the target is none.
+        If the axis, the metric or the statistic was not recorded, the target is none, or protocols' numbers of its
+        metric are not of one kind (`hushnet.simulator.comparability`).
 
     Notes
     -----
-    Nothing is interpolated, so a place is late by at most the distance of two records. Where all protocols are measured
+    Nothing is interpolated, so a place is late by at most the distance of two records; with ``record: {activations:
+    1}`` it is that of the very step which met the target. Where all protocols are measured
     by the objective of one of them (``record.objective_of``), the level that a share asks for is that of this
     protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is held
     against its own start. A share of the accuracy is held against the last one of the protocol that it is of, with the
@@ -79,17 +84,20 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     """
     target = target_of(collection, target)
     metric, statistic = _meaning(collection, target)
+    _check_kind(collection, target, metric)
     rows = _curves(collection, metric, statistic, x)
     first = rows.drop_duplicates("run").set_index("run")["value"]
     level = _levels(collection, target, rows)
     more = more_is_better(metric)
     rising = first < level if more is None else pd.Series(more, index=first.index)
     levels, up = rows["run"].map(level), rows["run"].map(rising)
+    rows = rows.assign(after=rows.groupby("run", sort=False)["x"].shift().fillna(rows["x"]))
     met = rows[np.where(up, rows["value"] >= levels, rows["value"] <= levels)]
-    places = met.drop_duplicates("run").set_index("run")["x"]
+    places = met.drop_duplicates("run").set_index("run")
     found = per_run(collection)
-    unknown = np.where(found["run"].isin(level.dropna().index), np.inf, np.nan)
-    return found.assign(value=found["run"].map(places).fillna(pd.Series(unknown, index=found.index)))
+    unknown = pd.Series(np.where(found["run"].isin(level.dropna().index), np.inf, np.nan), index=found.index)
+    columns = {"value": "x", "after": "after"}
+    return found.assign(**{name: found["run"].map(places[here]).fillna(unknown) for name, here in columns.items()})
 
 
 def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:
@@ -178,6 +186,14 @@ def _meaning(collection: Collection, target: Mapping[str, Any]) -> tuple[str, st
         raise InputError(f"target: {said}", field=("target", "share"))
     wanted = "gap" if metric == "objective" and share is not None else target.get("statistic")
     return resolve(collection, metric, wanted)
+
+
+def _check_kind(collection: Collection, target: Mapping[str, Any], metric: str) -> None:
+    """Refuse a target whose metric measures other things in other protocols, or a level for several scales."""
+    collection.kinds.check(metric)
+    ruling = collection.kinds.ruling(metric)
+    if ruling.divisors and target.get("level") is not None:
+        raise Incomparable(f"target: level {target['level']:g} would be one for several scales; {ruling.normalised[0]}")
 
 
 def _curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:

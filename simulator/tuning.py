@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..agents.errors import Divergence, HushnetError
+from ..agents.errors import Divergence, HushnetError, InputError
+from ..agents.quantity import Quantity
 from .aggregate import final_values, mean_interval
 from .language.loading import GridPoint, LoadedScenario, tuned
 from .language.sweep_parameters import values_of
@@ -88,16 +89,40 @@ def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetE
 
     Raises
     ------
+    InputError
+        If what decides is the objective and a protocol's trials differ in what theirs is.
     Divergence
         If no trial of a protocol reached its end.
     """
     trials = trial_experiment(experiment)
     assert trials is not None
+    _check_objectives(experiment, trials)
     perform(trials)
     chosen, table = _decided(experiment.loaded, trials.folder)
     with writing(experiment.folder):
         put_file(parquet(table), experiment.folder / TABLE)
     return chosen
+
+
+def _check_objectives(experiment: Experiment, trials: Experiment) -> None:
+    """Refuse, before anything is run, to tune by an objective that the tuned fields change."""
+    tune = experiment.loaded.scenario.tune
+    if tune is None or tune.metric != "objective":
+        return
+    met: dict[tuple[Any, ...], Quantity] = {}
+    first_seed = trials.loaded.scenario.seed_pairs()[0][0]
+    for run in trials.runs():
+        if run.seed != first_seed or (objective := trials.measured_objective(run)) is None:
+            continue
+        grid = json_text({name: value for name, value in run.point.values.items() if name != TRIAL})
+        first = met.setdefault((run.protocol, grid), objective.quantity)
+        if not objective.quantity.same(first):
+            raise InputError(
+                f"tune.metric: the trials of {run.protocol} are measured by other objectives ({first.words}; "
+                f"{objective.quantity.words}), so that the smallest gap says nothing; tune by {VALIDATION}, or let "
+                "record.objective_of name a protocol that is not tuned",
+                field=("tune", "metric"),
+            )
 
 
 def settled(experiment: Experiment) -> Experiment:
@@ -232,7 +257,7 @@ def _account(
         "table": TABLE,
         "chosen": chosen,
         "note": _note(tune, draws_data(loaded.scenario.task)),
-        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_left_out(tried), *_about(tune, loaded)])),
+        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_left_out(tried)])),
     }
 
 
@@ -263,8 +288,3 @@ def _left_out(tried: Sequence[Trial]) -> Iterator[str]:
         broken = sum(not math.isfinite(trial.score) for trial in own)
         if broken:
             yield f"{broken} of {len(own)} trials of {protocol} did not reach their end and were left out"
-
-
-def _about(tune: TuneParameters, loaded: LoadedScenario) -> Iterator[str]:
-    if tune.metric == "objective" and loaded.scenario.record.objective_of is None:
-        yield "tuning by objective: a field that changes a protocol's own objective (such as mu) cannot be judged by it"

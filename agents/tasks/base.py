@@ -48,6 +48,8 @@ class Task:
     columns : (n,) tuple of (p_i,) int64, optional
         The feature columns that each agent holds of the same rows, where features are split instead of rows: agent 0
         owns all rows of the tables, has no column and alone knows the labels.
+    zero_is : str
+        What a zero model predicts, in words, where labels were centred.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Task:
     assumed_public: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
     columns: tuple[NDArray[np.int64], ...] | None = None
+    zero_is: str = "zero model"
 
     @property
     def agents(self) -> int:

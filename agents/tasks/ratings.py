@@ -134,6 +134,7 @@ def rating_task(
         bounds={"l1": float(np.sqrt(parameters.features)), "l2": 1.0} if unit else {},
         profiles=csr_array((values, (users, items)), shape=shape),
         profiles_are="training ratings",
+        zero_is="user's mean",
         assumed_public=ASSUMED_PUBLIC,
         notes={
             **notes,

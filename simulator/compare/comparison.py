@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
+from ..comparability import Kinds, set_apart
 from ..results import Collection
 from ..storage.files import Frame
-from ..summary import MARK
+from ..summary import MARK, held_against_each_other
 from ..targets import describe, per_run, target_of
 from .luck import not_shared
 from .measures import Measure, measures
@@ -43,16 +44,18 @@ class Comparison:
         (pairs), ``baseline_mean, mean, difference, low, high`` (95 % interval), ``method``, ``p``, ``p_holm``
         (corrected across the protocols of a measure and grid point), ``pairing`` (how many times smaller the variance
         is than that of unpaired runs), ``finite`` and ``baseline_finite`` (pairs in which each got there), ``larger``
-        and ``smaller`` (pairs in which the protocol's value is), ``verdict`` (better, worse, larger, smaller; empty
-        where ``p_holm`` is not below 0.05).
+        and ``smaller`` (pairs in which the protocol's value is), ``least`` and ``most`` (what the mean difference may
+        be where values are places of records, NaN elsewhere), ``verdict`` (better, worse, larger, smaller; empty where
+        ``p_holm`` is not below 0.05, where records leave open who was first, and where it is unknown whether both are
+        of one kind).
     break_even : DataFrame
         A row per change of sign along a numeric axis of the sweep: ``measure, title, protocol, label, axis``, the other
-        swept parameters, ``at, low, high, after, before, seen``, and ``first`` and ``then``: how the protocol stands
-        before and after.
+        swept parameters, ``at, low, high, after, before, seen``, ``points`` (values of the axis at which the difference
+        is known), and ``first`` and ``then``: how the protocol stands before and after.
     target : str
         What the target is, in words.
     warnings : list of str
-        Sentences about what was not shared, not finished or not paired.
+        Sentences about what is not of one kind, not shared, not finished or not paired.
     """
 
     baseline: str
@@ -67,6 +70,9 @@ class Comparison:
 def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     """Hold every protocol against a baseline, over pairs of runs with the same seed at the same grid point.
 
+    Numbers that are not of one kind with the baseline's (`hushnet.simulator.comparability`) are left out, and a warning
+    says so; where scales differ they are compared as means.
+
     Parameters
     ----------
     collection : Collection
@@ -80,12 +86,14 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     """
     chosen = _baseline(collection, baseline)
     pairs = _pairs(collection, chosen)
-    found = measures(collection)
+    kinds = Kinds(collection, chosen)
+    found = measures(set_apart(collection, chosen))
     rng = np.random.default_rng(DRAWS)
-    valued = [(measure, _valued(measure, pairs)) for measure in found]
-    rows = [row for measure, table in valued for row in _measured(measure, table, collection, rng)]
+    valued = [(measure, _valued(measure, _of_one_kind(measure, pairs, kinds))) for measure in found]
+    rows = [row for measure, table in valued for row in _measured(measure, table, collection, kinds, rng)]
     differences = pd.DataFrame(rows)
     crossed = [row for measure, table in valued for row in _break_even(measure, table, collection, rng)]
+    said = [f"{MARK} {sentence}" for sentence in kinds.sentences(held_against_each_other(collection))]
     return Comparison(
         chosen,
         collection.labels,
@@ -93,7 +101,7 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
         differences,
         pd.DataFrame(crossed),
         describe(target_of(collection)),
-        _warnings(collection, chosen, pairs),
+        [*said, *_warnings(collection, chosen, pairs)],
     )
 
 
@@ -124,10 +132,20 @@ def _pairs(collection: Collection, baseline: str) -> Frame:
     return table[table["protocol"] != baseline].merge(theirs, on=keys, how="left")
 
 
+def _of_one_kind(measure: Measure, pairs: Frame, kinds: Kinds) -> Frame:
+    """Pairs of protocols whose numbers are of the baseline's kind."""
+    return pairs[~pairs["protocol"].isin(list(kinds.ruling(measure.metric).apart))] if measure.metric else pairs
+
+
 def _valued(measure: Measure, pairs: Frame) -> Frame:
-    """Pairs with what a measure says of both: ``ours`` and ``theirs``."""
-    ours, theirs = (pairs[column].map(measure.values).astype(np.float64) for column in ("run", "baseline_run"))
-    return pairs.assign(ours=ours, theirs=theirs)
+    """Pairs with what a measure says of both: ``ours`` and ``theirs``, and after what places, if they are some."""
+    found = {"": measure.values, "_after": measure.values if measure.after is None else measure.after}
+    columns = {
+        f"{name}{end}": pairs[column].map(values).astype(np.float64)
+        for name, column in (("ours", "run"), ("theirs", "baseline_run"))
+        for end, values in found.items()
+    }
+    return pairs.assign(**columns)
 
 
 def _groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]]:
@@ -140,18 +158,20 @@ def _groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame
 
 
 def _measured(
-    measure: Measure, valued: Frame, collection: Collection, rng: np.random.Generator
+    measure: Measure, valued: Frame, collection: Collection, kinds: Kinds, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Rows of one measure, corrected across the protocols of a grid point."""
+    """Rows of one measure, corrected across the protocols of a grid point; no verdict where kinds are unknown."""
     result, labels = [], collection.labels
+    unknown = kinds.ruling(measure.metric).unknown if measure.metric else frozenset()
     for place, here in _groups(valued, collection.grid):
         rows = []
         for key, group in here.groupby("protocol", sort=False):
             found = asdict(paired_difference(group["ours"], group["theirs"], rng=rng))
             if found["n"]:
-                rows.append({**_head(measure, str(key), labels), **place, **_columns(found)})
+                rows.append({**_head(measure, str(key), labels), **place, **_columns(found), **_least_and_most(group)})
         for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-            result.append({**row, "p_holm": float(p), "verdict": _verdict(row, float(p), measure.more_is_better)})
+            verdict = "" if row["protocol"] in unknown else _verdict(row, float(p), measure.more_is_better)
+            result.append({**row, "p_holm": float(p), "verdict": verdict})
     return result
 
 
@@ -177,9 +197,20 @@ def _columns(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _least_and_most(group: Frame) -> dict[str, float]:
+    """What the mean difference may be, as values are places of records, each late by less than a record's distance."""
+    both = group[np.isfinite(group["ours"]) & np.isfinite(group["theirs"])]
+    if (both["ours_after"] == both["ours"]).all() and (both["theirs_after"] == both["theirs"]).all():
+        return {"least": np.nan, "most": np.nan}
+    return {
+        "least": float((both["ours_after"] - both["theirs"]).mean()),
+        "most": float((both["ours"] - both["theirs_after"]).mean()),
+    }
+
+
 def _verdict(row: dict[str, Any], p: float, more_is_better: bool | None) -> str:
-    """How a protocol stands to the baseline where the difference is significant."""
-    if not p < SIGNIFICANT:
+    """How a protocol stands to the baseline where the difference is significant and records tell who was first."""
+    if not p < SIGNIFICANT or (row["method"] != "sign test" and row["least"] < 0 < row["most"]):
         return ""
     up = row["larger"] > row["smaller"] if row["method"] == "sign test" else row["difference"] > 0
     return _stands(bool(up), more_is_better)

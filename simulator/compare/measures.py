@@ -16,7 +16,11 @@ from ..results import Collection
 from ..summary import ASIDE
 from ..targets import area, describe, reached, target_of
 
-AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "bytes_to_target")
+AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "vectors_with_start_to_target", "bytes_to_target")
+
+START = "vectors_with_start"
+NAMES = {START: "vectors, with those before the start,"}
+"""What axes are called whose name is no word."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,19 @@ class Measure:
         None where nobody knows.
     values : Series
         By run id; infinite where something never happened, NaN or absent where it is not known.
+    metric : str
+        What was recorded that it is made of, if it is made of one metric.
+    after : Series, optional
+        By run id, where values are places of records: what is measured happened after this place, and at most at the
+        value.
     """
 
     name: str
     title: str
     more_is_better: bool | None
     values: Any
+    metric: str = ""
+    after: Any = None
 
 
 def measures(collection: Collection) -> list[Measure]:
@@ -46,29 +57,45 @@ def measures(collection: Collection) -> list[Measure]:
     recorded = [str(name) for name in collection.trace["metric"].unique() if name not in ASIDE]
     means = [_mean_height(collection, name) for name in recorded]
     finals = [_final(collection, name) for name in recorded]
-    return [*finals, *_to_target(collection, recorded), *means, *_epsilon(collection)]
+    return [*finals, *_to_target(collection, recorded), *means, *_sent(collection), *_epsilon(collection)]
 
 
 def _final(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = final_values(collection, metric, statistic).set_index("run")["value"]
-    return Measure(_named(metric, statistic), f"final {_named(metric, statistic)}", more_is_better(metric), values)
+    return Measure(
+        _named(metric, statistic), f"final {_named(metric, statistic)}", more_is_better(metric), values, metric
+    )
 
 
 def _mean_height(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = area(collection, metric, statistic).set_index("run")["value"]
     what = _named(metric, statistic)
-    return Measure(f"area of {what}", f"{what}, mean over time", more_is_better(metric), values)
+    return Measure(f"area of {what}", f"{what}, mean over time", more_is_better(metric), values, metric)
 
 
 def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]:
     target = target_of(collection)
     if target["metric"] not in recorded and not collection.index.get("target"):
         return
+    started = collection.started_with_vectors
     for name in AXES_TO_TARGET:
-        values = reached(collection, target, TO_TARGET[name]).set_index("run")["value"]
-        yield Measure(name, f"{TO_TARGET[name]} to {describe(target)}", False, values)
+        axis = TO_TARGET[name]
+        if axis == START and not started:
+            continue
+        without = ", those before the start not counted" if started and axis in ("vectors", "bytes") else ""
+        found = reached(collection, target, axis).set_index("run")
+        title = f"{NAMES.get(axis, axis)} to {describe(target)}{without}"
+        yield Measure(name, title, False, found["value"], str(target["metric"]), found["after"])
+
+
+def _sent(collection: Collection) -> Iterator[Measure]:
+    """Vectors sent in all, in both countings, where some were exchanged before the start."""
+    if collection.started_with_vectors:
+        for axis, words in (("vectors", "those before the start not counted"), (START, "with those before the start")):
+            values = final_values(collection, axis, "").set_index("run")["value"]
+            yield Measure(axis, f"vectors sent, {words}", None, values)
 
 
 def _epsilon(collection: Collection) -> Iterator[Measure]:
@@ -77,7 +104,7 @@ def _epsilon(collection: Collection) -> Iterator[Measure]:
     found = {run: (manifest.get("privacy") or {}).get("verified") for run, manifest in pairs}
     values = pd.Series({run: np.nan if value is None else float(value) for run, value in found.items()})
     if values.notna().any():
-        yield Measure("epsilon", "verified epsilon, worst agent", False, values)
+        yield Measure("epsilon", "verified epsilon, worst agent", False, values, "epsilon_verified")
 
 
 def _named(metric: str, statistic: str) -> str:

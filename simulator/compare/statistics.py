@@ -26,6 +26,9 @@ DRAWN = 2**19
 """Resampled differences in memory at a time, whatever the number of pairs; the draws are the same for any number."""
 
 LEVEL = 0.95
+NOTHING = "nothing to test"
+"""Method where all differences are the same."""
+
 ROUNDING = 1e-12
 """Differences that vary by less than this share of the values do not vary."""
 
@@ -47,8 +50,9 @@ class Difference:
     pairing : float
         Variance that the difference of two independent means would have, divided by that of the paired one; NaN
         below two pairs, where a value is infinite and where nothing varies.
-    method : {"t", "bootstrap", "sign test", ""}
-        Where interval and p value come from; the sign test has no interval.
+    method : {"t", "bootstrap", "sign test", "nothing to test", ""}
+        Where interval and p value come from; the sign test has no interval, and where all differences are the same
+        there is nothing to test.
     ours, theirs : float
         Means over the pairs that ``mean`` is about.
     finite, theirs_finite : int
@@ -85,9 +89,10 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
     Notes
     -----
     Student's t interval below 20 pairs, the bias-corrected and accelerated bootstrap from there on, the paired t test
-    for both. Differences that do not vary admit no t test, and infinite values (a run that never reached its target)
-    have no mean: there the exact sign test on all pairs counts who came first, ties aside, and the mean over the pairs
-    in which both are finite, which favours whoever fails more often, is given without an interval.
+    for both. Differences that do not vary admit no test: either nothing in them is random, or they are too few.
+    Infinite values (a run that never reached its target) have no mean: there the exact sign test on all pairs counts
+    who came first, ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more
+    often, is given without an interval.
     """
     ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     known = ~(np.isnan(ours) | np.isnan(theirs))
@@ -106,7 +111,9 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
             low, high = _interval(differences, rng)
             method = "t" if len(differences) < FEW else "bootstrap"
             pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
-        if both.all() and np.ptp(differences) > ROUNDING * np.max(np.abs([ours, theirs])):
+        if both.all() and not np.ptp(differences) > ROUNDING * np.max(np.abs([ours, theirs])):
+            method = NOTHING
+        elif both.all():
             p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
         else:
             p, method = _sign_test(*counts[2:]), "sign test"
@@ -152,6 +159,8 @@ class Crossing:
         95 % percentile interval over resampled seeds; NaN below three seeds or without ``at``.
     seen : float
         Share of the resamples with a crossing in this direction.
+    points : int
+        Values of the axis at which the difference is known; the place is interpolated between two of them.
     """
 
     at: float
@@ -161,6 +170,7 @@ class Crossing:
     low: float
     high: float
     seen: float
+    points: int
 
 
 def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random.Generator) -> list[Crossing]:
@@ -188,7 +198,9 @@ def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random
         low, high = np.quantile(near, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if len(near) else (np.nan, np.nan)
         seen = len(near) / len(resampled) if len(resampled) else np.nan
         ends = [float(np.exp(place) if log else place) for place in (at, low, high)]
-        result.append(Crossing(ends[0], float(places[after]), float(places[before]), rising, ends[1], ends[2], seen))
+        result.append(
+            Crossing(ends[0], float(places[after]), float(places[before]), rising, ends[1], ends[2], seen, len(axis))
+        )
     return result
 
 

@@ -14,6 +14,7 @@ from ..storage.files import Frame, put_file, writing
 from ..summary import MARK
 from .comparison import Comparison, compare
 from .folders import gather
+from .statistics import NOTHING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,9 +38,15 @@ CENSORED = (
     "difference is that of the pairs in which both did, and p counts who was first in all pairs (sign test)."
 )
 
+PLACES = (
+    "The place of a target is that of the first record that meets it, late by less than its distance from the record "
+    "before; where that leaves open who was first, there is no verdict. record: {activations: 1} records every step."
+)
+
 BREAK_EVEN = (
-    "Where the mean difference changes sign; interval from resampled seeds; seen: in what share of the resamples there "
-    "is such a change at all. Far below 100 % it may be chance."
+    "Where the mean difference changes sign, interpolated between two neighbours of so many points of the axis; "
+    "interval from resampled seeds; seen: in what share of the resamples there is such a change at all. Far below "
+    "100 % it may be chance."
 )
 
 
@@ -82,6 +89,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     console.print(Text(f"Baseline: {comparison.labels[comparison.baseline]}; {CAPTION}.", style="dim"))
     if any(map(_censored, comparison.differences.to_dict("records"))):
         console.print(Text(CENSORED, style="dim"))
+    if any(map(on_records, comparison.differences.to_dict("records"))):
+        console.print(Text(PLACES, style="dim"))
     if len(comparison.break_even):
         _show(_break_even_table(comparison), console)
         console.print(Text(BREAK_EVEN, style="dim"))
@@ -161,7 +170,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         number(row["baseline_mean"], half),
         number(row["difference"], half),
         f"reached {row['finite']} against {row['baseline_finite']}" if _censored(row) else interval,
-        p_value(row["p_holm"]),
+        NOTHING if row["method"] == NOTHING else p_value(row["p_holm"]),
         DASH if math.isnan(row["pairing"]) else f"{number(row['pairing'], row['pairing'] / 5)}{TIMES}",
         str(row["n"]),
     ]
@@ -172,10 +181,16 @@ def _censored(row: dict[str, Any]) -> bool:
     return min(row["finite"], row["baseline_finite"]) < row["n"]
 
 
+def on_records(row: dict[str, Any]) -> bool:
+    """Whether values are places of records, so that what is measured happened before them."""
+    return not math.isnan(row["least"])
+
+
 def _break_even_table(comparison: Comparison) -> Table:
     from rich.markup import escape
 
-    texts, numbers = ["measure", "protocol", "axis", "elsewhere"], ["break-even", "95 % interval", "between", "seen"]
+    texts = ["measure", "protocol", "axis", "elsewhere"]
+    numbers = ["break-even", "95 % interval", "between", "points", "seen"]
     table = _new_table("break-even points with the baseline along the sweep", texts, numbers)
     table.add_column("", overflow="fold", min_width=10)
     for row, cells in _break_even_rows(comparison):
@@ -192,7 +207,7 @@ def _break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], l
         half = (row["high"] - row["low"]) / 2
         low, high = (number(row[name], half) for name in ("low", "high"))
         interval = DASH if DASH in (low, high) else f"{low} to {high}"
-        place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}"]
+        place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}", str(row["points"])]
         yield row, [row["title"], row["label"], row["axis"], where, *place]
 
 
@@ -228,8 +243,8 @@ def _differences_latex(comparison: Comparison) -> str:
 
 def _break_even_latex(comparison: Comparison) -> str:
     rows = [cells for _, cells in _break_even_rows(comparison)]
-    names = ["measure", "protocol", "axis", "elsewhere", "break-even", "95 % interval", "between"]
-    return _latex(rows, names, 3, f"Break-even points with {comparison.labels[comparison.baseline]}.")
+    names = ["measure", "protocol", "axis", "elsewhere", "break-even", "95 % interval", "between", "points"]
+    return _latex(rows, names, 4, f"Break-even points with {comparison.labels[comparison.baseline]}.")
 
 
 def _latex(rows: list[list[str]], names: Sequence[str], numbers: int, remark: str) -> str:

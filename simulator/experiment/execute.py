@@ -63,6 +63,8 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         manifest = _manifest(run, world, failure, experiment.verdict(run))
         manifest["warnings"] += recorder.warnings
         manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in remarks.of(world)]
+        manifest["measures"] = recorder.measures(world)
+        manifest["baselines"] = recorder.baselines(world)
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none

@@ -278,7 +278,15 @@ class Experiment:
         key = scenario.record.objective_of
         if key is None:
             return None
-        parameters = scenario.protocols[key]
+        return self._objective(run, key)
+
+    def measured_objective(self, run: Run) -> Objective | None:
+        """What is measured as a run's objective: that of ``record.objective_of``, else of its own protocol."""
+        key = run.point.scenario.record.objective_of
+        return self._objective(run, run.protocol if key is None else key)
+
+    def _objective(self, run: Run, key: str) -> Objective | None:
+        parameters = run.point.scenario.protocols[key]
         with naming_fields(key):
             made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(*self.data(run)))
             return made.objective()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...agents.errors import InputError
-from ..aggregate import unknown
+from ..aggregate import ALIASES, unknown
 from ..language.figure_parameters import kind_of
 from ..results import Collection
 from .frontier import promises
@@ -32,9 +32,22 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     """
     collection = styled(collection, spec)
     kind = kind_for(spec)
+    _check_kinds(collection, spec)
     parts = _parts(select(collection, spec.get("at") or {}), spec)
     found = [replace(kind.numbers(part, asked), panel=title) for title, part, asked in parts]
     return found if len(found) > 1 else [replace(found[0], panel="")]
+
+
+def _check_kinds(collection: Collection, spec: Spec) -> None:
+    """Refuse a figure that would show protocols' numbers side by side which are not of one kind."""
+    if spec.get("facet") == "protocol" or kind_for(spec).by_protocol:
+        return
+    facet = spec.get("facet")
+    for name in facet if isinstance(facet, list | tuple) else [str(spec["y"])]:
+        metric = ALIASES.get(name, name)
+        # Panels of a frontier part epsilons of several kinds already.
+        if metric in collection.kinds.metrics and not metric.startswith("epsilon_"):
+            collection.kinds.check(metric, chosen(collection, spec))
 
 
 def _parts(collection: Collection, spec: Spec) -> Iterator[tuple[str, Collection, Spec]]:

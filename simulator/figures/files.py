@@ -13,6 +13,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
+from ..comparability import Incomparable
 from ..language.figure_style import FigureStyle
 from ..look import house_style
 from ..results import Collection, load_all
@@ -143,7 +144,8 @@ def redraw(
     Raises
     ------
     InputError
-        If the folder holds no results, a file is damaged, or a specification asks for what was not recorded.
+        If the folder holds no results, a file is damaged, or a specification asks for what was not recorded. If it asks
+        for protocols' numbers side by side that are not of one kind, after all other figures have been drawn.
     """
     results = Path(results)
     if not (results / "index.json").exists():
@@ -151,8 +153,14 @@ def redraw(
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
     written: list[Path] = []
+    refused: list[Incomparable] = []
     for name, spec in named_figures(collection, only):
-        written += save_drawing(drawing(collection, spec, name, style), folder)
+        try:
+            written += save_drawing(drawing(collection, spec, name, style), folder)
+        except Incomparable as error:  # the other figures are worth having
+            refused.append(error)
+    if refused:
+        raise Incomparable(f"figures: {refused[0]}", field=("figures",))
     return written
 
 

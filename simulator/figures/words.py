@@ -20,6 +20,8 @@ AXES = {
     "activations": "activations",
     "vectors": "vectors sent",
     "messages": "messages sent",
+    "vectors_with_start": "vectors sent, with those before the start",
+    "messages_with_start": "messages sent, with those before the start",
     "bytes": "bytes sent",
     "updates": "updates per agent",
     "samples": "samples of the agent",
@@ -34,6 +36,8 @@ AXES = {
     "conserved": "off the conserved sum by",
     "vectors_to_target": "vectors sent to target",
     "messages_to_target": "messages sent to target",
+    "vectors_with_start_to_target": "vectors sent to target, with those before the start",
+    "messages_with_start_to_target": "messages sent to target, with those before the start",
     "activations_to_target": "activations to target",
     "bytes_to_target": "bytes sent to target",
 }
@@ -129,10 +133,16 @@ def caption(
     """
     contracts = _contracts(collection, failed_only=length != FULL)
     keys = [key for plot in plots if "protocol" in plot.points for key in _keys(plot, collection)]
-    marks = [_marks(plots, spec), crowded(list(dict.fromkeys(keys)), list(collection.labels))]
+    marks = [_marks(plots, spec), _kinds(plots, collection), crowded(list(dict.fromkeys(keys)), list(collection.labels))]
     return "\n".join(
         filter(None, [stand_in(collection), "; ".join(filter(None, [*marks, *said_once(labels, length), *contracts]))])
     )
+
+
+def _kinds(plots: Sequence[Plot], collection: Collection) -> str:
+    """What is said where protocols' numbers differ in scale, or where nobody knows what they measure."""
+    ruling = collection.kinds.ruling(plots[0].metric)
+    return "divided to means" if ruling.normalised else "of one kind? older runs do not say" if ruling.doubts else ""
 
 
 def stand_in(collection: Collection) -> str:

@@ -16,16 +16,16 @@ from .figure_style import FigureStyle
 from .names import Name
 from .target_parameters import more_is_better
 
-AXES = ("time", "activations", "vectors", "updates", "bytes", "messages")
+AXES = ("time", "activations", "vectors", "updates", "bytes", "messages", "vectors_with_start", "messages_with_start")
 """What curves may have on their x axis."""
 
 EPSILONS = ("epsilon_verified", "epsilon_claimed")
 """Privacy axes of a frontier: verified and claimed."""
 
-COSTS = ("time", "activations", "vectors", "messages", "bytes")
+COSTS = ("time", "activations", "vectors", "messages", "bytes", "vectors_with_start", "messages_with_start")
 """Cost axes of a frontier."""
 
-TO_TARGET = {f"{axis}_to_target": axis for axis in ("time", "vectors", "messages", "activations", "bytes")}
+TO_TARGET = {f"{axis}_to_target": axis for axis in COSTS}
 """What it took a run to reach the scenario's target, with the axis that it is counted on."""
 
 PER_AGENT = (
@@ -54,11 +54,13 @@ class Figure(Parameters):
     y: str
     """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed,
     epsilon_verified, traffic, age, updates, conserved; or time_to_target, vectors_to_target, messages_to_target,
-    activations_to_target, bytes_to_target.
+    activations_to_target, bytes_to_target, vectors_with_start_to_target, messages_with_start_to_target.
     A portrait, a scatter and samples take what is known per agent; a timeline shows messages."""
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
-    epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target."""
+    epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
+    Vectors and messages do not count what agents exchange before their start; vectors_with_start and
+    messages_with_start do."""
     rows: str | None = None
     """Second swept parameter of a heat map, from bottom to top."""
     facet: str | list[str] | None = None

@@ -21,6 +21,7 @@ FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_cl
 
 def more_is_better(metric: str) -> bool | None:
     """Whether more of a metric is better; None for a user's own, of which nothing is known."""
+    metric = metric.partition(" of ")[0]  # of a kind that is set apart
     return True if metric == "accuracy" else False if metric in FALLING else None
 
 

@@ -114,6 +114,8 @@ def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
     scale = time_scale(collection.index.get("time_unit"))[0]
     found = [(m.name, m.title, m.values * (scale if m.name == "time_to_target" else 1)) for m in measures(collection)]
     for name in ("vectors", "bytes"):
+        if any(name == each for each, _, _ in found):
+            continue
         found.append((name, f"{name} sent", final_values(collection, name, "").set_index("run")["value"]))
     by_rank = [(name, values.reindex(collection.runs).to_numpy(np.float64)) for name, _, values in found]
     rows = [{name: _mean(values[list(series.finished)]) for name, values in by_rank} for series in grid.series]

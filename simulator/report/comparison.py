@@ -6,7 +6,8 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ..compare import Comparison, compare
-from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, TIMES, number, p_value
+from ..compare.statistics import NOTHING
+from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, PLACES, TIMES, number, on_records, p_value
 from ..results import Collection
 from .grid import Grid, value_text
 
@@ -35,6 +36,7 @@ def comparison(collection: Collection, grid: Grid) -> dict[str, Any] | None:
         "numbers": NUMBERS,
         "rows": rows,
         "censored": CENSORED if any(row["censored"] for row in rows) else "",
+        "places": PLACES if any(map(on_records, found.differences.to_dict("records"))) else "",
         "break_even": [_crossing(found, row) for row in found.break_even.to_dict("records")],
         "about_break_even": BREAK_EVEN,
         "warnings": found.warnings,
@@ -49,7 +51,7 @@ def _row(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
         number(row["baseline_mean"], half),
         number(row["difference"], half),
         reached if censored else _interval(row, half),
-        p_value(row["p_holm"]),
+        NOTHING if row["method"] == NOTHING else p_value(row["p_holm"]),
         f"{number(row['pairing'], 0.1)}{TIMES}" if row["pairing"] == row["pairing"] else DASH,
         str(row["n"]),
     ]
@@ -65,6 +67,7 @@ def _crossing(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
         **{name: row[name] for name in ("title", "label", "axis", "first", "then")},
         "elsewhere": ", ".join(others),
         "at": number(row["at"], half),
+        "points": str(row["points"]),
         "interval": _interval(row, half),
         "seen": f"{row['seen']:.0%}" if row["seen"] == row["seen"] else DASH,
     }

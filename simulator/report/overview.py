@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..figures.words import stand_in
@@ -16,7 +17,13 @@ from .privacy import largest
 PARTS = ("task", "topology", "clock", "network", "availability", "stop", "record")
 """Parts of a scenario that every protocol shares, in the order in which they are shown."""
 
-HEADS = {"time_to_target": "time to target", "vectors_to_target": "vectors to target", "vectors": "vectors sent"}
+HEADS = {
+    "time_to_target": "time to target",
+    "vectors_to_target": "vectors to target",
+    "vectors_with_start_to_target": "with those before the start",
+    "vectors": "vectors sent",
+    "vectors_with_start": "vectors with start",
+}
 """Columns of the headline table besides final values."""
 
 
@@ -90,7 +97,9 @@ def warnings(collection: Collection) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def headline(collection: Collection, grid: Grid, table: dict[str, Any]) -> dict[str, Any]:
+def headline(
+    collection: Collection, grid: Grid, table: dict[str, Any], trivial: Mapping[str, Mapping[str, tuple[float, float]]]
+) -> dict[str, Any]:
     """The headline table: what every series came to, and its claimed and verified epsilon.
 
     Parameters
@@ -99,6 +108,8 @@ def headline(collection: Collection, grid: Grid, table: dict[str, Any]) -> dict[
     grid : Grid
     table : dict
         From `charts.finals`.
+    trivial : mapping
+        From `hushnet.simulator.summary.trivial_rows`: rows of their own, below the protocols'.
     """
     columns = [m for m in table["metrics"] if m["name"].startswith("final ") or m["id"] in HEADS]
     claims = [claim_of(collection.manifests[run] for run in series.runs) for series in grid.series]
@@ -117,6 +128,10 @@ def headline(collection: Collection, grid: Grid, table: dict[str, Any]) -> dict[
                 "flagged": claim is not None and claim.flagged > 0,
             }
         )
+    for name, known in trivial.items():
+        shown = [with_half_width(*known[c["id"]]) if c["id"] in known else "" for c in columns]
+        row = {"label": name, "at": ["" for _ in grid.axes], "cells": shown + [""] * (2 * private), "runs": ""}
+        rows.append({**row, "flagged": False})
     names = [HEADS.get(column["id"], column["name"].removeprefix("final ")) for column in columns]
     return {"columns": names + (["\u03b5 claimed", "\u03b5 verified"] if private else []), "rows": rows}
 
@@ -149,7 +164,7 @@ def lead(collection: Collection, name: str) -> str:
 
 def alarms(collection: Collection, shown: dict[str, Any]) -> list[str]:
     """What a reader must not miss: broken claims, runs that broke off, runs that are missing."""
-    found: list[str] = []
+    found: list[str] = [*shown["kinds"], *shown["beaten"]]
     named = [*collection.labels.values(), *(row["label"] for row in shown["failures"])]
     for label in dict.fromkeys(named):
         broken = [row for row in shown["privacy"] if row["label"] == label and row["flagged"]]

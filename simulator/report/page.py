@@ -10,10 +10,13 @@ from urllib.parse import quote
 
 from ...agents.errors import InputError
 from ..aggregate import resolve
+from ..comparability import set_apart
 from ..look import COLOURS
 from ..results import Collection, load_all
 from ..storage.files import put_file, writing, yaml_text
+from ..summary import held_against_each_other, trivial_rows
 from ..targets import describe, target_of
+from ..trivial import unbeaten
 from . import charts, overview, reproduction
 from .choices import choices
 from .comparison import comparison
@@ -94,16 +97,20 @@ def policy(scripts: list[str]) -> str:
 
 def content(collection: Collection, folder: Path) -> dict[str, Any]:
     """Everything that the template shows, and under ``data`` what the script draws."""
-    grid = Grid(collection)
+    grid, said = Grid(collection), collection.kinds.sentences(held_against_each_other(collection))
+    apart = set_apart(collection)
     first = collection.manifests[0]["scenario"]
     name = str(collection.index.get("scenario") or first.get("scenario") or "results")
-    curves, finals = charts.curves(collection, grid), charts.finals(collection, grid)
+    curves, finals = charts.curves(apart, grid), charts.finals(apart, grid)
     shown = {
         "grid": collection.grid,
         "axes": [axis.plain() for axis in grid.axes],
-        "headline": overview.headline(collection, grid, finals),
+        "headline": overview.headline(collection, grid, finals, trivial_rows(collection)),
         "privacy": privacy_rows(collection, grid),
         "unprotected": unprotected(collection, grid),
+        "kinds": said,
+        "beaten": [said for said, loud in unbeaten(apart) if loud],
+        "unbeaten": [said for said, loud in unbeaten(apart) if not loud],
         "warnings": overview.warnings(collection),
         "protocols": overview.protocols(collection),
         "setting": overview.setting(collection),

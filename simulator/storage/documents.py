@@ -180,6 +180,17 @@ class InvariantEntry(_Document):
         return self
 
 
+class QuantityEntry(_Document):
+    """What a metric measures."""
+
+    function: str
+    scale: str
+    rows: str = ""
+    models: str = ""
+    identity: str = ""
+    times: Annotated[Number, Field(gt=0, allow_inf_nan=False)] = 1.0
+
+
 class Manifest(_Document):
     """``manifest.json``: what was run and how it ended."""
 
@@ -205,6 +216,8 @@ class Manifest(_Document):
     task: TaskEntry | None = None
     topology: TopologyEntry | None = None
     privacy: Words | None = None
+    measures: dict[str, QuantityEntry] | None = None
+    baselines: dict[str, dict[str, Number]] | None = None
     warnings: list[str] | None = None
     limit: Words | None = None
     totals: dict[str, Number] | None = None

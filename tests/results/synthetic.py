@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hushnet.simulator.results import RunResult
+from hushnet.simulator.results import Collection, RunResult
 
 TIMES = np.arange(0.0, 11.0)
 LABELS = {"local": "local", "cd": "coordinate descent", "cd_eps": "private CD"}
 SPEED = {"local": 0.0, "cd": 1.0, "cd_eps": 0.6}
 HONEST = {"claimed": 1.0, "verified": 0.93, "delta": 0.0067, "mechanism": "laplace", "flagged": False}
 FALSE = {"claimed": 0.15, "verified": 37.2, "delta": 0.0067, "mechanism": "laplace", "flagged": True}
+QUANTITY = {"function": "Q", "scale": "sum over agents", "identity": "one for all"}
 PUBLIC = ["graph weights", "confidences"]
 
 
@@ -62,6 +63,20 @@ def make_run(protocol="cd", seed=0, *, grid=None, privacy=None, status="complete
         "seed": seed,
         "grid": grid or {},
         "status": status,
+        "measures": {"objective": QUANTITY},
         "privacy": privacy and {**privacy, "assumed_public": PUBLIC},
     }
     return RunResult(manifest, make_trace(protocol, seed, loss), agents, ledger)
+
+
+def collected(runs):
+    """The collection that writing these runs and reading them back would give."""
+    names = [f"{k:016x}" for k in range(len(runs))]
+    tables = {
+        table: pd.concat(
+            [getattr(r, table).assign(run=name, **r.manifest["grid"]) for name, r in zip(names, runs, strict=True)],
+            ignore_index=True,
+        )
+        for table in ("trace", "agents")
+    }
+    return Collection(**tables, manifests=[run.manifest for run in runs], runs=names)

@@ -282,3 +282,67 @@ def test_the_command_prints_and_writes(experiment, capsys):
     assert SPEED["local"] == 0
     assert main(["compare", str(root), "--baseline", "nobody"]) == 2
     assert main(["compare", str(root / "nowhere")]) == 2
+
+
+def test_vectors_are_compared_with_those_before_the_start_and_without(experiment):
+    runs = [make_run(key, seed) for key in ("cd", "cd_eps") for seed in range(3)]
+    for run in runs:
+        run.manifest["totals"] = {"start_vectors": 1000 if run.manifest["protocol"] == "cd_eps" else 0}
+    comparison = compare(load_all(experiment(runs)))
+    without, counted = (row(comparison, f"vectors{start}_to_target") for start in ("", "_with_start"))
+    assert counted["difference"] == pytest.approx(without["difference"] + 1000)
+    assert "those before the start not counted" in without["title"]
+    assert "with those before the start" in counted["title"]
+    sent, in_all = (row(comparison, f"vectors{start}") for start in ("", "_with_start"))
+    assert (sent["difference"], in_all["difference"]) == (0, 1000)
+    assert set(rows(comparison, "bytes_to_target")["title"].str.contains("before the start not counted")) == {True}
+
+
+def test_without_vectors_before_the_start_there_is_one_counting(experiment):
+    comparison = compare(load_all(experiment()))
+    assert not comparison.differences["measure"].str.contains("with_start").any()
+
+
+def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
+    def reaching(key, place, seed, every):
+        run = make_run(key, seed)
+        gap = run.trace[(run.trace["metric"] == "objective") & (run.trace["statistic"] == "gap")]
+        times = np.arange(0.0, 41.0, every)
+        run.trace = pd.concat([gap.iloc[:1]] * len(times), ignore_index=True).assign(
+            time=times, activations=np.arange(len(times)), value=np.where(times >= place, 0.0, 1.0)
+        )
+        return run
+
+    # Coarse records: 10 stands for something in (0, 10], and 7 for something in (6, 7].
+    runs = [reaching("local", 7 + seed % 2, seed, 1.0) for seed in range(6)]
+    runs += [reaching("cd", 10, seed, 10.0) for seed in range(6)]
+    runs += [reaching("cd_eps", 11 + seed % 3, seed, 1.0) for seed in range(6)]
+    found = compare(load_all(experiment(runs)))
+    coarse, fine = (row(found, "time_to_target", protocol=key) for key in ("cd", "cd_eps"))
+    assert (coarse["difference"], coarse["least"], coarse["most"]) == pytest.approx((2.5, -7.5, 3.5))
+    assert coarse["p_holm"] < 0.05
+    assert (coarse["verdict"], fine["verdict"]) == ("", "worse")
+    assert "record: {activations: 1}" in " ".join(printed(found).split())
+
+
+def test_a_break_even_point_says_from_how_many_points_it_is_interpolated(experiment):
+    points = (0.0, 0.2, 0.4, 0.6)
+    runs = []
+    for loss in points:
+        grid = {"network.loss": loss}
+        runs += with_values([0.5 + 0.01 * seed for seed in range(4)], "local", grid=grid)
+        runs += with_values([0.8 - loss + 0.013 * seed for seed in range(4)], "cd", grid=grid)
+    found = compare(load_all(experiment(runs)))
+    assert list(found.break_even["points"]) == [4] * len(found.break_even)
+    assert len(found.break_even) > 0
+    text = printed(found, width=200)
+    assert "points" in text
+    assert "interpolated between two neighbours" in text
+
+
+def test_three_equal_differences_are_nothing_to_test(experiment):
+    found = compare(load_all(experiment(with_values([0.5, 0.6, 0.7], "local") + with_values([0.6, 0.7, 0.8], "cd"))))
+    accuracy_row = row(found, "accuracy")
+    assert (accuracy_row["method"], accuracy_row["verdict"]) == ("nothing to test", "")
+    assert math.isnan(accuracy_row["p"])
+    assert "nothing to test" in printed(found, width=200)

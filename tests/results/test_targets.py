@@ -40,7 +40,7 @@ def values(frame):
 
 def test_the_first_record_with_a_tenth_of_the_gap_left_is_where_it_was_reached(experiment):
     frame = reached(load_all(experiment()), None, "time")
-    assert list(frame.columns) == ["run", "protocol", "seed", "value"]
+    assert list(frame.columns) == ["run", "protocol", "seed", "value", "after"]
     for row in frame.to_dict("records"):
         speed = SPEED[row["protocol"]]
         assert row["value"] == (math.ceil(math.log(10) / speed) if speed else math.inf)

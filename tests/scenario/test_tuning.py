@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import Divergence
+from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
@@ -210,9 +210,8 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
 
 def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monkeypatch, tmp_path):
     scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
-    account = with_scores(monkeypatch, tmp_path, scores, metric="objective")
+    account = with_scores(monkeypatch, tmp_path, scores, metric="training_loss")
     assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
-    assert any("own objective" in warning for warning in account["warnings"])
 
 
 def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
@@ -276,3 +275,15 @@ MISTAKES = [
 @pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
 def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
     check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)
+
+
+def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):
+    tune = {"over": {"cd.mu": [0.1, 0.2], "mp.alpha": [0.5, 0.5]}, "metric": "objective"}
+    experiment = Experiment(load(written(tune=tune)), tmp_path / "tiny")
+    with pytest.raises(
+        InputError, match=r"cd are measured by other objectives .*mu 0\.1.*mu 0\.2.*record\.objective_of"
+    ):
+        choose(experiment, lambda trials: pytest.fail("trials were run"))
+    record = {"every": 1.0, "metrics": ["objective"], "objective_of": "cd"}
+    with pytest.raises(InputError, match="measured by other objectives"):
+        choose(Experiment(load(written(tune=tune, record=record)), tmp_path / "own"), lambda trials: [])

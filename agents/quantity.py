@@ -1,0 +1,92 @@
+"""What a recorded number measures, so that nobody compares two that are not of one kind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+Scale = Literal[
+    "sum over agents",
+    "mean over agents",
+    "sum over rows",
+    "mean over rows",
+    "total of the run",
+    "worst agent",
+    "unknown",
+]
+"""How many agents or rows make up one number."""
+
+OWN, AVERAGE, CENTRAL = "every agent's own model", "the agents' average model", "the model of one agent"
+"""Whose models a number is about."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a number measures: a function, its scale, the rows that it is taken over, and whose models it judges.
+
+    Two numbers are of one kind if all of this agrees but the scale, and if they have one `identity`. Where the scale
+    alone differs, numbers divided by their `times` are of one scale.
+
+    Parameters
+    ----------
+    function : str
+        In words, with its constants.
+    scale : str
+        One of `Scale`.
+    rows : str
+        Such as ``training rows``; empty where no rows have a part in it.
+    models : str
+        Whose it judges, such as `OWN`; empty where no model has a part in it.
+    identity : str
+        A hash of everything that the function depends on but for its scale: constants, data, graph. Empty where
+        words say it all.
+    times : float
+        How many times the function of this identity the number is, finite and not 0: the number of agents for a sum
+        over agents of what the identity takes the mean of.
+    """
+
+    function: str
+    scale: Scale
+    rows: str = ""
+    models: str = ""
+    identity: str = ""
+    times: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """The quantity in words."""
+        scale = "" if self.scale == "unknown" else self.scale
+        return ", ".join(
+            filter(None, [self.function, scale, self.rows and f"on {self.rows}", self.models and f"at {self.models}"])
+        )
+
+    def same_function(self, other: Quantity) -> bool:
+        """Whether two numbers are of one kind, up to their scale."""
+        names = ("rows", "models", "identity")
+        mine, theirs = ([getattr(each, name) for name in names] for each in (self, other))
+        return mine == theirs and (bool(self.identity) or self.function == other.function)
+
+    def same(self, other: Quantity) -> bool:
+        """Whether two numbers are of one kind and one scale."""
+        return self.same_function(other) and self.times == other.times
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a manifest."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Quantity:
+        """What `as_dict` gave; fields of newer versions are let through."""
+        return cls(**{field.name: stored[field.name] for field in fields(cls) if field.name in stored})
+
+
+def identified(*parts: object) -> str:
+    """A hash of what a function depends on: texts, numbers to twelve digits, and arrays as bytes."""
+    digest = hashlib.blake2s(digest_size=16)
+    for part in parts:
+        text = f"{part:.12g}" if isinstance(part, float) else f"{part}"
+        content = part if isinstance(part, bytes) else text.encode()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""Constant predictions stand beside every result, and it is said where nobody beats them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.synthetic_ratings import SyntheticRatings
+from hushnet.simulator.api import run
+from hushnet.simulator.report.page import content
+from hushnet.simulator.results import load_all
+from hushnet.simulator.summary import print_summary, summarise
+from hushnet.simulator.trivial import trivial, unbeaten
+from rich.console import Console
+
+from .synthetic import collected, make_run
+
+
+def a_task(labels, owners, tests, *, metric="accuracy", **more):
+    table = [Table.from_owners(np.zeros((len(y), 2)), np.array(y, float), np.array(owners), 2) for y in (labels, tests)]
+    loss = LOSSES["logistic" if metric == "accuracy" else "squared"]
+    return Task("by hand", [0, 1], table[0], table[1], loss, np.zeros(2), metric, **more)
+
+
+def with_baseline(accuracies, baseline, seeds=3, **grid):
+    """Runs that end with these accuracies, by protocol, beside a trivial one."""
+    runs = []
+    for key, value in accuracies.items():
+        for seed in range(seeds):
+            made = make_run(key, seed, grid=grid or None)
+            trace = made.trace[(made.trace["metric"] == "accuracy") & (made.trace["statistic"] == "mean")]
+            made.trace = trace.iloc[[0, -1]].assign(value=[0.5, value + 0.001 * seed])
+            made.manifest["baselines"] = {
+                "accuracy": {"majority class": baseline, "own majority class": baseline - 0.1}
+            }
+            runs.append(made)
+    return runs
+
+
+def printed(collection):
+    console = Console(width=160)
+    with console.capture() as capture:
+        print_summary(collection, console)
+    return capture.get()
+
+
+def test_majorities_are_those_of_training_rows_and_judged_on_test_rows():
+    owners = [0, 0, 0, 1, 1]
+    task = a_task([1, 1, 1, -1, -1], owners, [1, -1, -1, -1, -1])
+    found = trivial(task, ("accuracy", "objective"))
+    assert found == {"accuracy": {"majority class": pytest.approx(1 / 6), "own majority class": pytest.approx(2 / 3)}}
+
+
+def test_constants_of_squared_errors():
+    task = a_task([2, 2, 2, 0, 0], [0, 0, 0, 1, 1], [1, 1, 1, 0, 2], metric="rmse")
+    found = trivial(task, ("rmse", "test_loss", "training_loss"))
+    own = (1 + np.sqrt(2)) / 2
+    overall = (0.2 + np.sqrt((1.44 + 0.64) / 2)) / 2
+    assert found["rmse"] == pytest.approx({"zero model": own, "overall mean": overall, "own mean": own})
+    zero = task.loss.value(np.zeros(5), task.test.labels).mean()
+    assert found["test_loss"] == {"zero model": pytest.approx(zero)}
+
+
+def test_the_zero_model_of_centred_ratings_is_the_users_mean():
+    given = SyntheticRatings.model_validate(
+        {"kind": "synthetic_ratings", "users": 12, "items": 20, "ratings": [5, 10], "features": 2}
+    )
+    task = given.build(rng=np.random.default_rng(0), data_dir=None)
+    found = trivial(task, ("rmse",))["rmse"]
+    assert list(found) == ["user's mean", "overall mean"]
+    sums = task.test.sums(task.test.labels**2)
+    inhabited = task.test.counts > 0
+    assert found["user's mean"] == pytest.approx(np.sqrt(sums[inhabited] / task.test.counts[inhabited]).mean())
+
+
+def test_nobody_beats_a_constant_is_said_in_one_sentence(experiment):
+    collection = load_all(experiment(with_baseline({"local": 0.745, "cd": 0.749}, 0.75)))
+    said = [(text, loud) for text, loud in unbeaten(collection)]
+    assert said == [("Nobody beats a trivial prediction: majority class, accuracy 0.75.", True)]
+    assert "Nobody beats a trivial prediction" in printed(collection)
+    assert content(collection, collection.root)["alarms"] == [said[0][0]]
+
+
+def test_whose_interval_reaches_a_constant_does_not_beat_it(experiment):
+    collection = load_all(experiment(with_baseline({"local": 0.7495, "cd": 0.8}, 0.75)))
+    assert unbeaten(collection) == [
+        ("local does not beat a trivial prediction beyond the spread over seeds: majority class, accuracy 0.75.", False)
+    ]
+    assert unbeaten(collected(with_baseline({"local": 0.76, "cd": 0.8}, 0.75))) == []
+
+
+def test_points_of_a_sweep_are_counted(experiment):
+    runs = with_baseline({"local": 0.7, "cd": 0.8}, 0.75, **{"network.loss": 0.0})
+    runs += with_baseline({"local": 0.7, "cd": 0.7}, 0.75, **{"network.loss": 0.5})
+    loud, quiet, other = unbeaten(load_all(experiment(runs)))
+    assert loud[0].startswith("Nobody beats a trivial prediction at 1 of 2 points of the sweep")
+    assert quiet[0].startswith("local does not beat a trivial prediction: ")
+    assert other[0].startswith("coordinate descent does not beat a trivial prediction at 1 of 2 points")
+
+
+def test_constants_have_rows_of_their_own_below_the_protocols(experiment):
+    collection = load_all(experiment(with_baseline({"local": 0.7, "cd": 0.8}, 0.75)))
+    assert list(summarise(collection)["protocol"]) == ["local", "cd"]
+    shown = printed(collection)
+    assert shown.index("coordinate descent") < shown.index("(majority class)") < shown.index("(own majority class)")
+    rows = content(collection, collection.root)["content"]["headline"]["rows"]
+    assert [row["label"] for row in rows] == ["local", "coordinate descent", "(majority class)", "(own majority class)"]
+
+
+def test_runs_of_before_have_none_and_say_so(experiment):
+    assert "Runs of an older hushnet do not say what constant predictions come to" in printed(load_all(experiment()))
+
+
+def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
+    scenario = {
+        "schema": 1,
+        "scenario": "constants",
+        "task": {"kind": "linear_classification", "agents": 6, "dimension": 2, "samples": [5, 5]},
+        "topology": {"kind": "ring"},
+        "engine": "event",
+        "protocols": {"cd": {"kind": "coordinate_descent", "mu": 0.1}},
+        "stop": {"time": 1},
+        "record": {"every": 1.0, "metrics": ["objective", "accuracy", "test_loss"]},
+    }
+    result = run(scenario, out=tmp_path / "constants")
+    known = result.manifests[0]["baselines"]
+    assert set(known) == {"objective", "accuracy", "test_loss"}
+    assert known["test_loss"]["zero model"] == pytest.approx(np.log(2))
+    start = result.collection.trace.query("metric == 'objective' and statistic == 'gap' and time == 0")
+    assert known["objective"]["zero model"] > 0
+    assert len(start) == 1

@@ -90,3 +90,11 @@ def identified(*parts: object) -> str:
         content = part if isinstance(part, bytes) else text.encode()
         digest.update(len(content).to_bytes(8, "little") + content)
     return digest.hexdigest()
+
+
+def epsilon_quantity(which: str, delta: float, unit: str, adjacency: str, observer: str) -> Quantity:
+    """What an epsilon measures: at which delta, of what unit, between what neighbours, and against whom."""
+    words = [f"{which} epsilon at delta {delta:.6g}", unit and f"of a {unit}", adjacency]
+    words.append(observer and f"against {observer}")
+    identity = identified(delta, unit, adjacency, observer)
+    return Quantity(", ".join(filter(None, words)), "worst agent", identity=identity)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.errors import InputError
-from ..agents.quantity import Quantity, identified
+from ..agents.quantity import Quantity, epsilon_quantity, identified
 from .storage.files import json_text
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ def _derived(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
         privacy = manifest["privacy"]
         unit, adjacency = (" and ".join(privacy.get(name) or ()) for name in ("unit", "adjacency"))
         if any(privacy.get(name) for name in ("unit", "adjacency", "observer")):
-            from .quantities import epsilon_quantity
-
             delta, observer = float(privacy.get("delta") or 0.0), str(privacy.get("observer") or "")
             return epsilon_quantity(metric.removeprefix(EPSILON), delta, unit, adjacency, observer)
     return None

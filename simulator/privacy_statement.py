@@ -11,6 +11,29 @@ if TYPE_CHECKING:
     from .world import World
 
 
+TABLES = (
+    "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, and publishing "
+    "them is covered by no epsilon"
+)
+SHARED_NOISE = (
+    "a second run of the same seed: runs of one seed share their noise, so that their epsilons do not add (of two "
+    "noise scales the difference gives exact gradients back); publish at most one of them"
+)
+KEPT = "the models that are judged: the parties keep theirs, and releasing them is covered by no epsilon"
+"""What no epsilon covers, in words that begin with what it is."""
+
+
+def not_covered(*, model_released: bool) -> list[str]:
+    """What the epsilon of a run does not cover.
+
+    Parameters
+    ----------
+    model_released : bool
+        Whether the models that are judged follow from what was released.
+    """
+    return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE]
+
+
 def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
     """What a run claims and what can be verified, for its worst agent, and warnings about it.
 
@@ -25,7 +48,8 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         None without noise. ``claimed`` and ``verified`` are the largest over the agents whose data the noise is to
         protect; ``because`` says why ``verified`` is infinite, where it is. Where only one role is protected,
         ``role`` names it and ``unprotected`` says, by role, what the others reveal. ``unit`` and ``adjacency`` say
-        between what data sets epsilon holds, and ``observer`` against whom.
+        between what data sets epsilon holds, and ``observer`` against whom. ``not_covered`` says what may not be
+        published on the strength of it.
     warnings : list of str
     """
     privacy = world.protocol.privacy
@@ -49,6 +73,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         "unit": list(world.ledger.units(inside)),
         "adjacency": list(world.ledger.adjacencies(inside)),
         "observer": world.protocol.observer,
+        "not_covered": not_covered(model_released=world.protocol.model_released),
     }
     if not protected.all():
         statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, protected)}

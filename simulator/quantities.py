@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..agents.objectives import Objective
-from ..agents.quantity import CENTRAL, OWN, Quantity, Scale, identified
+from ..agents.quantity import CENTRAL, OWN, Quantity, Scale, epsilon_quantity
 from ..agents.tasks.base import Task
 from .storage.user_code import source_hash
 from .world import World
@@ -75,14 +75,6 @@ def _epsilon(world: World, which: str, delta: float) -> Quantity:
     by = f" by {privacy.claimed_by}" if privacy is not None and which == "claimed" else ""
     unit, adjacency = (" and ".join(names(inside)) for names in (world.ledger.units, world.ledger.adjacencies))
     return epsilon_quantity(f"{which}{by}", delta, unit, adjacency, str(world.protocol.observer))
-
-
-def epsilon_quantity(which: str, delta: float, unit: str, adjacency: str, observer: str) -> Quantity:
-    """What an epsilon measures: at which delta, of what unit, between what neighbours, and against whom."""
-    words = [f"{which} epsilon at delta {delta:.6g}", unit and f"of a {unit}", adjacency]
-    words.append(observer and f"against {observer}")
-    identity = identified(delta, unit, adjacency, observer)
-    return Quantity(", ".join(filter(None, words)), "worst agent", identity=identity)
 
 
 def _own(metrics: Mapping[str, Callable[..., Any]]) -> Iterator[tuple[str, Quantity]]:

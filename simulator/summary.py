@@ -235,6 +235,7 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
             remarks.append((f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; {claim.details}.", True))
         else:
             remarks.append((f"{label} {claim.text}; {claim.details}.", False))
+    remarks += [(sentence, False) for sentence in uncovered(collection)]
     if collection.missing:
         total = len(collection.missing) + len(collection.runs)
         remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
@@ -249,6 +250,21 @@ def column_of(metric: str, statistic: str) -> str:
 def held_against_each_other(collection: Collection) -> list[str]:
     """Recorded metrics by which protocols stand side by side."""
     return [*(name for name in collection.kinds.metrics if name not in ASIDE), "epsilon_verified"]
+
+
+def uncovered(collection: Collection) -> list[str]:
+    """What the epsilons of private runs do not cover, a sentence each; with whom it is true of, if not of all."""
+    found: dict[str, dict[str, None]] = {}
+    private = [manifest for manifest in collection.manifests if manifest.get("privacy")]
+    for manifest in private:
+        for text in manifest["privacy"].get("not_covered") or ():
+            found.setdefault(text, {})[manifest["protocol"]] = None
+    protocols = {manifest["protocol"] for manifest in private}
+    said = []
+    for text, keys in found.items():
+        of = "" if set(keys) == protocols else f" of {', '.join(collection.labels[key] for key in keys)}"
+        said.append(f"No epsilon{of} covers {text}.")
+    return said
 
 
 def broken_invariants(label: str, manifests: Sequence[dict[str, Any]]) -> list[str]:

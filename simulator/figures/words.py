@@ -133,7 +133,11 @@ def caption(
     """
     contracts = _contracts(collection, failed_only=length != FULL)
     keys = [key for plot in plots if "protocol" in plot.points for key in _keys(plot, collection)]
-    marks = [_marks(plots, spec), _kinds(plots, collection), crowded(list(dict.fromkeys(keys)), list(collection.labels))]
+    marks = [
+        _marks(plots, spec),
+        _kinds(plots, collection),
+        crowded(list(dict.fromkeys(keys)), list(collection.labels)),
+    ]
     return "\n".join(
         filter(None, [stand_in(collection), "; ".join(filter(None, [*marks, *said_once(labels, length), *contracts]))])
     )

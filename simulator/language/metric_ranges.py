@@ -11,6 +11,7 @@ SIZES = (
     "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_verified", "traffic", "age", "updates",
     "conserved", "time", "activations", "messages", "vectors", "bytes", "samples", "degree", "time_to_target",
     "activations_to_target", "vectors_to_target", "messages_to_target", "bytes_to_target",
+    "vectors_with_start", "messages_with_start", "vectors_with_start_to_target", "messages_with_start_to_target",
 )  # fmt: skip
 """Metrics from 0 on."""
 

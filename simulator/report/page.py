@@ -14,7 +14,7 @@ from ..comparability import set_apart
 from ..look import COLOURS
 from ..results import Collection, load_all
 from ..storage.files import put_file, writing, yaml_text
-from ..summary import held_against_each_other, trivial_rows
+from ..summary import held_against_each_other, trivial_rows, uncovered
 from ..targets import describe, target_of
 from ..trivial import unbeaten
 from . import charts, overview, reproduction
@@ -108,6 +108,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         "headline": overview.headline(collection, grid, finals, trivial_rows(collection)),
         "privacy": privacy_rows(collection, grid),
         "unprotected": unprotected(collection, grid),
+        "uncovered": uncovered(collection),
         "kinds": said,
         "beaten": [said for said, loud in unbeaten(apart) if loud],
         "unbeaten": [said for said, loud in unbeaten(apart) if not loud],

@@ -74,18 +74,6 @@ def proposition_2() -> Finding:
     )
 
 
-def noise_against_signal() -> str:
-    """How large the printed noise is beside the gradient that it hides."""
-    count, budget, updates = 55, 0.15, 5
-    scale = 2 * updates / (budget * count)
-    return (
-        f"With theorem 1 as printed and basic composition, an agent with {count} points and {updates} updates at a "
-        f"budget of {budget} adds Laplace noise of scale {scale:.2g} to each coordinate of a gradient whose "
-        "coordinates are at most 1; accuracies like the printed ones need scales smaller by about the number of "
-        "points."
-    )
-
-
 STATEMENTS = (
     Statement(
         "Theorem 1",

@@ -1,8 +1,15 @@
 """What a reproduction is made of: papers, their figures, claims about runs, printed statements, and what was found.
 
 A claim is decided by numbers, each with what is asked of it. A number *holds* if its whole 95 % interval lies within
-what is asked, *holds in part* if only its mean does, and *does not hold* otherwise. A claim holds if all of its
-numbers do, does not hold if none does, and holds in part in between.
+what is asked, *holds in part* if only its mean does, and *does not hold* otherwise. How numbers decide is the claim's
+kind:
+
+*for all*               one violated number refutes it, as a counterexample does a theorem
+*all of these parts*    it says several things, and a missing one fails it
+*ordering*              every pair of neighbours stands in the claimed order
+*exists a setting*      all numbers of one setting hold: the paper says that there are suitable ones
+
+A claim without a kind says nothing of how its numbers make it up: where they disagree, it is counted, *k of n*.
 
 A claim of privacy is *proved* where everything that is verified lies within what is claimed, *refuted* where a lower
 bound lies above (`hushnet.simulator.audit.verdicts`), and *not proved* in between.
@@ -21,7 +28,8 @@ from ..aggregate import mean_interval
 from ..audit.verdicts import verdict
 from .runs import Runs
 
-Verdict = Literal["holds", "holds in part", "does not hold", "proved", "not proved", "refuted"]
+Verdict = Literal["holds", "holds in part", "does not hold", "k of n", "proved", "not proved", "refuted"]
+Kind = Literal["", "for all", "all of these parts", "ordering", "exists a setting"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class Number:
     half_width : float
         Of its 95 % interval; 0 for what is exact, NaN where one run gives no interval.
     low, high : float
+    setting : str
+        Which of several settings it is about, where a claim is that there is one.
     """
 
     name: str
@@ -81,6 +91,7 @@ class Number:
     half_width: float = 0.0
     low: float = -math.inf
     high: float = math.inf
+    setting: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -118,6 +129,7 @@ def measured(
     above: float = -math.inf,
     below: float = math.inf,
     near: tuple[float, float] | None = None,
+    setting: str = "",
 ) -> Number:
     """The mean of values over runs with its 95 % t interval, and what is asked of it.
 
@@ -130,10 +142,12 @@ def measured(
         Strict bounds.
     near : (float, float), optional
         Target and margin, instead of the bounds.
+    setting : str
+        Of `Number`.
     """
     mean, half, _ = mean_interval(values)
     low, high = (above, below) if near is None else (near[0] - near[1], near[0] + near[1])
-    return Number(name, float(mean), float(half), low, high)
+    return Number(name, float(mean), float(half), low, high, setting)
 
 
 @dataclass(frozen=True)
@@ -146,18 +160,53 @@ class Finding:
         At least one.
     why : str
         Explanation; every number in it is computed.
+    kind : str
+        How the numbers decide, one of `Kind`; of promises every one has to be proved, whatever is said here.
     """
 
     numbers: tuple[Number, ...]
     why: str = ""
+    kind: Kind = ""
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on all numbers together."""
+        if any(isinstance(number, Promise) for number in self.numbers):
+            return _of_promises({number.verdict for number in self.numbers})
+        if self.kind == "exists a setting":
+            settings = {number.setting: _of_all(self._in(number.setting)) for number in self.numbers}
+            return next(word for word in ("holds", "holds in part", "does not hold") if word in settings.values())
+        if self.kind:
+            return _of_all([number.verdict for number in self.numbers])
         verdicts: set[Verdict] = {number.verdict for number in self.numbers}
-        if any(isinstance(number, Promise) for number in self.numbers) and len(verdicts) > 1:
-            return "refuted" if "refuted" in verdicts else "not proved"
-        return verdicts.pop() if len(verdicts) == 1 else "holds in part"
+        return verdicts.pop() if len(verdicts) == 1 else "k of n"
+
+    @property
+    def words(self) -> str:
+        """The verdict as the page prints it: with how many of the numbers hold, where they disagree."""
+        verdicts = [number.verdict for number in self.numbers]
+        held = sum(word in ("holds", "proved") for word in verdicts)
+        counted = f"{held} of {len(verdicts)}"
+        if self.verdict == "k of n":
+            return f"holds in {counted}"
+        return f"{self.verdict} ({counted})" if len(set(verdicts)) > 1 else self.verdict
+
+    def _in(self, setting: str) -> list[Verdict]:
+        return [number.verdict for number in self.numbers if number.setting == setting]
+
+
+def _of_all(verdicts: list[Verdict]) -> Verdict:
+    """The verdict on what has to hold altogether."""
+    if "does not hold" in verdicts:
+        return "does not hold"
+    return "holds" if set(verdicts) == {"holds"} else "holds in part"
+
+
+def _of_promises(verdicts: set[Verdict]) -> Verdict:
+    """The verdict on promises: refuted by one, proved by all."""
+    if "refuted" in verdicts:
+        return "refuted"
+    return "proved" if verdicts == {"proved"} else "not proved"
 
 
 @dataclass(frozen=True)
@@ -172,11 +221,14 @@ class Claim:
         What the paper says.
     check : callable
         From the figure's runs to what was found; an `InputError` says what is missing.
+    kind : str
+        How its numbers decide, one of `Kind`.
     """
 
     figure: str
     text: str
     check: Callable[[Runs], Finding]
+    kind: Kind = ""
 
 
 @dataclass(frozen=True)
@@ -190,11 +242,14 @@ class Statement:
     text : str
         What is printed.
     check : callable
+    kind : str
+        How its numbers decide, one of `Kind`; a theorem is refuted by one counterexample.
     """
 
     place: str
     text: str
     check: Callable[[], Finding]
+    kind: Kind = "for all"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..aggregate import ALIASES
 from ..audit.verdicts import ROUNDING
 from .claims import Finding, Number, Promise, measured
 from .runs import Point, Runs, Series
@@ -15,9 +16,15 @@ from .runs import Point, Runs, Series
 def ahead(
     runs: Runs, first: str, second: str, metric: str, *, higher_is_better: bool = True, point: Point | None = None
 ) -> Series:
-    """By how much the first protocol ends better than the second, by seed."""
+    """By how much the first protocol ends better than the second, by seed; refused where numbers are of two kinds."""
+    check_kinds(runs, metric, [first, second])
     gap = runs.final(first, metric, point=point) - runs.final(second, metric, point=point)
     return gap if higher_is_better else -gap
+
+
+def check_kinds(runs: Runs, metric: str, protocols: Iterable[str]) -> None:
+    """See that protocols' numbers of a metric are of one kind (`hushnet.simulator.comparability`)."""
+    runs.collection.kinds.check(ALIASES.get(metric, metric), protocols)
 
 
 def ahead_along(
@@ -38,6 +45,7 @@ def ahead_along(
     """
     numbers = []
     for metric, more_is_better in metrics.items():
+        check_kinds(runs, metric, [first, second])
         end = runs.common_end([first, second], metric, x)
         for share in shares:
             values = [runs.at(share * end, key, metric, x) for key in (first, second)]

@@ -200,19 +200,31 @@ PAPER = Paper(
         ),
     ),
     claims=(
-        Claim("hu2019-fig1", "ADMM is slightly slower than SGD, and reaches the same test loss.", slower_but_as_good),
-        Claim("hu2019-fig1", "ADMM sharing converges in a few epochs.", few_epochs),
         Claim(
-            "hu2019-fig1", "Under moderate noise it still converges; too much noise may ruin the model.", moderate_noise
+            "hu2019-fig1",
+            "ADMM is slightly slower than SGD, and reaches the same test loss.",
+            slower_but_as_good,
+            "all of these parts",
+        ),
+        Claim("hu2019-fig1", "ADMM sharing converges in a few epochs.", few_epochs, "for all"),
+        Claim(
+            "hu2019-fig1",
+            "Under moderate noise it still converges; too much noise may ruin the model.",
+            moderate_noise,
+            "all of these parts",
         ),
         Claim(
             "hu2019-fig2",
             "On many features ADMM settles within a few epochs and SGD is slow.",
             faster_with_many_features,
+            "all of these parts",
         ),
-        Claim("hu2019-fig3", "More features help the first party significantly.", features_help),
+        Claim("hu2019-fig3", "More features help the first party significantly.", features_help, "for all"),
         Claim(
-            "hu2019-fig3", "Under moderate noise sharing improves on the local model; too much ruins it.", noise_and_use
+            "hu2019-fig3",
+            "Under moderate noise sharing improves on the local model; too much ruins it.",
+            noise_and_use,
+            "all of these parts",
         ),
         Claim("hu2019-fig3", "Runs have the epsilon that theorem 3 and corollary 1 claim.", figure_3_promises),
     ),

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 from ...agents.errors import InputError
+from ..comparability import set_apart
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from ..summary import with_half_width
-from .claims import Figure, Finding, Number, Paper, Promise, Verdict
+from ..trivial import baselines, unbeaten, with_baselines
+from .claims import Figure, Finding, Kind, Number, Paper, Promise, Verdict, measured
 from .runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
 
 RULE = (
-    "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. A "
-    "claim holds if all of its numbers do, does not hold if none does, and holds in part in between. A claim of "
-    "privacy is *proved* where what is verified lies within it, *refuted* where a lower bound lies above it, and *not "
-    "proved* in between."
+    "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. How "
+    "numbers decide stands below the verdict. *For all*: one violated number refutes the claim. *All of these parts*: "
+    "a missing half fails it. *Ordering*: every pair stands in the claimed order. *Exists a setting*: all numbers of "
+    "one setting hold. Without a kind, the numbers that hold are counted. A claim of privacy is *proved* where what is "
+    "verified lies within it, *refuted* where a lower bound, printed as `at least`, lies above it, and *not proved* in "
+    "between."
 )
 NO_VERDICT = "**Quick runs**: smaller problems and fewer seeds than the paper's, so there are numbers but no verdict."
 
@@ -91,10 +95,10 @@ class Report:
         return sum((row.finding.verdict if row.finding else None) == verdict for row in rows)
 
 
-def judged(text: str, check: Callable[[], Finding]) -> Row:
-    """A row with what came out of a check, or with what is missing."""
+def judged(text: str, check: Callable[[], Finding], kind: Kind = "") -> Row:
+    """A row with what came out of a check, decided as its kind asks, or with what is missing."""
     try:
-        return Row(text, check())
+        return Row(text, replace(check(), kind=kind))
     except InputError as error:
         return Row(text, None, f"not measured: {error}")
 
@@ -196,11 +200,23 @@ def _section(section: Section, *, quick: bool) -> list[str]:
     place = f"[`{figure.scenario}`](../../scenarios/{figure.scenario}.yaml)"
     lines = [f"## {figure.title}", "", f"{figure.shows} Scenario {place}; `{command}`.", ""]
     if section.runs is not None:
-        lines += [_size(section.runs), ""]
+        lines += [_size(section.runs), *(f"{said}  " for said in trivial_predictions(section.runs)), ""]
     lines += _table(section.rows, quick=quick)
     for name in section.pictures:
         lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
     return lines
+
+
+def trivial_predictions(runs: Runs) -> list[str]:
+    """What constant predictions come to in a figure's runs, and who does not beat them."""
+    apart = set_apart(runs.collection)
+    named = [
+        f"{name} {number_text(measured('', values))} ({metric})"
+        for metric in with_baselines(apart)
+        for name, values in baselines(apart, metric).items()
+    ]
+    listed = [f"Trivial predictions: {', '.join(named)}."] if named else []
+    return [*listed, *(said for said, _ in unbeaten(apart))]
 
 
 def _table(rows: Iterable[Row], *, quick: bool) -> list[str]:
@@ -214,9 +230,14 @@ def _table(rows: Iterable[Row], *, quick: bool) -> list[str]:
             continue
         numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
         cells = [row.text, "<br>".join(numbers), "<br>".join(margin_text(number) for number in finding.numbers)]
-        cells += [finding.why] if quick else [f"**{finding.verdict}**", finding.why]
+        kind = f"<br>{finding.kind}" if finding.kind and not _promised(finding) else ""
+        cells += [finding.why] if quick else [f"**{finding.words}**{kind}", finding.why]
         lines.append(_line(cells))
     return [*lines, ""]
+
+
+def _promised(finding: Finding) -> bool:
+    return any(isinstance(number, Promise) for number in finding.numbers)
 
 
 def _line(cells: list[str]) -> str:

@@ -151,7 +151,7 @@ def look_at(
         section, broken = _look_at_figure(paper, figure, place, data_dir, run=how, say=say)
         sections.append(section)
         failures += broken
-    statements = tuple(judged(f"{s.place}: {s.text}", s.check) for s in paper.statements)
+    statements = tuple(judged(f"{s.place}: {s.text}", s.check, s.kind) for s in paper.statements)
     return Report(paper, tuple(sections), statements, place.quick), failures
 
 
@@ -175,7 +175,7 @@ def _look_at_figure(
         runs = finished(figure, place)
         if runs is not None:
             place.pages.mkdir(parents=True, exist_ok=True)
-            rows = tuple(judged(claim.text, partial(claim.check, runs)) for claim in claims)
+            rows = tuple(judged(claim.text, partial(claim.check, runs), claim.kind) for claim in claims)
             pictures = save_pictures(runs, figure, place.pages, suffix=place.suffix)
             return Section(figure, rows, runs, pictures), failures
     except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.

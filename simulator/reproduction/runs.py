@@ -105,6 +105,16 @@ class Runs:
             found[seed] = places[np.argmax(met)] if met.any() else np.inf
         return _by_seed(found)
 
+    def before_first(
+        self, level: float | Series, protocol: str, metric: str, x: str, *, rising: bool = True, **chosen: Any
+    ) -> Series:
+        """The record before `first`, after which the level was met; the same place if there is none."""
+        met, found = self.first(level, protocol, metric, x, rising=rising, **chosen), {}
+        for seed, (places, _) in self.curve(protocol, metric, x, **chosen).items():
+            earlier = places[places < met[seed]]
+            found[seed] = np.inf if np.isinf(met[seed]) else earlier[-1] if len(earlier) else met[seed]
+        return _by_seed(found)
+
     def common_end(self, protocols: list[str], metric: str, x: str, **chosen: Any) -> float:
         """The last place on the axis x that every run of these protocols reached."""
         found = [places for key in protocols for places, _ in self.curve(key, metric, x, **chosen).values()]

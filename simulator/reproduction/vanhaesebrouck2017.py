@@ -14,6 +14,15 @@ from .runs import Runs
 ORDER = ("cl", "mp", "solitary", "consensus")
 """Keys of figure 3, from the best to the worst."""
 
+COUNTINGS = {
+    count: {count: "", f"{count}_with_start": ", with those before the start"} for count in ("vectors", "messages")
+}
+"""Axes of communications, by whether what neighbours tell each other before the start is counted."""
+
+SETTLED = 0.95
+MAGNITUDE = 5
+"""Share of a method's own final accuracy at which it has settled, and what an order of magnitude is read as."""
+
 SPREAD = "task.spread"
 
 QUICK_MOONS = (f"sweep={{{SPREAD}: [0.0, 1.0]}}",)
@@ -65,12 +74,13 @@ def win_ratio(runs: Runs) -> Finding:
 
 def almost_as_good(runs: Runs) -> Finding:
     """Errors of gossip and synchronous propagation after as many communications."""
-    end = runs.common_end(["gossip", "synchronous"], "mse", "vectors")
     numbers = []
-    for share in (0.5, 1.0):
-        gossip, synchronous = (runs.at(share * end, key, "mse", "vectors") for key in ("gossip", "synchronous"))
-        name = f"squared error of gossip / synchronous at {share * end:,.0f} communications"
-        numbers.append(measured(name, gossip / synchronous, below=1.25))
+    for axis, counting in COUNTINGS["vectors"].items():
+        end = runs.common_end(["gossip", "synchronous"], "mse", axis)
+        for share in (0.5, 1.0):
+            gossip, synchronous = (runs.at(share * end, key, "mse", axis) for key in ("gossip", "synchronous"))
+            name = f"squared error of gossip / synchronous at {share * end:,.0f} communications{counting}"
+            numbers.append(measured(name, gossip / synchronous, below=1.25))
     return Finding(tuple(numbers))
 
 
@@ -110,23 +120,38 @@ def outperforms_propagation(runs: Runs) -> Finding:
 
 def as_good_as_synchronous(runs: Runs) -> Finding:
     """Gossip against synchronous ADMM after as many vectors (each communication carries four)."""
-    end = runs.common_end(["cl", "cl-synchronous"], "accuracy", "vectors")
     numbers = []
-    for share in (0.25, 0.5, 1.0):
-        lead = runs.at(share * end, "cl", "accuracy", "vectors")
-        lead = lead - runs.at(share * end, "cl-synchronous", "accuracy", "vectors")
-        numbers.append(
-            measured(f"accuracy of gossip above synchronous at {share * end:,.0f} vectors", lead, above=-0.02)
-        )
+    for axis, counting in COUNTINGS["vectors"].items():
+        end = runs.common_end(["cl", "cl-synchronous"], "accuracy", axis)
+        for share in (0.25, 0.5, 1.0):
+            lead = runs.at(share * end, "cl", "accuracy", axis)
+            lead = lead - runs.at(share * end, "cl-synchronous", "accuracy", axis)
+            name = f"accuracy of gossip above synchronous at {share * end:,.0f} vectors{counting}"
+            numbers.append(measured(name, lead, above=-0.02))
     return Finding(tuple(numbers))
 
 
 def propagation_is_faster(runs: Runs) -> Finding:
-    """Communications that each method takes to 95 % of its own final accuracy."""
-    needed = [runs.first(0.95 * runs.final(key, "accuracy"), key, "accuracy", "messages") for key in ("cl", "mp")]
+    """Communications that each method takes to 95 % of its own final accuracy, in both countings.
+
+    The first record that meets it is late by less than the distance of two records. What is asked for is therefore the
+    least ratio that the records admit: the slower method's record before, over the faster one's own.
+    """
+    numbers, admitted = [], []
+    for axis, counting in COUNTINGS["messages"].items():
+        levels = {key: SETTLED * runs.final(key, "accuracy") for key in ("cl", "mp")}
+        met, before = (
+            {key: found(levels[key], key, "accuracy", axis) for key in levels}
+            for found in (runs.first, runs.before_first)
+        )
+        name = f"communications of cl / of mp to {SETTLED:.0%} of the final accuracy, at least{counting}"
+        numbers.append(measured(name, before["cl"] / met["mp"], above=MAGNITUDE))
+        least, most = ((a["cl"] / b["mp"]).mean() for a, b in ((before, met), (met, before)))
+        admitted.append(f"{least:.3g} to {most:.3g}{counting}")
     return Finding(
-        (measured("communications of cl / of mp to 95 % of the final accuracy", needed[0] / needed[1], above=5),),
-        "An order of magnitude is read as more than a factor of 5.",
+        tuple(numbers),
+        f"An order of magnitude is read as more than a factor of {MAGNITUDE}. First hits are read from the record "
+        f"grid, which admits ratios of {'; '.join(admitted)}.",
     )
 
 
@@ -134,15 +159,16 @@ def linear_in_agents(runs: Runs) -> Finding:
     """Communications to 90 % of the best accuracy, against the number of agents."""
     sizes = runs.values("task.agents")
     numbers = []
-    for key, best in (("mp", "mp-optimum"), ("cl", "cl-optimum")):
-        needed = []
-        for agents in sizes:
-            point = {"task.agents": agents}
-            level = 0.9 * runs.final(best, "accuracy", point=point)
-            needed.append(float(runs.first(level, key, "accuracy", "messages", point=point).mean()))
-        finite = bool(np.isfinite(needed).all())
-        fit = straight_line(sizes, needed)[1] if finite else float("nan")
-        numbers.append(Number(f"R^2 of a straight line, {key}", fit, low=0.98))
+    for axis, counting in COUNTINGS["messages"].items():
+        for key, best in (("mp", "mp-optimum"), ("cl", "cl-optimum")):
+            needed = []
+            for agents in sizes:
+                point = {"task.agents": agents}
+                level = 0.9 * runs.final(best, "accuracy", point=point)
+                needed.append(float(runs.first(level, key, "accuracy", axis, point=point).mean()))
+            finite = bool(np.isfinite(needed).all())
+            fit = straight_line(sizes, needed)[1] if finite else float("nan")
+            numbers.append(Number(f"R^2 of a straight line, {key}{counting}", fit, low=0.98))
     return Finding(tuple(numbers), f"Over {', '.join(map(str, sizes))} agents.")
 
 
@@ -234,56 +260,67 @@ PAPER = Paper(
             "vanhaesebrouck2017-fig1",
             "Propagation brings models closer to the truth, and confidence values closer still.",
             confidence_helps,
+            "ordering",
         ),
         Claim(
             "vanhaesebrouck2017-fig2-left",
             "The error with confidence values remains constant as sizes spread.",
             confidence_keeps_the_error,
+            "for all",
         ),
         Claim(
             "vanhaesebrouck2017-fig2-left",
             "Both errors are similar for balanced sizes; confidence values win increasingly for unbalanced ones.",
             errors_part,
+            "all of these parts",
         ),
         Claim(
             "vanhaesebrouck2017-fig2-middle",
             "The win ratio is about 0.5 for balanced sizes and about 0.85 at the largest spread.",
             win_ratio,
+            "all of these parts",
         ),
         Claim(
             "vanhaesebrouck2017-fig2-right",
             "Per communication, the asynchronous algorithm is almost as good as the synchronous one.",
             almost_as_good,
+            "for all",
         ),
         Claim(
             "vanhaesebrouck2017-fig3-left",
             "Collaborative learning is better than model propagation, that than solitary models, those than consensus.",
             order_of_methods,
+            "ordering",
         ),
         Claim(
             "vanhaesebrouck2017-fig3-middle",
             "Collaborative learning has a similar accuracy whatever the size of the training set.",
             whatever_the_size,
+            "all of these parts",
         ),
         Claim(
             "vanhaesebrouck2017-fig3-middle",
             "It outperforms model propagation at all sizes, by more where there is more data.",
             outperforms_propagation,
+            "all of these parts",
         ),
         Claim(
             "vanhaesebrouck2017-fig3-right",
             "Per communication, asynchronous collaborative learning is as good as synchronous.",
             as_good_as_synchronous,
+            "for all",
         ),
         Claim(
             "vanhaesebrouck2017-fig3-right",
             "Model propagation converges an order of magnitude faster than collaborative learning.",
             propagation_is_faster,
+            "for all",
         ),
         Claim(
             "vanhaesebrouck2017-fig5",
             "Communications to 90 % of the optimal models' accuracy are linear in the number of agents.",
             linear_in_agents,
+            "all of these parts",
         ),
     ),
 )

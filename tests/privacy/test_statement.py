@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.feature_sharing import FeatureSharing
@@ -12,7 +13,7 @@ from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.noise import UNBOUNDED
 from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.simulator.bench import example, protocol_parameters, small_graph, small_setting, small_task
-from hushnet.simulator.privacy_statement import privacy_statement
+from hushnet.simulator.privacy_statement import KEPT, SHARED_NOISE, privacy_statement
 from hushnet.simulator.recorder import Recorder
 from hushnet.simulator.world import World
 
@@ -121,3 +122,27 @@ def test_a_large_delta_is_warned_about_in_terms_of_what_is_protected(protocol, s
     _, (warning,) = privacy_statement(example(protocol, split=split, privacy=privacy))
     assert warning.startswith("delta 0.5 is not below 1/m")
     assert warning.endswith(words)
+
+
+def test_a_statement_says_what_no_epsilon_covers():
+    rows, columns = (
+        statement_of(CoordinateDescent, mu=1.0, privacy=TARGET),
+        statement_of(FeatureSharing, split=True, privacy=TARGET),
+    )
+    tables, shared = rows["not_covered"]
+    assert "computed from raw data" in tables
+    assert "publish at most one" in shared
+    assert [text for text in columns["not_covered"] if text not in rows["not_covered"]] == [KEPT]
+
+
+def test_two_runs_of_one_seed_give_an_exact_update_back():
+    def models(multiplier):
+        world = example(CoordinateDescent, mu=1.0, privacy={**CLIPPED, "multiplier": multiplier, "updates": 1})
+        return world.protocol.models(world.state)
+
+    assert "epsilons do not add" in SHARED_NOISE
+    one, two, exact = models(1.0), models(2.0), models(1e-9)
+    given_back = 2 * one - two
+    assert not np.isclose(one, exact, atol=1e-6).all(axis=1).any()
+    # Who steps first has heard nothing but the start; what others heard has noise of its own.
+    assert np.isclose(given_back, exact, atol=1e-6).all(axis=1).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,19 @@ from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Statement, measured
-from hushnet.simulator.reproduction.pages import RESOLUTION, Report, Row, Section, number_text, page
+from hushnet.simulator.reproduction.bellet2018 import noise_against_signal
+from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Promise, Statement, measured
+from hushnet.simulator.reproduction.comparisons import ahead
+from hushnet.simulator.reproduction.pages import (
+    RESOLUTION,
+    Report,
+    Row,
+    Section,
+    judged,
+    number_text,
+    page,
+    trivial_predictions,
+)
 from hushnet.simulator.reproduction.papers import papers
 from hushnet.simulator.reproduction.plan import expected_seconds, scenario_of, select
 from hushnet.simulator.reproduction.reproduce import Place, finished, look_at, reproduce, write_page
@@ -67,11 +79,94 @@ def test_a_number_holds_with_its_whole_interval_and_in_part_with_its_mean(value,
     assert Number("x", value, half_width, low, high).verdict == verdict
 
 
-def test_a_claim_holds_in_part_where_its_numbers_disagree():
-    good, bad = Number("a", 1.0, 0.0, low=0.0), Number("b", -1.0, 0.0, low=0.0)
-    assert Finding((good, good)).verdict == "holds"
-    assert Finding((good, bad)).verdict == "holds in part"
-    assert Finding((bad, bad)).verdict == "does not hold"
+GOOD, BAD, IN_PART = Number("a", 1.0, low=0.0), Number("b", -1.0, low=0.0), Number("c", 1.0, 1.5, low=0.0)
+
+
+def test_a_claim_without_a_kind_counts_the_numbers_that_hold():
+    assert Finding((GOOD, GOOD)).verdict == "holds"
+    assert Finding((BAD, BAD)).verdict == "does not hold"
+    found = Finding((GOOD, BAD, GOOD))
+    assert (found.verdict, found.words) == ("k of n", "holds in 2 of 3")
+    assert Finding((GOOD, IN_PART)).words == "holds in 1 of 2"
+
+
+@pytest.mark.parametrize("kind", ["for all", "all of these parts", "ordering"])
+def test_one_violated_number_refutes_what_says_something_of_all(kind):
+    found = Finding((GOOD, BAD, GOOD), kind=kind)
+    assert (found.verdict, found.words) == ("does not hold", "does not hold (2 of 3)")
+    assert Finding((GOOD, IN_PART), kind=kind).verdict == "holds in part"
+    assert Finding((GOOD, GOOD), kind=kind).words == "holds"
+
+
+def test_one_setting_of_which_all_numbers_hold_suffices_where_there_is_said_to_be_one():
+    def of(setting, *numbers):
+        return tuple(replace(number, setting=setting) for number in numbers)
+
+    kind = "exists a setting"
+    assert Finding(of("q = 1", GOOD, BAD) + of("q = 2", GOOD, GOOD), kind=kind).verdict == "holds"
+    assert Finding(of("q = 1", GOOD, BAD) + of("q = 2", BAD, GOOD), kind=kind).verdict == "does not hold"
+    assert Finding(of("q = 1", BAD) + of("q = 2", IN_PART), kind=kind).verdict == "holds in part"
+
+
+def test_a_theorem_with_one_counterexample_does_not_hold():
+    """Two of the three cases of theorem 2 of Bellet et al. (2018) violate the printed bound, one does not."""
+    (statement,) = [s for s in papers()[0].statements if s.place == "Theorem 2"]
+    row = judged(statement.text, statement.check, statement.kind)
+    assert statement.kind == "for all"
+    assert {number.verdict for number in row.finding.numbers} == {"holds", "does not hold"}
+    assert row.finding.verdict == "does not hold"
+
+
+def test_every_claim_of_a_paper_has_a_kind_or_is_a_promise():
+    for paper in papers():
+        for claim in paper.claims:
+            assert claim.kind or "promise" in claim.check.__name__ or "theorem" in claim.check.__name__, claim.text
+
+
+def test_the_page_prints_how_numbers_decide_and_what_refutes_a_promise():
+    ordered = Row("A before B.", Finding((GOOD, BAD), kind="ordering"))
+    promised = Row("Private.", Finding((Promise("epsilon", 5.0, high=1.0, at_least=2.5),), kind="for all"))
+    counted = Row("Better.", Finding((GOOD, BAD)))
+    text = page(Report(tiny_paper(), (Section(tiny_figure(), (ordered, promised, counted)),), (), False))
+    assert "**does not hold (1 of 2)**<br>ordering |" in text
+    assert "epsilon: 5, at least 2.5 | < 1 | **refuted** |" in text
+    assert "**holds in 1 of 2** |" in text
+
+
+def test_a_page_has_the_trivial_predictions_of_its_runs(pretended):
+    figure, place = pretended
+    runs = finished(figure, place)
+    for manifest in runs.collection.manifests:
+        manifest["baselines"] = {"accuracy": {"majority class": 0.9}}
+    assert trivial_predictions(runs) == [
+        "Trivial predictions: majority class 0.9 (accuracy).",
+        "Nobody beats a trivial prediction: majority class, accuracy 0.9.",
+    ]
+
+
+def test_the_noise_that_a_why_names_is_that_of_the_runs():
+    def why(*changed):
+        loaded = load("bellet2018-fig2a", overrides=changed, seeds=2)
+        return noise_against_signal(Runs(pretended_collection(loaded)), "eps-0-15")
+
+    shipped = why()
+    assert " 10 updates " in shipped
+    assert "composition by kairouz" in shipped
+    scale = float(re.search(r"noise of scale (\S+) to", shipped)[1])
+    more = why("protocols.eps-0-15.privacy.updates=20", "protocols.eps-0-15.privacy.budget.by=basic")
+    assert " 20 updates " in more
+    assert "composition by basic" in more
+    assert float(re.search(r"noise of scale (\S+) to", more)[1]) > scale
+
+
+def test_protocols_whose_numbers_are_of_two_kinds_are_not_held_against_each_other():
+    runs = Runs(pretended_collection(load("bellet2018-fig1", seeds=2)))
+    for manifest in runs.collection.manifests:
+        given = {"function": "Q", "scale": "unknown", "identity": manifest["protocol"]}
+        manifest["measures"] = {"objective": given}
+    with pytest.raises(InputError, match="not of one kind"):
+        ahead(runs, "cd", "admm", "gap")
+    assert len(ahead(runs, "cd", "admm", "accuracy")) == 2
 
 
 def test_a_measured_number_is_a_mean_with_a_t_interval():

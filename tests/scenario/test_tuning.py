@@ -184,13 +184,20 @@ def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
         assert {m["scenario"]["protocols"][key][field] for m in manifests} == {value}
 
 
-def with_scores(monkeypatch, tmp_path, scores, **tune):
+BY_ONE = {
+    "protocols": {"ref": {"kind": "coordinate_descent"}, "cd": {"like": "ref"}, "mp": {"kind": "model_propagation"}},
+    "record": {"every": 1.0, "metrics": ["objective", "accuracy"], "objective_of": "ref"},
+}
+"""Measured by the objective of a protocol that is not tuned."""
+
+
+def with_scores(monkeypatch, tmp_path, scores, fields=None, **tune):
     """What is chosen where trials come to given scores, by protocol and trial, without running any."""
-    experiment = Experiment(load(written(tune={**TUNE, **tune})), tmp_path)
+    experiment = Experiment(load(written(tune={**TUNE, **tune}, **(fields or {}))), tmp_path)
     perform(trial_experiment(experiment))
     there = load_all(tmp_path / "tuning")
     pairs = zip(there.runs, there.manifests, strict=True)
-    value = {run_id: scores[m["protocol"]][m["grid"]["trial"]] for run_id, m in pairs}
+    value = {run_id: scores[m["protocol"]][m["grid"]["trial"]] for run_id, m in pairs if m["protocol"] in scores}
     frame = pd.DataFrame({"run": list(value), "value": list(value.values())})
     monkeypatch.setattr("hushnet.simulator.tuning.final_values", lambda *_: frame)
     return choose(experiment, lambda trials: []).tuning
@@ -210,7 +217,7 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
 
 def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monkeypatch, tmp_path):
     scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
-    account = with_scores(monkeypatch, tmp_path, scores, metric="training_loss")
+    account = with_scores(monkeypatch, tmp_path, scores, BY_ONE, metric="objective")
     assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
 
 
@@ -280,10 +287,8 @@ def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, caps
 def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):
     tune = {"over": {"cd.mu": [0.1, 0.2], "mp.alpha": [0.5, 0.5]}, "metric": "objective"}
     experiment = Experiment(load(written(tune=tune)), tmp_path / "tiny")
-    with pytest.raises(
-        InputError, match=r"cd are measured by other objectives .*mu 0\.1.*mu 0\.2.*record\.objective_of"
-    ):
+    with pytest.raises(InputError, match=r"cd are measured by other objectives .*mu 0\.1.*mu 0\.2.*objective_of"):
         choose(experiment, lambda trials: pytest.fail("trials were run"))
-    record = {"every": 1.0, "metrics": ["objective"], "objective_of": "cd"}
+    record = {"every": 1.0, "metrics": ["objective", "accuracy"], "objective_of": "cd"}
     with pytest.raises(InputError, match="measured by other objectives"):
         choose(Experiment(load(written(tune=tune, record=record)), tmp_path / "own"), lambda trials: [])

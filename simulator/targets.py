@@ -97,7 +97,8 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     found = per_run(collection)
     unknown = pd.Series(np.where(found["run"].isin(level.dropna().index), np.inf, np.nan), index=found.index)
     columns = {"value": "x", "after": "after"}
-    return found.assign(**{name: found["run"].map(places[here]).fillna(unknown) for name, here in columns.items()})
+    there = found["run"].isin(places.index)
+    return found.assign(**{name: found["run"].map(places[own]).where(there, unknown) for name, own in columns.items()})
 
 
 def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:

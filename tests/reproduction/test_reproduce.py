@@ -465,3 +465,23 @@ def test_every_printed_statement_is_decided(statement: Statement):
     found = statement.check()
     assert found.numbers
     assert found.why
+
+
+def test_the_record_before_a_first_hit_is_known():
+    runs = Runs(pretended_collection(load("bellet2018-fig3")))
+    level = number(1, 0, 3, {})
+    assert runs.first(level, "cd", "accuracy", "vectors")[0] == 3000
+    assert runs.before_first(level, "cd", "accuracy", "vectors")[0] == 2000
+    assert runs.before_first(level, "cd", "accuracy", "vectors_with_start")[0] == 2060
+    assert runs.before_first(0.0, "cd", "accuracy", "vectors")[0] == 0
+    assert np.isinf(runs.before_first(2.0, "cd", "accuracy", "vectors")).all()
+
+
+def test_communications_are_judged_in_both_countings():
+    claims = {claim.check.__name__: claim for claim in papers()[1].claims}
+    for name in ("almost_as_good", "as_good_as_synchronous", "propagation_is_faster", "linear_in_agents"):
+        claim = claims[name]
+        loaded = load(next(f.scenario for f in papers()[1].figures if f.name == claim.figure), seeds=2)
+        names = [number.name for number in claim.check(Runs(pretended_collection(loaded))).numbers]
+        counted = [each for each in names if each.endswith(", with those before the start")]
+        assert len(counted) == len(names) / 2

@@ -205,3 +205,29 @@ def test_a_run_that_broke_off_has_no_area():
     np.testing.assert_array_equal(
         values(area(collection_of(curves, status={1: "diverged"}), "objective")), [4, math.nan]
     )
+
+
+def test_the_record_before_says_after_what_place_the_target_was_met(experiment):
+    frame = reached(load_all(experiment()), None, "time").set_index(["protocol", "seed"])
+    assert frame.loc[("cd", 0), ["value", "after"]].tolist() == [3.0, 2.0]
+    assert np.isinf(frame.loc[("local", 0), ["value", "after"]].astype(float)).all()
+    at_once = reached(load_all(experiment()), {"metric": "accuracy", "level": 0.1}, "time")
+    assert at_once["value"].eq(0).all()
+    assert at_once["after"].eq(0).all()
+
+
+def test_vectors_before_the_start_count_where_they_are_asked_for(experiment):
+    runs = [make_run("cd", seed) for seed in range(2)]
+    for run in runs:
+        run.manifest["totals"] = {"start_vectors": 70}
+    collection = load_all(experiment(runs))
+    without, counted = (reached(collection, None, f"vectors{end}")["value"] for end in ("", "_with_start"))
+    assert (counted - without).tolist() == [70, 70]
+    messages = [reached(collection, None, f"messages{end}")["value"] for end in ("", "_with_start")]
+    assert (messages[1] - messages[0]).tolist() == [70, 70]
+
+
+def test_of_runs_that_do_not_say_what_was_exchanged_before_the_start_it_is_unknown(experiment):
+    frame = reached(load_all(experiment()), None, "vectors_with_start").set_index("protocol")["value"]
+    assert frame["cd"].isna().all()
+    assert np.isinf(frame["local"]).all()  # never, however it is counted

@@ -321,7 +321,7 @@ class Out:
         expected = int(width if width.ndim == 0 else width[self._view.agent])
         if len(copied) != expected:
             raise ValueError(f"a message of kind {kind!r} carries {expected} numbers, got {len(copied)}")
-        if to is not None and to not in self._view.neighbours:
+        if to is not None and to not in self._view.neighbours.tolist():
             raise ValueError(f"agent {to} is not a neighbour of agent {self._view.agent}")
         copied.flags.writeable = False
         self.sent.append(Sent(kind, copied, release, None if to is None else (int(to),)))

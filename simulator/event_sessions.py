@@ -46,6 +46,8 @@ class EventSessions(EventDriver):
             set_timer=self._set_timer,
         )
         self._done = [world.env.event() for _ in world.agents]
+        rules = busy, carry_on, follow_up, free_edges, look_after, take_copy
+        self._busy, self._carry_on, self._follow_up, self._free_edges, self._repeat, self._take = map(self.plain, rules)
 
     @property
     def tables(self) -> SessionTables:
@@ -55,7 +57,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return self.plain(busy)(*self.views(self.post.mail, self.tables), edge)
+        return self._busy(*self.views(self.post.mail, self.world.sessions), edge)
 
     # The processes.
 
@@ -73,9 +75,11 @@ class EventSessions(EventDriver):
 
         An agent all of whose neighbours have left for good, or that never had any, falls silent.
         """
-        mail, index, counts = self.post.mail, agent.index, self.tables.counts
+        mail, tables = self.views(self.post.mail, self.world.sessions)
+        index, counts = agent.index, tables.counts
         mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
-        free = self._change(free_edges, index)
+        tables.times[columns.NOW] = self.world.env.now
+        free = self._free_edges(mail, tables, index)
         agent.silent = bool(mail.silent[index])
         if not free:
             return
@@ -85,14 +89,15 @@ class EventSessions(EventDriver):
         else:
             counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
             counts[columns.ROW] = self.post.keep(made[1])
-            self._change(carry_on)
+            self._change(self._carry_on)
 
     def _put_under_way(
         self, mail: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float
     ) -> None:
         """See `hushnet.simulator.rules.session_agenda.push_copy`: an arrival is an event."""
-        tables.counts[columns.FREE_COPIES] -= 1
-        place, order = tables.free_copies[tables.counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
+        counts = tables.counts
+        counts[columns.FREE_COPIES] -= 1
+        place, order = tables.free_copies[counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
         copy = tables.copies[place]
         copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
         tables.copy_sent_at[place] = self.world.env.now
@@ -100,14 +105,13 @@ class EventSessions(EventDriver):
         event.callbacks.append(partial(self._arrive, place, order))  # type: ignore[union-attr]
 
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
-        edge = int(self.tables.copies[place, 1])
-        self._change(take_copy, place, order)
-        _, tables = self.views(self.post.mail, self.tables)
-        counts = tables.counts
+        self._change(self._take, place, order)
+        _, tables = self.views(self.post.mail, self.world.sessions)
+        counts, edge = tables.counts, tables.copies[place][1]
         tables.free_copies[counts[columns.FREE_COPIES]] = place
         counts[columns.FREE_COPIES] += 1
         if counts[columns.CLOSING] >= 0 or counts[columns.AGAIN] >= 0:
-            self._change(follow_up)
+            self._change(self._follow_up)
         if counts[columns.PHASE] == ACCEPT:
             self._accept(edge)
         elif counts[columns.PHASE] == FINISH:
@@ -118,12 +122,12 @@ class EventSessions(EventDriver):
         callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
         reply = make_reply(self.world, callee, back, self._heard(0, int(graph.tails[edge])))
         self.tables.counts[columns.ROW] = -1 if reply is None else self.post.keep(reply)
-        self._change(carry_on)
+        self._change(self._carry_on)
 
     def _finish(self, edge: int) -> None:
         graph = self.world.setting.graph
         caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
-        self._change(carry_on)
+        self._change(self._carry_on)
         take_reply(self.world, caller, edge, vector)
         self.count(caller)
 
@@ -143,12 +147,12 @@ class EventSessions(EventDriver):
     def _look_after(self, edge: int, tick: int, _: simpy.Event) -> None:
         if self.tables.sessions[edge, columns.TICK] == tick:
             self.world.effort.count(self.world.now)
-            self._change(look_after, edge)
+            self._change(self._repeat, edge)
 
     # A rule, and what comes of it.
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
-        """Let a rule change the tables, and see what comes of it."""
+        """Let a rule in plain Python change the tables, and see what comes of it."""
         post, world = self.post, self.world
         mail, tables = self.views(post.mail, world.sessions)
         counts = tables.counts
@@ -156,7 +160,7 @@ class EventSessions(EventDriver):
             self._make_room()
             mail, tables = self.views(post.mail, world.sessions)
         tables.times[columns.NOW] = world.env.now
-        result = self.plain(rule)(mail, tables, *arguments)
+        result = rule(mail, tables, *arguments)
         if self.observed:
             post.notes.tell()
         if counts[columns.WORN]:

@@ -329,10 +329,13 @@ class World:
         told : (str, (width,) float64), optional
             Kind and vector of the one message that a compiled step sends.
         """
-        sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]
-        sent += [] if told is None else [told]
-        said = ((f"the {kind} that it sends", vector) for kind, vector in sent)
-        for name, vector in said if self.private else self._owned(agent):
+        if self.private:
+            sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]
+            sent += [] if told is None else [told]
+            vectors = [(f"the {kind} that it sends", vector) for kind, vector in sent]
+        else:
+            vectors = self._owned(agent)
+        for name, vector in vectors:
             # The sum of squares is finite if all numbers are, unless it overflows.
             if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():
                 raise Divergence(

@@ -90,6 +90,7 @@ class Ledger:
         counted_in_advance = budget is None or (budget.by == "verified" and updates is not None)
         self._meters = None if budget is None or counted_in_advance else [Meter(budget) for _ in range(agents)]
         self._budgeted = budget is not None
+        self._limited = self._budgeted or self._updates < math.inf
         self._counts: list[dict[tuple[Charge, str | None], int]] = [{} for _ in range(agents)]
         self._kinds: list[dict[tuple[str, str, str], None]] = [{} for _ in range(agents)]
         self._totals = [0] * agents
@@ -109,7 +110,7 @@ class Ledger:
             False if the release would exceed its agent's budget: it must not be made. A reservation stands until the
             release is committed or cancelled; public, reserved and committed releases ask for nothing.
         """
-        if release.free or release in self._pending or release in self._committed:
+        if not self._limited or release.free or release in self._pending or release in self._committed:
             return True
         agent = release.agent
         if self._totals[agent] + self._reserved[agent] >= self._updates:
@@ -187,7 +188,7 @@ class Ledger:
     @property
     def limited(self) -> bool:
         """Whether a release may be refused."""
-        return self._budgeted or self._updates < math.inf
+        return self._limited
 
     def affordable(self, agent: int, charges: Sequence[Charge], known: dict[Any, int]) -> int:
         """How many releases an agent could still reserve: with these charges in turn, and the last one for ever.

@@ -208,9 +208,10 @@ class PythonSteps:
         return me
 
     def _record(self, view: View) -> Me:
-        if view.agent not in self._records:
-            self._records[view.agent] = Me(self.names, view)
-        return self._records[view.agent]
+        me = self._records.get(view.agent)
+        if me is None:
+            me = self._records[view.agent] = Me(self.names, view)
+        return me
 
     def _run(self, name: str, me: Me, release: Release | None, messages: Mapping[str, str], *arguments: Any) -> Any:
         me._begin(release, messages, self._hears[name])

@@ -69,6 +69,10 @@ class Release:
     ----------
     draws : int
         How often noise was drawn for it, ``>= 0``; each draw costs as much as the first.
+    free : bool
+        Whether it has no private content and costs nothing.
+    noisy : bool
+        Whether it has noise.
 
     Raises
     ------
@@ -93,9 +97,14 @@ class Release:
     reason: str = ""
     dimension: int = 0
     draws: int = field(default=0, init=False, repr=False)
+    free: bool = field(init=False, repr=False)
+    noisy: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        norm = mechanism_of(self.mechanism).norm
+        kind = mechanism_of(self.mechanism)
+        object.__setattr__(self, "free", kind.free)
+        object.__setattr__(self, "noisy", kind.noisy and self.scale > 0)
+        norm = kind.norm
         if self.norm != norm:
             raise ValueError(f"a {self.mechanism} release has norm {norm}, not {self.norm}.")
         if not (self.sensitivity >= 0 and self.verified_sensitivity >= 0 and 0 <= self.scale < math.inf):
@@ -125,11 +134,6 @@ class Release:
         """Noise scale over the sensitivity that it was scaled for, in [0, inf]."""
         kind = mechanism_of(self.mechanism)
         return noise_multiplier(self.scale, self.sensitivity if kind.free or kind.noisy else math.inf)
-
-    @property
-    def free(self) -> bool:
-        """Whether it has no private content and costs nothing."""
-        return mechanism_of(self.mechanism).free
 
     def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
@@ -209,11 +213,6 @@ class Release:
     def note_draw(self) -> None:
         """Count a draw of noise for it; `perturb` and `perturb_objective` do, for what they draw."""
         object.__setattr__(self, "draws", self.draws + 1)
-
-    @property
-    def noisy(self) -> bool:
-        """Whether there is noise to draw for it."""
-        return self.scale > 0 and mechanism_of(self.mechanism).noisy
 
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import numpy as np
@@ -40,8 +41,7 @@ def _commit(plant, refuses):
 
 def _copy(release, **fields):
     """The same release with other fields, as another event."""
-    given = {name: getattr(release, name) for name in Release.__dataclass_fields__ if name != "draws"}
-    return Release(**{**given, **fields})
+    return dataclasses.replace(release, **fields)
 
 
 # Count

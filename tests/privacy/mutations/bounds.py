@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import partial
 
@@ -151,8 +152,7 @@ def _release_scaled(factor):
             if release.scale == 0:
                 return release
             by, fields = factor(self, view), ("sensitivity", "verified_sensitivity", "scale")
-            given = {name: getattr(release, name) for name in Release.__dataclass_fields__ if name != "draws"}
-            return Release(**{**given, **{name: by * given[name] for name in fields}})
+            return dataclasses.replace(release, **{name: by * getattr(release, name) for name in fields})
 
         return other
 

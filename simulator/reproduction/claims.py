@@ -189,7 +189,8 @@ class Finding:
         counted = f"{held} of {len(verdicts)}"
         if self.verdict == "k of n":
             return f"holds in {counted}"
-        return f"{self.verdict} ({counted})" if len(set(verdicts)) > 1 else self.verdict
+        word = "proved" if any(isinstance(number, Promise) for number in self.numbers) else "hold"
+        return f"{self.verdict} ({counted} {word})" if len(set(verdicts)) > 1 else self.verdict
 
     def _in(self, setting: str) -> list[Verdict]:
         return [number.verdict for number in self.numbers if number.setting == setting]

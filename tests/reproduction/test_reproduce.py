@@ -93,7 +93,7 @@ def test_a_claim_without_a_kind_counts_the_numbers_that_hold():
 @pytest.mark.parametrize("kind", ["for all", "all of these parts", "ordering"])
 def test_one_violated_number_refutes_what_says_something_of_all(kind):
     found = Finding((GOOD, BAD, GOOD), kind=kind)
-    assert (found.verdict, found.words) == ("does not hold", "does not hold (2 of 3)")
+    assert (found.verdict, found.words) == ("does not hold", "does not hold (2 of 3 hold)")
     assert Finding((GOOD, IN_PART), kind=kind).verdict == "holds in part"
     assert Finding((GOOD, GOOD), kind=kind).words == "holds"
 
@@ -128,7 +128,7 @@ def test_the_page_prints_how_numbers_decide_and_what_refutes_a_promise():
     promised = Row("Private.", Finding((Promise("epsilon", 5.0, high=1.0, at_least=2.5),), kind="for all"))
     counted = Row("Better.", Finding((GOOD, BAD)))
     text = page(Report(tiny_paper(), (Section(tiny_figure(), (ordered, promised, counted)),), (), False))
-    assert "**does not hold (1 of 2)**<br>ordering |" in text
+    assert "**does not hold (1 of 2 hold)**<br>ordering |" in text
     assert "epsilon: 5, at least 2.5 | < 1 | **refuted** |" in text
     assert "**holds in 1 of 2** |" in text
 

@@ -12,14 +12,13 @@ if TYPE_CHECKING:
 
 
 TABLES = (
-    "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, and publishing "
-    "them is covered by no epsilon"
+    "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, without noise"
 )
 SHARED_NOISE = (
     "a second run of the same seed: runs of one seed share their noise, so that their epsilons do not add (of two "
     "noise scales the difference gives exact gradients back); publish at most one of them"
 )
-KEPT = "the models that are judged: the parties keep theirs, and releasing them is covered by no epsilon"
+KEPT = "the models that are judged: the parties keep theirs and release none of them"
 """What no epsilon covers, in words that begin with what it is."""
 
 

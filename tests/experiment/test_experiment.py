@@ -311,7 +311,7 @@ def test_plot_redraws_from_files_alone(scenario, tmp_path, capsys):
     scenario.unlink()
     assert main(["plot", str(tmp_path / "out")]) == 0
     made = {path.suffix for path in (tmp_path / "out" / "figures").iterdir()}
-    assert made == {".png", ".pdf", ".csv"}
+    assert made == {".png", ".pdf", ".svg", ".csv"}
 
 
 def test_a_sweep_keeps_one_column_per_swept_path(scenario, tmp_path):

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from .compiled import compiled
+from .compilation.compiled import compiled
 from .errors import FieldError, InputError
 from .files import number, read_rows, shown
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
@@ -125,7 +125,7 @@ class Availability(Parameters, ABC):
     def unfailing(self) -> bool:
         """Whether nobody is ever down between joining and leaving; counts only if the very class defines it.
 
-        See `hushnet.agents.compiled.form_of`.
+        See `hushnet.agents.compilation.compiled.form_of`.
         """
         return False
 
@@ -133,7 +133,7 @@ class Availability(Parameters, ABC):
     def form(self) -> Absences | None:
         """For compiled code that draws the same changes as `timelines`; by default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
         """
         return None
 

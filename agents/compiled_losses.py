@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from .compiled import inlined
+from .compilation.compiled import inlined
 
 MANY = 1e100
 """A product of factors between 1 and 2 that can take some more without overflow."""

@@ -104,7 +104,7 @@ class LimitReached(HushnetError):
     ----------
     message : str
     limit : str
-        Which one, as the field of `hushnet.simulator.setting.Limits`.
+        Which one, as the field of `hushnet.simulator.network.setting.Limits`.
     most : float
         What it admits.
     """

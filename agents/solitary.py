@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .losses import local_gradient
-from .objectives import Models, local_models
+from .objectives.objectives import Models, local_models
 from .parameters import Parameters, Positive, Repeats
 from .tables import Shard
 from .tasks.base import Task

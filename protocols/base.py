@@ -38,7 +38,7 @@ from pydantic import Field, field_validator
 
 from ..agents.blocks import State
 from ..agents.inbox import Message
-from ..agents.objectives import Objective
+from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
 from .invariants import Declared, NoInvariant

@@ -34,7 +34,8 @@ PROTOCOLS: dict[str, str] = {
     "solitary": ".baselines:Solitary",
     "stale_feature_sharing": ".stale_feature_sharing:StaleFeatureSharing",
 }
-"""Shipped protocols as ``module:Class``, imported when they are asked for."""
+"""Shipped protocols as ``module:Class`` of `hushnet.protocols.algorithms`, imported when they are asked for."""
+ALGORITHMS = f"{__package__}.algorithms"
 
 
 def names(extra: Mapping[str, type[Protocol]] | None = None) -> list[str]:
@@ -72,7 +73,7 @@ def resolve(
         return _checked(extra[kind], kind)
     if kind in PROTOCOLS:
         module, _, name = PROTOCOLS[kind].partition(":")
-        return _checked(getattr(importlib.import_module(module, __package__), name), kind)
+        return _checked(getattr(importlib.import_module(module, ALGORITHMS), name), kind)
     if is_file(kind):
         return _checked(load_object(kind, trust_code=trust_code, base=base), kind)
     plugins = importlib.metadata.entry_points(group=GROUP, name=kind)

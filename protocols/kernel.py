@@ -10,8 +10,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from ..agents.addresses import AddressTable
-from ..agents.compiled import compiled
+from ..agents.compilation.addresses import AddressTable
+from ..agents.compilation.compiled import compiled
 from .privacy.ledger import Ledger
 from .privacy.mechanisms import Release
 
@@ -38,8 +38,8 @@ STEP = types.int64(
 The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbours, ``known[e]`` is the row of ``pool``
 with the newest vector of the first kind heard there, or -1; that of the k-th kind is E k places further on. The step
 writes what it sends into the rows ``rows`` of the pool, by its kernel's `Compiled.ports` in turn: one row for each, or
-one for each neighbour. Its state is where ``table`` says (`hushnet.agents.addresses`). It returns `SILENT`, `UNSAID`,
-`PLAIN` and `UNBOUNDED` added up.
+one for each neighbour. Its state is where ``table`` says (`hushnet.agents.compilation.addresses`). It returns `SILENT`,
+`UNSAID`, `PLAIN` and `UNBOUNDED` added up.
 """
 
 KIND, ADDRESSED, VECTORS, WIDTH, SIZE, SAID, PORT_COLUMNS = range(7)
@@ -148,8 +148,8 @@ class Compiled(ABC):
     Parameters
     ----------
     step : callable
-        Compiled for the signature of its kind (see `hushnet.agents.compiled.compiled_callback`). An exception that it
-        raises ends the run.
+        Compiled for the signature of its kind (see `hushnet.agents.compilation.compiled.compiled_callback`). An
+        exception that it raises ends the run.
     table : AddressTable
         Where its state (the run's blocks) and its constants are.
     charges : Charges

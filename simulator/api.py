@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .results import Collection, load_all
+from .analysis.results import Collection, load_all
 from .storage.files import Frame
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Comparison
     from .experiment import Jobs
     from .figures.notebook import Figures
-    from .recorder import Metric
+    from .recording.recorder import Metric
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,8 +68,8 @@ class Result:
         return self.collection.manifests
 
     def summary(self) -> Frame:
-        """Final means and 95 % intervals per protocol and grid point, see `hushnet.simulator.summary.summarise`."""
-        from .summary import summarise
+        """Final means and 95 % intervals by protocol and grid point: `hushnet.simulator.analysis.summary.summarise`."""
+        from .analysis.summary import summarise
 
         return summarise(self.collection)
 
@@ -151,8 +151,8 @@ def run(
     protocols : mapping of str to type, optional
         Your own protocol classes, by the name that the scenario gives as ``kind``.
     metrics : mapping of str to callable, optional
-        Your own metrics: functions of a `hushnet.simulator.recorder.Snapshot` that give a number, or numbers by name.
-        Runs with them are always run anew. Targets and figures know metrics that the scenario names:
+        Your own metrics: functions of a `hushnet.simulator.recording.recorder.Snapshot` that give a number, or numbers
+        by name. Runs with them are always run anew. Targets and figures know metrics that the scenario names:
         ``./file.py:function``.
     out, data_dir : Path or str, optional
         Folder of the results, ``results/<scenario>`` by default; folder of the data sets.

@@ -111,7 +111,7 @@ def run(
 @app.command()
 def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None, trust_code: TrustCode = False) -> None:
     """Check a scenario without running it."""
-    from .expected import check_limits
+    from .experiment.expected import check_limits
 
     with _loaded(scenario, assignments, seeds, trust_code) as loaded:
         check_limits(loaded)
@@ -176,12 +176,12 @@ def list_() -> None:
     from ..agents.availability import AVAILABILITIES
     from ..agents.tasks import TASKS
     from ..protocols import catalog
-    from .clocks import CLOCKS
     from .language.loading import opening_comment, shipped
-    from .latency import LATENCIES
-    from .network import LOSS_MODELS
+    from .network.clocks import CLOCKS
+    from .network.latency import LATENCIES
+    from .network.network import LOSS_MODELS
+    from .network.topology import TOPOLOGIES
     from .reproduction.systems import present
-    from .topology import TOPOLOGIES
 
     _section("scenarios", {name: opening_comment(path) for name, path in shipped().items()})
     _section("protocols", catalog.describe())
@@ -318,7 +318,7 @@ def new_protocol(
     folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
 ) -> None:
     """Write NAME.py, a working protocol in 25 lines, and test_NAME.py."""
-    from .skeleton import write_protocol
+    from .contract.skeleton import write_protocol
 
     for path in write_protocol(name, folder):
         typer.echo(f"wrote {path}")

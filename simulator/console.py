@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..agents.errors import HushnetError, InputError, Interrupted
-from . import results
-from .estimate import print_estimate
+from .analysis import results
+from .analysis.summary import print_summary
 from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
+from .experiment.estimate import print_estimate
+from .experiment.tuning import sentences, trial_experiment
 from .figures import redraw
-from .graphs import graph_line
+from .figures.look import check_font
 from .language.loading import LoadedScenario, locate
-from .look import check_font
+from .network.graphs import graph_line
 from .storage.store import Store
-from .summary import print_summary
-from .tuning import sentences, trial_experiment
-from .world import World
+from .world.world import World
 
 MOST_LINES = 20
 """Failures that are said one by one."""

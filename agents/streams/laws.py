@@ -27,7 +27,7 @@ from numba.np.random._constants import (
     ziggurat_nor_r,
 )
 
-from ..compiled import compiled
+from ..compilation.compiled import compiled
 from .philox import EXACT, HALF, LOW32, ONE, SMALL, next_half, next_word, product
 
 NORMAL_TAIL, NORMAL_TAIL_INVERSE = float(ziggurat_nor_r), float(ziggurat_nor_inv_r)

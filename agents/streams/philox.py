@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from ..compiled import compiled
+from ..compilation.compiled import compiled
 
 WORDS = 13
 """Length of a stream: counter (4), key (2), block (4), words of the block used, whether half a word is left, that."""
@@ -48,7 +48,7 @@ def purpose_word(purpose: str) -> int:
 
 
 def new_stream(seed: int, purpose: str, *ids: int) -> NDArray[np.uint64]:
-    """The beginning of the stream that `hushnet.simulator.randomness.Draws.generator` gives.
+    """The beginning of the stream that `hushnet.simulator.network.randomness.Draws.generator` gives.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def begin_stream(stream, tick, number, reactions):  # pragma: no cover - compile
     tick : int
         Of the agent's clock, counting skipped wake-ups, ``>= -1``.
     number : int
-        The agent's stable id (`hushnet.simulator.randomness.stable_ids`).
+        The agent's stable id (`hushnet.simulator.network.randomness.stable_ids`).
     reactions : int
         Messages that the agent reacted to since that tick: which of the steps of a tick this is; 0 for wake-ups.
     """

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..compiled import compiled
+from ..compilation.compiled import compiled
 from .laws import gamma, integers, laplace, normal, uniform
 from .philox import ALLOCATING, EXACT
 

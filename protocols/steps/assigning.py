@@ -12,7 +12,7 @@ import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import overload
 
-from ...agents.compiled import INLINED
+from ...agents.compilation.compiled import INLINED
 
 UNEQUAL = "what is assigned to a block has another length"
 

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numba.core.errors import NumbaError, NumbaWarning, UnsupportedBytecodeError
 
-from ...agents import addresses, losses
-from ...agents.code_store import code_store
-from ...agents.compiled import REASSOCIATED, Callback
+from ...agents import losses
+from ...agents.compilation import addresses
+from ...agents.compilation.code_store import code_store
+from ...agents.compilation.compiled import REASSOCIATED, Callback
 from ...agents.streams import begin_stream
 from ..kernel import EXCHANGE, SILENT, STEP, UNBOUNDED, UNSAID, Kernel, PairKernel
 from ..kernel import SAID as SAID_COLUMN

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.addresses import AddressTable
 from ...agents.blocks import Block
-from ...agents.compiled_newton import minimiser_of
+from ...agents.compilation.addresses import AddressTable
+from ...agents.optimisation.compiled_newton import minimiser_of
 from ...agents.streams import WORDS, new_stream
 from ..kernel import ADDRESSED, PORT_COLUMNS
 from .charges import StepCharges

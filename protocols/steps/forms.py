@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ...agents.compiled import inlined
+from ...agents.compilation.compiled import inlined
 from .assigning import put, put_at
 from .gradient_forms import NOTING_GRADIENT
 from .names import Names

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compiled_newton import minimised_at
 from ...agents.losses import Loss, local_gradient
-from ...agents.solvers import minimise_local
+from ...agents.optimisation.compiled_newton import minimised_at
+from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
 from . import tape
 from .noise_forms import noise_fields, noise_of
@@ -82,7 +82,7 @@ def minimised(me: Any, weight: float, curvature: float, linear: Array, start: Ar
     """The minimiser of an agent's mean loss between a quadratic and a linear term.
 
     It minimises weight * mean_k phi(x_k . f, y_k) + (curvature / 2) |f|^2 - linear . f over the agent's own rows
-    (`hushnet.agents.solvers.minimise_local`). For the hinge it has no compiled form.
+    (`hushnet.agents.optimisation.solvers.minimise_local`). For the hinge it has no compiled form.
 
     Parameters
     ----------

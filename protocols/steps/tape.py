@@ -28,7 +28,7 @@ from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from ...agents.compiled import Callback, called_at, inlined
+from ...agents.compilation.compiled import Callback, called_at, inlined
 
 Array = NDArray[np.float64]
 
@@ -140,7 +140,7 @@ def keeping(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _signature() -> Any:
-    """Of `writer`; a function, as signatures have no stamp (`hushnet.agents.stamps`)."""
+    """Of `writer`; a function, as signatures have no stamp (`hushnet.agents.compilation.stamps`)."""
     vector, number = types.float64[::1], types.float64
     whole = types.int64[::1]
     return vector(vector, whole, vector, vector, number, number, number, number, vector, vector)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...agents.compiled import inlined
+from ...agents.compilation.compiled import inlined
 from ...agents.losses import LOSSES
 
 

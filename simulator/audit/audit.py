@@ -17,7 +17,7 @@ from ..compare.statistics import holm
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
 from ..experiment.plan import Experiment
-from ..world import World
+from ..world.world import World
 from .counterexamples import counterexample
 from .game import alone_ratios, constant_shifts
 from .noise_as_drawn import noise_checks

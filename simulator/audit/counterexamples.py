@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
-from ...protocols.feature_noise import RangeNoise
+from ...protocols.algorithms.feature_noise import RangeNoise
 from ..contract.transcript import Recording
 from .worlds import Subject
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..figures.files import OPTIONS, RESOLUTION
-from ..look import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
+from ..figures.look import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
 from ..storage.files import Frame, put_file
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
 
 
 def draw(profile: Frame, data: str = "") -> Figure:
-    """One panel per protocol, with the legend below; to be called within `hushnet.simulator.look.house_style`."""
+    """One panel per protocol, with the legend below; to be called within `house_style`."""
     from matplotlib.figure import Figure
 
     labels = list(dict.fromkeys(profile["label"]))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
-from ...protocols.split_features import CENTRE
+from ...protocols.algorithms.split_features import CENTRE
 from .worlds import Subject
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..world import World
+from ..world.world import World
 from .outcome import Game
 
 DELTAS = tuple(float(f"{10.0**power:.3g}") for power in np.arange(-6.0, -0.9, 0.5))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..contract.replay import Inadmissible, Noted
 from ..contract.violation import ContractViolation
-from ..world import World
+from ..world.world import World
 from .pairs import Pair, pairs
 from .worlds import Subject
 

@@ -15,12 +15,12 @@ from ...agents.tasks.base import Task
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
 from ..contract.transcript import Draw, Recording
-from ..engine import Engine, Name, engine_for
+from ..engine.choice import Engine, Name, engine_for
 from ..experiment.plan import Experiment, Run, naming_fields
-from ..randomness import Draws
-from ..setting import Setting
-from ..watchers import Phase, Watch
-from ..world import World
+from ..network.randomness import Draws
+from ..network.setting import Setting
+from ..world.watchers import Phase, Watch
+from ..world.world import World
 
 Array = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
+from ..analysis.results import Collection, load_all
+from ..analysis.summary import MARK
 from ..compare.tables import number
 from ..experiment.origin import FOLDER, origin_files
-from ..results import Collection, load_all
 from ..storage.files import checksum, json_text, put_file, read_json, writing
-from ..summary import MARK
 from .claims import check_claims, claims, minutes, read_claims
 from .lock import lock_file
 

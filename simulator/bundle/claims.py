@@ -13,10 +13,10 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ...agents.files import read_bytes
+from ..analysis.results import Collection, load_all
+from ..analysis.summary import summarise
 from ..compare import compare
-from ..results import Collection, load_all
 from ..storage.files import Frame
-from ..summary import summarise
 
 ROUNDING = 1e-6
 """What another machine's rounding may change of a number, as a share of it."""

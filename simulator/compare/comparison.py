@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..comparability import Kinds, set_apart
-from ..results import Collection
+from ..analysis.comparability import Kinds, set_apart
+from ..analysis.results import Collection
+from ..analysis.summary import MARK, held_against_each_other
+from ..analysis.targets import describe, per_run, target_of
 from ..storage.files import Frame
-from ..summary import MARK, held_against_each_other
-from ..targets import describe, per_run, target_of
 from .luck import not_shared
 from .measures import Measure, measures
 from .statistics import crossings, holm, paired_difference
@@ -70,8 +70,8 @@ class Comparison:
 def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     """Hold every protocol against a baseline, over pairs of runs with the same seed at the same grid point.
 
-    Numbers that are not of one kind with the baseline's (`hushnet.simulator.comparability`) are left out, and a warning
-    says so; where scales differ they are compared as means.
+    Numbers that are not of one kind with the baseline's (`hushnet.simulator.analysis.comparability`) are left out, and
+    a warning says so; where scales differ they are compared as means.
 
     Parameters
     ----------

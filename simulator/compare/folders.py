@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..results import Collection, load_all
+from ..analysis.results import Collection, load_all
 
 
 def gather(folders: Sequence[Path]) -> Collection:

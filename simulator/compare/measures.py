@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..aggregate import final_values, resolve
+from ..analysis.aggregate import final_values, resolve
+from ..analysis.results import Collection
+from ..analysis.summary import ASIDE
+from ..analysis.targets import area, describe, reached, target_of
 from ..language.figure_parameters import TO_TARGET
 from ..language.target_parameters import more_is_better
-from ..results import Collection
-from ..summary import ASIDE
-from ..targets import area, describe, reached, target_of
 
 AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "vectors_with_start_to_target", "bytes_to_target")
 

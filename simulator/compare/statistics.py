@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from ..aggregate import mean_interval
+from ..analysis.aggregate import mean_interval
 
 FEW = 20
 """Below this many pairs an interval is Student's; from here on it is a bootstrap."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import InputError
+from ..analysis.summary import MARK
 from ..storage.files import Frame, put_file, writing
-from ..summary import MARK
 from .comparison import Comparison, compare
 from .folders import gather
 from .statistics import NOTHING

@@ -1,6 +1,6 @@
 """What a protocol promises, tested: the contract for authors of plug-ins, and the replay that proves its privacy."""
 
-from ..bench import protocol_parameters
+from .bench import protocol_parameters
 from .checks import check_contract, check_engines
 from .small_worlds import check_replay
 from .violation import ContractViolation

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ...protocols.privacy.accounting import Charge
 from ...protocols.privacy.mechanisms import Release, mechanism_of
 from ...protocols.privacy.mechanisms.release import noise_multiplier
-from ..world import World
+from ..world.world import World
 from .draws import Draw
 from .transcript import Recording, protects_nothing
 from .violation import ContractViolation

@@ -1,6 +1,6 @@
 """Contract tests for protocols, shipped so that authors of plug-ins can call them.
 
->>> from hushnet.protocols.coordinate_descent import CoordinateDescent
+>>> from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 >>> from hushnet.simulator.contract import check_contract
 >>> check_contract(CoordinateDescent, {"mu": 0.5})
 ()
@@ -20,15 +20,15 @@ from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
 from ...protocols.base import EXCHANGE_TEXTS, Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
+from ...protocols.schedule_selection import rounds_of
 from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.record import text_in
-from ..bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
-from ..choice import rounds_of
-from ..engine import BatchedEngine, EventEngine
-from ..latency import Constant, Exponential, Gamma, Lognormal, Uniform
-from ..network import Bernoulli, GilbertElliott, NetworkParameters
-from ..setting import Setting
-from ..world import World
+from ..engine.choice import BatchedEngine, EventEngine
+from ..network.latency import Constant, Exponential, Gamma, Lognormal, Uniform
+from ..network.network import Bernoulli, GilbertElliott, NetworkParameters
+from ..network.setting import Setting
+from ..world.world import World
+from .bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
 from .charges import books_of
 from .replay import check_listed
 from .small_worlds import check_replay

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...protocols.base import Sent
 from ...protocols.privacy.mechanisms import Release, mechanism_of
-from ..watchers import Phase
+from ..world.watchers import Phase
 
 ROUNDING = 1e-9
 """What a realised change may be above its charge, in relation to it."""

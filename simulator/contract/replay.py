@@ -16,11 +16,11 @@ import numpy as np
 
 from ...agents.errors import HushnetError, InputError, LimitReached
 from ...agents.tasks.base import Task
-from ..effort import OF_THE_MACHINE
-from ..engine import Engine
-from ..setting import Setting
-from ..watchers import Watch
-from ..world import World
+from ..engine.choice import Engine
+from ..network.setting import Setting
+from ..world.effort import OF_THE_MACHINE
+from ..world.watchers import Watch
+from ..world.world import World
 from .charges import check_charges
 from .neighbours import Domain, domain_of, replaced, shortened, some_agents
 from .transcript import Forcing, Recording, TooLarge, difference

@@ -12,12 +12,12 @@ from ...agents.availability import Always, OnOff
 from ...agents.errors import InputError
 from ...agents.losses import LOSSES
 from ...protocols.base import Protocol, ProtocolParameters
-from ..bench import small_setting, split_setting
-from ..engine import Engine, Name, engine_for
-from ..network import NetworkParameters
-from ..setting import Limits, Setting
-from ..watchers import Watch
-from ..world import World
+from ..engine.choice import Engine, Name, engine_for
+from ..network.network import NetworkParameters
+from ..network.setting import Limits, Setting
+from ..world.watchers import Watch
+from ..world.world import World
+from .bench import small_setting, split_setting
 from .replay import Make, Replayed, replay
 from .transcript import Recording
 

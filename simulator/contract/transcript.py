@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ...protocols.base import Out, Sent, View
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
 from ...protocols.steps.tape import MOST
-from ..watchers import Phase
+from ..world.watchers import Phase
 from .draws import SOLVED, Draw, Step, difference, distance, protects_nothing
 from .violation import ContractViolation
 
@@ -88,12 +88,12 @@ class Recording:
         self._streams: dict[bytes, tuple[str, int, int]] = {}
 
     def assumed(self, name: str, value: Any) -> Any:
-        """See `hushnet.simulator.watchers.Watch.assumed`."""
+        """See `hushnet.simulator.world.watchers.Watch.assumed`."""
         self.constants[name] = deepcopy(value)
         return value
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
-        """See `hushnet.simulator.watchers.Watch.stream`; no two steps, agents or purposes are given the same bits."""
+        """See `hushnet.simulator.world.watchers.Watch.stream`; no two askers are given the same bits."""
         state = pickle.dumps(stream.bit_generator.state)
         # Before time 0 an agent may ask for its stream as often as it likes.
         asked = (purpose, agent, -1 if purpose.endswith("before time 0") else len(self.steps))
@@ -106,7 +106,7 @@ class Recording:
         return WatchedStream(stream, self)
 
     def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """See `hushnet.simulator.watchers.Watch.forced`: nothing, unless a run is led."""
+        """See `hushnet.simulator.world.watchers.Watch.forced`: nothing, unless a run is led."""
         return ()
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,7 +156,7 @@ class Recording:
         return [draw.noisy for draw in self.draws[agent][rank : rank + MOST]]
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
-        """See `hushnet.simulator.watchers.Watch.stepped`."""
+        """See `hushnet.simulator.world.watchers.Watch.stepped`."""
         step = self.step(phase, view, out)
         self.check_noise(step)
         self.steps.append(step)

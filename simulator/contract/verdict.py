@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
-from ..engine import Name
-from ..setting import Setting
+from ..engine.choice import Name
+from ..network.setting import Setting
 from .replay import Broken, Make, Replayed, replay
 from .small_worlds import WORLDS, check_replay
 from .transcript import TooLarge

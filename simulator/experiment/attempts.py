@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import HushnetError, OutOfResources
-from ..effort import raised
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
-from ..world import World
+from ..world.effort import raised
+from ..world.world import World
 from .execute import execute
 from .plan import Experiment, PlannedRun, Run
 

@@ -10,14 +10,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
+from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine import engine_for
-from ..graphs import describe
-from ..privacy_statement import privacy_statement
-from ..results import RunResult
-from ..step_form import asked_form
+from ..engine.choice import engine_for
+from ..network.graphs import describe
+from ..recording.privacy_statement import privacy_statement
 from ..storage.provenance import code_version, commit, libraries
-from ..world import World
+from ..world.step_form import asked_form
+from ..world.world import World
 from .plan import Experiment, Run, naming_fields
 from .remarks import Remarks
 

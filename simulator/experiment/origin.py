@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
+from ..language.scenario import METRICS
 from ..language.spellings import respelled
 from ..language.yaml_source import read_file
-from ..scenario import METRICS
 from ..storage.files import checksum, json_text, put_folder, writing, yaml_text
 from ..storage.provenance import named_files
 from ..storage.user_code import source_files

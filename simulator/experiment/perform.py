@@ -12,18 +12,18 @@ from typing import Any
 
 from ...agents.errors import HushnetError, InputError, RunFailure
 from ...protocols.base import Protocol
+from ..analysis.results import Collection, load_all
 from ..language.loading import load, locate
-from ..recorder import Metric
-from ..results import Collection, load_all
+from ..recording.recorder import Metric
 from ..storage.store import Store
-from ..tuning import choose, trial_experiment
-from ..world import World
+from ..world.world import World
 from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
 from .survey import survey
+from .tuning import choose, trial_experiment
 from .workers import InProcess, Jobs, Workers, hire
 
 

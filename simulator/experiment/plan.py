@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.objectives import Objective
+from ...agents.objectives.objectives import Objective
 from ...agents.tasks.base import Task
 from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.extent import Files
@@ -18,20 +18,20 @@ from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
 from ..language.loading import GridPoint, LoadedScenario
+from ..language.scenario import METRICS, Scenario
 from ..language.yaml_source import Source
-from ..memory import check_memory
-from ..message_log import MessageLog
-from ..notes import Notebook
-from ..randomness import Draws
-from ..recorder import Metric, Recorder
-from ..scenario import METRICS, Scenario
-from ..setting import Setting, Stop
-from ..step_form import asked_form
+from ..network.randomness import Draws
+from ..network.setting import Setting, Stop
+from ..recording.message_log import MessageLog
+from ..recording.recorder import Metric, Recorder
 from ..storage.files import json_text
 from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
-from ..watchers import Observer
-from ..world import World
+from ..world.notes import Notebook
+from ..world.step_form import asked_form
+from ..world.watchers import Observer
+from ..world.world import World
+from .memory import check_memory
 from .proofs import NOT_ASKED, key_of
 
 KEPT = 2**26
@@ -152,7 +152,7 @@ class Experiment:
         return Files(self.data_dir, self.loaded.base)
 
     def check_memory(self, scenario: Scenario, *, processes: int = 1) -> None:
-        """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.memory.check_memory`."""
+        """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.experiment.memory.check_memory`."""
         check_memory(scenario, self.files, self.loaded.code.protocol, processes=processes)
 
     def data(self, run: Run) -> tuple[Task, Graph]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from ...agents.errors import HushnetError
 from ..contract.verdict import SHIPPED, Verdict, judged
-from ..engine import Engine, engine_for
+from ..engine.choice import Engine, engine_for
 from ..storage.files import json_text, put_file
 from ..storage.user_code import source_hash
-from ..world import World
+from ..world.world import World
 
 if TYPE_CHECKING:
-    from ..setting import Setting
-    from ..watchers import Watch
+    from ..network.setting import Setting
+    from ..world.watchers import Watch
     from .plan import Experiment, PlannedRun, Run
     from .workers import Workers
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..world import World
+from ..world.world import World
 
 LARGE, STEEP = 1e6, 1e4
 """A block grows without bound if it is so large at the end, and so many times as large as in the second quarter of the

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError, OutOfResources
 from ...protocols.base import Problem
-from ..attendance import attendance
-from ..expected import check_events
 from ..language.loading import locate_at
-from ..network import Network
-from ..randomness import stable_ids
+from ..network.attendance import attendance
+from ..network.network import Network
+from ..network.randomness import stable_ids
 from .attempts import is_there
+from .expected import check_events
 from .plan import naming_fields
 from .proofs import key_of
 

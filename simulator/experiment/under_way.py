@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...agents.scratch import scratch
 from ..storage.files import writing
-from ..world import World
+from ..world.world import World
 
 BEAT = 1.0
 """Seconds between two looks at whether anybody still waits for the result."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from ..world import World
+from ..world.world import World
 from .attempts import Answer, attempt
 from .plan import Experiment, PlannedRun, Run
 from .proofs import judge

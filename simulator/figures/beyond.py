@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..look import Look
+from .look import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...agents.errors import InputError
-from ..aggregate import ALIASES, unknown
+from ..analysis.aggregate import ALIASES, unknown
+from ..analysis.results import Collection
 from ..language.figure_parameters import kind_of
-from ..results import Collection
 from .frontier import promises
 from .kinds import kind_for
 from .numbers import Plot, Spec, chosen, select, swept

@@ -13,12 +13,12 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
-from ..comparability import Incomparable
+from ..analysis.comparability import Incomparable
+from ..analysis.results import Collection, load_all
 from ..language.figure_style import FigureStyle
-from ..look import house_style
-from ..results import Collection, load_all
 from ..storage.files import put_file, writing
 from .facets import plots
+from .look import house_style
 from .numbers import Plot, Spec
 from .sheet import draw
 from .style import style_of

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..aggregate import final_values, series, time_scale
+from ..analysis.aggregate import final_values, series, time_scale
+from ..analysis.results import Collection
+from ..analysis.targets import reached
 from ..language.figure_parameters import EPSILONS, TO_TARGET
 from ..language.metric_ranges import Range, range_of
-from ..look import looks, sparse_ticks
-from ..results import Collection
 from ..storage.files import Frame
-from ..targets import reached
 from .intervals import extent, interval
 from .limits import show
 from .lines import Entries, Panels
+from .look import looks, sparse_ticks
 from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
 from .words import axis_label, series_label, value_label
 

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..look import DIVERGING, SEQUENTIAL, literal
-from ..look import points as size_of
-from ..results import Collection
+from ..analysis.results import Collection
 from ..storage.files import Frame
 from .intervals import interval
 from .lines import Entries, Panels
+from .look import DIVERGING, SEQUENTIAL, literal
+from .look import points as size_of
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
 from .words import named, short, shown, value_label
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..aggregate import mean_interval
+from ..analysis.aggregate import mean_interval
 from ..language.metric_ranges import ANY, Range
 
 FEW = 5

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..analysis.results import Collection
 from ..language.figure_parameters import kind_of
 from ..language.figure_style import CENTIMETRES, FigureStyle
-from ..look import PAGE_WIDTH, WIDTH
-from ..results import Collection
 from . import frontier, heat, lines, portrait, scatter, series, timeline
 from .lines import Entries, Panels
+from .look import PAGE_WIDTH, WIDTH
 from .numbers import Plot, Spec
 
 

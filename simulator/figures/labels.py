@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..summary import MARK, Claim
+from ..analysis.summary import MARK, Claim
 
 FULL, SHORT, MARKED = range(3)
 """At length; a line each, with deltas once for all; the mark alone of a claim that does not hold."""

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..aggregate import series
+from ..analysis.aggregate import series
+from ..analysis.results import Collection
+from ..analysis.targets import describe, levels, per_run, target_of
 from ..language.figure_parameters import TO_TARGET
-from ..look import Look, characters_along, literal, looks, sparse_ticks, wrapped
-from ..look import points as size_of
-from ..results import Collection
 from ..storage.files import Frame
-from ..targets import describe, levels, per_run, target_of
 from .beyond import height_of, mark_beyond, room_above
 from .labels import Label
 from .limits import include, show
+from .look import Look, characters_along, literal, looks, sparse_ticks, wrapped
+from .look import points as size_of
 from .numbers import Plot, Spec
 from .words import axis_label, series_label, shown, split_label, value_label
 

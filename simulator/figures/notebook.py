@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.results import Collection
 from ..language.figure_style import FigureStyle
-from ..results import Collection
 from .files import Drawing, drawings, picture
 from .style import from_mapping
 

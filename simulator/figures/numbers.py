@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents.errors import InputError
-from ..aggregate import final_values, resolve, time_scale, unknown, wins
+from ..analysis.aggregate import final_values, resolve, time_scale, unknown, wins
+from ..analysis.results import Collection
+from ..analysis.targets import reached
 from ..language.figure_parameters import TO_TARGET
 from ..language.metric_ranges import ANY, Range, range_of, range_of_difference
 from ..language.target_parameters import more_is_better
-from ..results import Collection
 from ..storage.files import Frame
-from ..targets import reached
 from .intervals import extent, one_by_one
 
 Spec = Mapping[str, Any]

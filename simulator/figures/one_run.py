@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...agents.errors import InputError
-from ..aggregate import unknown
-from ..results import Collection
+from ..analysis.aggregate import unknown
+from ..analysis.results import Collection
 from ..storage.store import Store
 from .numbers import Spec, chosen
 from .words import split_label

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..look import SEQUENTIAL, literal, points
-from ..results import Collection
+from ..analysis.results import Collection
 from ..storage.files import Frame
 from .lines import Entries, Panels
+from .look import SEQUENTIAL, literal, points
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
 from .series import agent_column

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..aggregate import series
-from ..look import looks
-from ..results import Collection
+from ..analysis.aggregate import series
+from ..analysis.results import Collection
 from .lines import Entries, Panels
+from .look import looks
 from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
 from .series import agent_column, size_classes
 from .words import axis_label, series_label, value_label

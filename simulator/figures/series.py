@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..aggregate import ALIASES, CURVE_AXES, curves, resolve, series, share_interval, time_scale, unknown
+from ..analysis.aggregate import ALIASES, CURVE_AXES, curves, resolve, series, share_interval, time_scale, unknown
+from ..analysis.results import Collection
 from ..language.figure_parameters import TO_TARGET
 from ..language.metric_ranges import ANY, Range
-from ..results import Collection
 from ..storage.files import Frame
 from .intervals import interval
 from .numbers import (

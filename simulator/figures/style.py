@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...agents.errors import InputError
+from ..analysis.results import Collection
 from ..language.drafts import Family
 from ..language.figure_style import FigureStyle
 from ..language.mistakes import mistakes, sentences
 from ..language.yaml_source import Source, read_file, read_text
-from ..results import Collection
 from .numbers import Spec, swept
 
 

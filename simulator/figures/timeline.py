@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...agents.errors import InputError
-from ..aggregate import time_scale
+from ..analysis.aggregate import time_scale
+from ..analysis.results import Collection
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
-from ..look import ALARM, COLOURS, literal
-from ..results import Collection
 from ..storage.files import Frame
 from .lines import Entries, Panels
+from .look import ALARM, COLOURS, literal
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
 from .words import axis_label
@@ -29,7 +29,7 @@ STUB = 0.42
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """The log of a run, as `hushnet.simulator.message_log.MessageLog` kept it, with times in the figure's unit.
+    """The log of a run, as `MessageLog` kept it, with times in the figure's unit.
 
     Raises
     ------

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...agents.tasks.names import is_stand_in
-from ..aggregate import series, time_scale
-from ..look import crowded, literal
-from ..results import Collection
-from ..summary import MARK, claim_of
+from ..analysis.aggregate import series, time_scale
+from ..analysis.results import Collection
+from ..analysis.summary import MARK, claim_of
 from .intervals import FEW, scale_of
 from .labels import FULL, Label, said_once
+from .look import crowded, literal
 from .numbers import Plot, Spec, subset
 
 AXES = {

@@ -1,1 +1,1 @@
-"""The scenario language: from YAML to a checked `hushnet.simulator.scenario.Scenario`, or one sentence why not."""
+"""The scenario language: from YAML to a checked `Scenario`, or one sentence why not."""

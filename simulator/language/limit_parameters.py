@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ...agents.parameters import Count, Parameters
-from ..setting import Limits
+from ..network.setting import Limits
 from .names import Memory
 
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

@@ -17,14 +17,14 @@ from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
+from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
-from ..choice import check_schedule
-from ..fitting import check_fit, check_protocols
-from ..scenario import METRICS, Scenario
 from . import drafts
 from .admissible import kinds_of
+from .fitting import check_fit, check_protocols
 from .mistakes import Mistake, mistakes, sentences, without_kind
 from .points import Checker, GridPoint, points, trials, tuned_points
+from .scenario import METRICS, Scenario
 from .trials import trial_seeds
 from .yaml_source import Source, read_file
 
@@ -84,9 +84,9 @@ class LoadedScenario:
     source : Source
     code : Code
     trials : tuple of GridPoint
-        What is to be tried before the points are run, see `hushnet.simulator.tuning`.
+        What is to be tried before the points are run, see `hushnet.simulator.experiment.tuning`.
     tuning : mapping, optional
-        What was tried and chosen for these points; see `hushnet.simulator.tuning`.
+        What was tried and chosen for these points; see `hushnet.simulator.experiment.tuning`.
     hints : tuple of str
         A sentence for every old spelling that was read as what it means today.
     """

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError, create_model
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ...protocols.base import ProtocolParameters
-from ..scenario import Scenario
 from . import drafts
+from .scenario import Scenario
 from .sweeps import TRIAL
 from .trials import as_trial, trial_seeds, trials_of
 from .yaml_source import Source

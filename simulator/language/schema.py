@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from ...protocols import catalog
-from ..scenario import Scenario
+from .scenario import Scenario
 
 _REFERENCE = "#/$defs/{model}"
 

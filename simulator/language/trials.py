@@ -11,7 +11,7 @@ from ...agents.tasks.linear_classification import LinearClassification
 from ...agents.tasks.mean_estimation import MeanEstimation
 from ...agents.tasks.stand_ins import EpsilonLike, GisetteLike
 from ...agents.tasks.synthetic_ratings import SyntheticRatings
-from ..scenario import Scenario, SeedPair
+from .scenario import Scenario, SeedPair
 from .tune_parameters import VALIDATION, TuneParameters
 
 FIRST_SEED = 2**63

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
+from ..analysis.aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
+from ..analysis.results import Collection
 from ..compare.measures import measures
 from ..language.metric_ranges import range_of
-from ..results import Collection
 from .grid import Grid, Series
 from .naming import axis_name, metric_name
 from .recording import Curves, Pair, Recording

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..aggregate import mean_interval
-from ..results import Collection
+from ..analysis.aggregate import mean_interval
+from ..analysis.results import Collection
+from ..analysis.summary import with_half_width
 from ..storage.files import read_table
-from ..summary import with_half_width
 from .grid import value_text
 
 ABOUT = ("protocol", "trial", "values", "seed", "score", "chosen")

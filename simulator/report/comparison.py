@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...agents.errors import InputError
+from ..analysis.results import Collection
 from ..compare import Comparison, compare
 from ..compare.statistics import NOTHING
 from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, PLACES, TIMES, number, on_records, p_value
-from ..results import Collection
 from .grid import Grid, value_text
 
 MOST_POINTS = 40

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..results import Collection
+from ..analysis.results import Collection
 from ..storage.files import json_text
 
 

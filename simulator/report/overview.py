@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..analysis.results import Collection
+from ..analysis.summary import broken_invariants, claim_of, with_half_width
 from ..figures.words import stand_in
-from ..graphs import graph_line
-from ..results import Collection
-from ..summary import broken_invariants, claim_of, with_half_width
+from ..network.graphs import graph_line
 from .grid import Grid, value_text
 from .naming import described
 from .privacy import largest
@@ -109,7 +109,7 @@ def headline(
     table : dict
         From `charts.finals`.
     trivial : mapping
-        From `hushnet.simulator.summary.trivial_rows`: rows of their own, below the protocols'.
+        From `hushnet.simulator.analysis.summary.trivial_rows`: rows of their own, below the protocols'.
     """
     columns = [m for m in table["metrics"] if m["name"].startswith("final ") or m["id"] in HEADS]
     claims = [claim_of(collection.manifests[run] for run in series.runs) for series in grid.series]

@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 from ...agents.errors import InputError
-from ..aggregate import resolve
-from ..comparability import set_apart
-from ..look import COLOURS
-from ..results import Collection, load_all
+from ..analysis.aggregate import resolve
+from ..analysis.comparability import set_apart
+from ..analysis.results import Collection, load_all
+from ..analysis.summary import held_against_each_other, trivial_rows, uncovered
+from ..analysis.targets import describe, target_of
+from ..analysis.trivial import unbeaten
+from ..figures.look import COLOURS
 from ..storage.files import put_file, writing, yaml_text
-from ..summary import held_against_each_other, trivial_rows, uncovered
-from ..targets import describe, target_of
-from ..trivial import unbeaten
 from . import charts, overview, reproduction
 from .choices import choices
 from .comparison import comparison

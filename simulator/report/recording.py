@@ -1,8 +1,8 @@
 """The traces of all runs as one dense table, and from it every curve of the page at once.
 
-A curve is what `hushnet.simulator.aggregate.plot` gives for the same axis, at fewer places: means and t intervals of
-step functions over what all finished runs cover. It is computed for all metrics together here, since a page shows
-every metric on every axis.
+A curve is what `hushnet.simulator.analysis.aggregate.plot` gives for the same axis, at fewer places: means and t
+intervals of step functions over what all finished runs cover. It is computed for all metrics together here, since a
+page shows every metric on every axis.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..aggregate import mean_interval, time_scale
-from ..results import Collection
+from ..analysis.aggregate import mean_interval, time_scale
+from ..analysis.results import Collection
 
 Pair = tuple[str, str]
 """Metric and statistic."""

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ..results import Collection
+from ..analysis.results import Collection
 from ..storage.files import read_json, yaml_text
 
 Row = tuple[str, str]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...protocols.privacy.budget import Privacy
 from ...protocols.privacy.plans import plan
-from ..aggregate import WITH_START
+from ..analysis.aggregate import WITH_START
 from .attacks import DRAWS, LEVEL, turned_corner
 from .bellet2018_statements import STATEMENTS, largest_gradient
 from .claims import Claim, Figure, Finding, Paper, measured

@@ -24,7 +24,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from ..aggregate import mean_interval
+from ..analysis.aggregate import mean_interval
 from ..audit.verdicts import verdict
 from .runs import Runs
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..aggregate import ALIASES
+from ..analysis.aggregate import ALIASES
 from ..audit.verdicts import ROUNDING
 from .claims import Finding, Number, Promise, measured
 from .runs import Point, Runs, Series
@@ -23,7 +23,7 @@ def ahead(
 
 
 def check_kinds(runs: Runs, metric: str, protocols: Iterable[str]) -> None:
-    """See that protocols' numbers of a metric are of one kind (`hushnet.simulator.comparability`)."""
+    """See that protocols' numbers of a metric are of one kind (`hushnet.simulator.analysis.comparability`)."""
     runs.collection.kinds.check(ALIASES.get(metric, metric), protocols)
 
 

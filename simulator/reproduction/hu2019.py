@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...agents.errors import InputError
-from ...protocols.feature_noise import range_root
+from ...protocols.algorithms.feature_noise import range_root
 from .claims import Claim, Figure, Finding, Paper, Promise, Statement, measured
 from .comparisons import ahead, promises
 from .runs import Runs, Series

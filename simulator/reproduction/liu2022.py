@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ...protocols.subgradient_noise import verified_epsilon
+from ...protocols.algorithms.subgradient_noise import verified_epsilon
 from .attacks import LEVEL, NODES, drawn_row, hinged_row, theorem_1_scale
 from .claims import Claim, Figure, Finding, Paper, Promise, Statement, measured
 from .comparisons import ahead, ahead_along, promises

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 from ...agents.errors import InputError
-from ..comparability import set_apart
+from ..analysis.comparability import set_apart
+from ..analysis.summary import with_half_width
+from ..analysis.trivial import baselines, unbeaten, with_baselines
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
-from ..summary import with_half_width
-from ..trivial import baselines, unbeaten, with_baselines
 from .claims import Figure, Finding, Kind, Number, Paper, Promise, Verdict, measured
 from .runs import Runs
 

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from ...agents.errors import HushnetError, InputError
+from ..analysis.results import Collection, load_all
 from ..experiment import Experiment, Jobs, Workers, hire, perform
 from ..language.loading import LoadedScenario
-from ..results import Collection, load_all
 from ..storage.files import write_text
 from ..storage.provenance import run_id
 from .claims import Figure, Paper

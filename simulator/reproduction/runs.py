@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..aggregate import curves, final_values, resolve
-from ..results import Collection
+from ..analysis.aggregate import curves, final_values, resolve
+from ..analysis.results import Collection
 from ..storage.files import Frame
 
 Series = Any

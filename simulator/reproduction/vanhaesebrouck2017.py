@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..aggregate import wins
+from ..analysis.aggregate import wins
 from .claims import Claim, Figure, Finding, Number, Paper, measured
 from .comparisons import ahead, straight_line
 from .runs import Runs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...agents.availability import BEYOND, DIURNAL, diurnal_time, on_off_length, on_off_rest
-from ...agents.compiled import compiled
-from ..randomness import QUANTUM, Purpose, draw_one
+from ...agents.compilation.compiled import compiled
+from ..network.randomness import QUANTUM, Purpose, draw_one
 from ..tables.absences import AGENT, INDEX, IS_UP, NUMBER
 from ..tables.effects import DOWN, UP
 from .forms import rule

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ..clocks import POISSON, RECORDED, periodic_interval, poisson_interval
-from ..randomness import QUANTUM, lasting
+from ..network.clocks import POISSON, RECORDED, periodic_interval, poisson_interval
+from ..network.randomness import QUANTUM, lasting
 from ..tables.mail import (
     CLOCK_CODE,
     ENDS_BY_TIME,
@@ -25,7 +25,7 @@ from .forms import rule
 
 @rule
 def next_time(mail, agent, tick, now):
-    """See `hushnet.simulator.clocks.Clock.next_time`."""
+    """See `hushnet.simulator.network.clocks.Clock.next_time`."""
     code = int(mail.clock[CLOCK_CODE])
     if code == RECORDED:
         place = mail.recorded_offsets[agent] + tick

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from ..latency import BRACKETS, PER_LINK, delay_of
-from ..links import is_lost, state_of_link, under_way
-from ..randomness import Purpose, draw_one
+from ..network.latency import BRACKETS, PER_LINK, delay_of
+from ..network.links import is_lost, state_of_link, under_way
+from ..network.randomness import Purpose, draw_one
 from ..tables.mail import (
     BANDWIDTH,
     COPIES_OUT,

@@ -14,7 +14,7 @@ from typing import Any, final
 
 from numpy.typing import NDArray
 
-from ...agents.compiled import compiled
+from ...agents.compilation.compiled import compiled
 
 _RULES: set[int] = set()
 

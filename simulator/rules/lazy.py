@@ -6,7 +6,7 @@ and at record instants, what has arrived by then is delivered (`hushnet.simulato
 of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
 Where a delay is dear to draw, a copy under way may have bounds of its arrival in place of it
-(`hushnet.simulator.mail.with_brackets`), and the uniform that it is drawn from once they do not say enough.
+(`hushnet.simulator.world.mail.with_brackets`), and the uniform that it is drawn from once they do not say enough.
 
 All arrays travel as one named tuple (`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
 
@@ -19,9 +19,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ...agents.compiled import compiled
-from ..latency import delay_of
-from ..randomness import lasting
+from ...agents.compilation.compiled import compiled
+from ..network.latency import delay_of
+from ..network.randomness import lasting
 from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (

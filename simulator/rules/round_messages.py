@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...agents.agent import ARRIVAL, TIMER
-from ..network import KINDS
+from ..network.network import KINDS
 from ..tables.effects import ARRIVE, REPEAT
 from ..tables.rounds import (
     ACKNOWLEDGED,

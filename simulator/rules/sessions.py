@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 
 from ...protocols.kernel import ACCEPT, FINISH, OFFER
-from ..network import KINDS
+from ..network.network import KINDS
 from ..tables.mail import MOST_VECTORS
 from ..tables.sessions import (
     AGAIN,

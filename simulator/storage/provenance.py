@@ -55,7 +55,7 @@ def run_id(
     libraries : dict of str
         From `libraries`.
     form : str
-        In which form the scenario asks for steps, see `hushnet.simulator.step_form`.
+        In which form the scenario asks for steps, see `hushnet.simulator.world.step_form`.
 
     Returns
     -------

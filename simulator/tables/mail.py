@@ -56,8 +56,8 @@ class Mail(NamedTuple):
     arrival, version, following, free_nodes : (N,)
         Of each copy under way.
     brackets : (B, 2) float64
-        Bounds of delays by their uniform (`hushnet.simulator.latency.brackets_of`), where delays are drawn only when
-        they have to be known; otherwise empty.
+        Bounds of delays by their uniform (`hushnet.simulator.network.latency.brackets_of`), where delays are drawn only
+        when they have to be known; otherwise empty.
     uniform : (N,) float64
         Likewise: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a lower bound;
         0 once ``arrival`` is exact.

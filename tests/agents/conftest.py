@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.agents import code_store
+from hushnet.agents.compilation import code_store
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compilation.compiled import compiled
 from numba import types
 
 ONE = types.int64(types.int64)

@@ -11,9 +11,9 @@ import llvmlite
 import numba
 import numpy as np
 import pytest
-from hushnet.agents import code_store, compile_cache
-from hushnet.agents.code_store import CodeStore
-from hushnet.agents.compiled import Callback, announce, compiled, inlined
+from hushnet.agents.compilation import code_store, compile_cache
+from hushnet.agents.compilation.code_store import CodeStore
+from hushnet.agents.compilation.compiled import Callback, announce, compiled, inlined
 from numba import types
 from numba.core import config
 from numba.core.registry import cpu_target
@@ -94,7 +94,7 @@ def test_functions_of_one_name_from_different_processes_do_not_meet(folder, tmp_
     script = tmp_path / "maker.py"
     script.write_text(
         "import sys\n"
-        "from hushnet.agents.compiled import compiled\n"
+        "from hushnet.agents.compilation.compiled import compiled\n"
         "def maker(k):\n"
         "    @compiled\n"
         "    def made(number):\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.compiled_newton import bent_solve, minimiser_of
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.solvers import minimise_local
+from hushnet.agents.optimisation.compiled_newton import bent_solve, minimiser_of
+from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.tables import Shard
 
 

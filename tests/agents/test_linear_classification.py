@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.agents.objectives import GraphRegularised, local_models, row_scores
+from hushnet.agents.objectives.objectives import GraphRegularised, local_models, row_scores
 from hushnet.agents.tasks import TASKS, TaskParameters
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.linear_classification import LinearClassification

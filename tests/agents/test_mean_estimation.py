@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.objectives import local_models
+from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
-from hushnet.simulator.measures import quality
-from hushnet.simulator.topology import GaussianKernel
+from hushnet.simulator.network.topology import GaussianKernel
+from hushnet.simulator.recording.measures import quality
 
 
 def task(seed: int = 0, **fields) -> Task:

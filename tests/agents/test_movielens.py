@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import local_gradient, spectral_smoothness
-from hushnet.agents.objectives import GraphRegularised, local_models, row_scores
+from hushnet.agents.objectives.objectives import GraphRegularised, local_models, row_scores
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.datasets import DATASETS, data_directory, find
 from hushnet.agents.tasks.movielens import MovieLens, read_ratings

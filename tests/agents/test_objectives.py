@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents import minima
-from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
-from hushnet.agents.minima import cached_minimum
-from hushnet.agents.objectives import (
+from hushnet.agents.objectives import minima
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.minima import cached_minimum
+from hushnet.agents.objectives.objectives import (
     GraphRegularised,
     LocalOnly,
     local_gradients,
@@ -20,11 +20,11 @@ from hushnet.agents.objectives import (
     local_models,
     row_scores,
 )
-from hushnet.agents.pooled_objective import PooledObjective
-from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.objectives.pooled_objective import PooledObjective
+from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.bench import small_graph, small_task
+from hushnet.simulator.contract.bench import small_graph, small_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.pooled_objective import PooledObjective
-from hushnet.agents.splitting import minimise_rows
-from hushnet.agents.support_vectors import minimise_hinge
+from hushnet.agents.objectives.pooled_objective import PooledObjective
+from hushnet.agents.optimisation.splitting import minimise_rows
+from hushnet.agents.optimisation.support_vectors import minimise_hinge
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.bench import small_task
+from hushnet.simulator.contract.bench import small_task
 from scipy.optimize import brentq, linprog
 
 
@@ -54,7 +54,7 @@ def test_the_gradient_vanishes_at_the_minimiser(loss):
 def test_large_models_are_minimised_by_conjugate_gradients_to_the_same_point(monkeypatch):
     objective = PooledObjective.mean_of_agents(task_with("logistic"), 0.3)
     exact = objective.minimise()[0]
-    monkeypatch.setattr("hushnet.agents.pooled_objective.LARGEST_HESSIAN", 1)
+    monkeypatch.setattr("hushnet.agents.objectives.pooled_objective.LARGEST_HESSIAN", 1)
     again = PooledObjective.mean_of_agents(task_with("logistic"), 0.3).minimise()[0]
     np.testing.assert_allclose(again, exact, atol=1e-10)
 

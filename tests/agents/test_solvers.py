@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.losses import LOSSES, local_gradient, local_loss
-from hushnet.agents.solvers import minimise_local
+from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.tables import Shard
 from hypothesis import given, settings
 from hypothesis import strategies as st

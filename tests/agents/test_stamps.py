@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from hushnet.agents.compiled import compiled
-from hushnet.agents.stamps import Unstamped, stamp_of
+from hushnet.agents.compilation.compiled import compiled
+from hushnet.agents.compilation.stamps import Unstamped, stamp_of
 from numba import types
 from numba.core.registry import cpu_target
 
@@ -18,7 +18,7 @@ ONE = types.int64(types.int64)
 SHOP = """
 from collections import namedtuple
 from enum import IntEnum
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compilation.compiled import compiled
 from numba.extending import intrinsic
 import numpy as np
 import {name}_prices as prices
@@ -112,7 +112,11 @@ def test_what_cannot_be_stamped_is_not_stored():
 
 def test_all_that_hushnet_compiles_can_be_stamped():
     found = 0
-    for name in ("simulator.fast.windows", "simulator.fast.round_windows", "simulator.fast.exchange_windows"):
+    for name in (
+        "simulator.engine.batched.windows",
+        "simulator.engine.batched.round_windows",
+        "simulator.engine.batched.exchange_windows",
+    ):
         for value in vars(importlib.import_module(f"hushnet.{name}")).values():
             made = getattr(value, "compiled", value)
             if hasattr(made, "py_func"):

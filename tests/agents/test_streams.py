@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 from hushnet.agents import streams
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compilation.compiled import compiled
 from hushnet.agents.streams import agreement
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.randomness import Draws
+from hushnet.simulator.network.randomness import Draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -217,7 +217,7 @@ def test_callers_that_must_not_allocate_may_draw():
 
 FAST_CALLER = """
 import numpy as np
-from hushnet.agents.compiled import REASSOCIATED, compiled
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled
 from hushnet.agents import streams
 from hushnet.agents.streams.philox import SMALL
 

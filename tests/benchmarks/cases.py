@@ -13,16 +13,16 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.kernel import Kernel, PairKernel
 from hushnet.protocols.steps import local_gradient
-from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.language.message_window import MessageWindow
-from hushnet.simulator.message_log import MessageLog
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.message_log import MessageLog
 
 from .hand import coordinate_descent_step, gossip_step
 

@@ -11,7 +11,7 @@ import time
 
 import numba
 import numpy as np
-from hushnet.simulator.setting import Setting
+from hushnet.simulator.network.setting import Setting
 
 from .cases import SEED, STEP_SIZE, Family, step_constants
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hushnet.agents.errors import InputError
-from hushnet.agents.minima import cached_minimum
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.agents.objectives.minima import cached_minimum
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 from threadpoolctl import threadpool_limits
 
 from ..engine.driving import drive, fast_world
@@ -118,7 +118,7 @@ class Stopwatch:
         self.began = self.ended = 0.0
 
     def sample(self, world: World, *, final: bool) -> None:
-        """See `hushnet.simulator.watchers.Recorder`; the first sample comes when all agents have started."""
+        """See `hushnet.simulator.world.watchers.Recorder`; the first sample comes when all agents have started."""
         self.began = self.began or time.process_time()
         if self.inner:
             self.inner.sample(world, final=final)

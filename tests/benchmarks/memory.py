@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from hushnet.simulator.world import World
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
 from .cases import CASES, Case, make_setting, protocol_of

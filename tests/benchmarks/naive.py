@@ -10,9 +10,9 @@ from collections.abc import Generator
 
 import numpy as np
 import simpy
-from hushnet.simulator.network import Network
-from hushnet.simulator.randomness import stable_ids
-from hushnet.simulator.setting import Setting
+from hushnet.simulator.network.network import Network
+from hushnet.simulator.network.randomness import stable_ids
+from hushnet.simulator.network.setting import Setting
 from scipy.special import expit
 
 from .cases import step_constants

@@ -1,7 +1,7 @@
 """Writes the table that estimates of time are read from: ``python -m tests.benchmarks.step_times``.
 
 Worlds of 100 agents, of every protocol in every way that it can run, over a grid of sizes, until one has taken so long
-or made so many steps; see `hushnet.simulator.step_times`.
+or made so many steps; see `hushnet.simulator.experiment.step_times`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.graph import Graph
-from hushnet.agents.minima import cached_minimum
+from hushnet.agents.objectives.minima import cached_minimum
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.engine import BatchedEngine, EventEngine
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
 from hushnet.simulator.experiment import Experiment, perform
+from hushnet.simulator.experiment.step_times import FILE, Steps
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.step_times import FILE, Steps
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
 from threadpoolctl import threadpool_limits
 
 from ..engine.driving import drive, prepared

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.storage.run_folder import RunResult
 from hushnet.simulator.storage.store import Store
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.experiment import Answer, Experiment, hire, perform
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.results import load_all
 
 POINTS, PROTOCOLS = 10, 4
 

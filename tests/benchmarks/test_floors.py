@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushnet.simulator.clocks import Periodic
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
 from .floors import FLOORS, Plan, floor_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import stable_ids
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import stable_ids
 
 from . import readme
 from .cases import make_setting

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.simulator.randomness import stable_ids
-from hushnet.simulator.world import World
+from hushnet.simulator.network.randomness import stable_ids
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
 from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hushnet.simulator.step_times import Size, Steps, StepTimes
+from hushnet.simulator.experiment.step_times import Size, Steps, StepTimes
 
 from . import step_times
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.storage.store import Store
 
 from .store import AGENTS, INSTANTS, STATISTICS, main, steps

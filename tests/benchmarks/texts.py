@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushnet.agents.blocks import State
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.protocols.kernel import Kernel, PairKernel
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.world.world import World
 from threadpoolctl import threadpool_limits
 
 from ..engine.driving import drive, fast_world

@@ -20,8 +20,8 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Problem
 from hushnet.simulator import cli
-from hushnet.simulator.results import Collection
-from hushnet.simulator.world import World
+from hushnet.simulator.analysis.results import Collection
+from hushnet.simulator.world.world import World
 
 DRAWN = (Task, Graph, Problem, World, Collection, nx.Graph, np.ndarray, np.generic, pd.DataFrame, pd.Series)
 """What only data, files, luck or runs give."""

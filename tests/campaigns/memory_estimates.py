@@ -36,10 +36,10 @@ SMALL = {"agents": 20, "dimension": 3}
 CHILD = """\
 import json, sys, threading, time
 import psutil
-from hushnet.simulator.engine import engine_for
+from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.memory import expected_bytes
+from hushnet.simulator.experiment.memory import expected_bytes
 
 source, small = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 

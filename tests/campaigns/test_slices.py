@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.files import read_bytes
-from hushnet.simulator.bench import small_setting, small_task
+from hushnet.simulator.contract.bench import small_setting, small_task
 
 from . import campaign, data_files, mutants
 from .grounds import needs_what_was_drawn, noted

@@ -11,18 +11,20 @@ from hushnet.agents.agent import ARRIVAL, Agent
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
-from hushnet.simulator import driver, event_driver, event_sessions
-from hushnet.simulator.fast.windowed import Windowed
-from hushnet.simulator.finish import Finish
-from hushnet.simulator.network import Network
-from hushnet.simulator.post import Post
+from hushnet.simulator.engine import driver
+from hushnet.simulator.engine.batched.windowed import Windowed
+from hushnet.simulator.engine.event import driver as event_driver
+from hushnet.simulator.engine.event import sessions as event_sessions
+from hushnet.simulator.network.network import Network
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import Plain
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.rules.sessions import follow_up
-from hushnet.simulator.setting import Stop
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
+from hushnet.simulator.world.finish import Finish
+from hushnet.simulator.world.post import Post
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds

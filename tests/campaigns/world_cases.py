@@ -11,13 +11,13 @@ from hushnet.agents.availability import AvailabilityParameters
 from hushnet.agents.graph import Graph
 from hushnet.protocols import catalog
 from hushnet.protocols.base import Protocol, Traits
-from hushnet.simulator.bench import protocol_parameters, small_task
-from hushnet.simulator.choice import rounds_of
-from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.topology import TopologyParameters
+from hushnet.protocols.schedule_selection import rounds_of
+from hushnet.simulator.contract.bench import protocol_parameters, small_task
+from hushnet.simulator.network.clocks import ClockParameters
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.topology import TopologyParameters
 from pydantic import TypeAdapter
 
 from ..engine.exchange import Forgetful, Gossip

@@ -1,6 +1,6 @@
 """What a run shows to those who may look: single events, steps, samples and its end, as plain data.
 
-Everything is seen through what the product offers to onlookers: `hushnet.simulator.watchers` (observer, watch and
+Everything is seen through what the product offers to onlookers: `hushnet.simulator.world.watchers` (observer, watch and
 recorder) and the public tallies of a world. An engine that keeps these promises can be checked without being known.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.engine import BatchedEngine, engine_for
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import BatchedEngine, engine_for
+from hushnet.simulator.network.setting import Setting
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, prepared
 from .world_cases import Case
@@ -172,38 +172,38 @@ class Onlooker:
         self.history, self.recorder, self.samples = history, Recorder([]), 0
 
     def woke(self, world, agent) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
+        """See `hushnet.simulator.world.watchers.Observer`."""
         self.history.events.append(Woke(world.now, agent.index, agent.tick))
 
     def sent(self, world, message, delay, lost) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
+        """See `hushnet.simulator.world.watchers.Observer`."""
         m = message
         where = (world.now, m.sender, m.receiver, m.kind, m.tick, m.order, m.vector.tobytes())
         self.history.events.append(Departure(*where, m.size, float(delay), bool(lost)))
 
     def arrived(self, world, message, up, newest) -> None:
-        """See `hushnet.simulator.watchers.Observer`."""
+        """See `hushnet.simulator.world.watchers.Observer`."""
         m = message
         where = (world.now, m.sender, m.receiver, m.kind, m.tick, m.order, m.vector.tobytes())
         self.history.events.append(Arrival(*where, m.sent_at, bool(up), bool(newest)))
 
     def prepared(self, protocol) -> None:
-        """See `hushnet.simulator.watchers.Watch`."""
+        """See `hushnet.simulator.world.watchers.Watch`."""
 
     def assumed(self, name, value):
-        """See `hushnet.simulator.watchers.Watch`."""
+        """See `hushnet.simulator.world.watchers.Watch`."""
         return value
 
     def stream(self, stream, purpose, agent):
-        """See `hushnet.simulator.watchers.Watch`."""
+        """See `hushnet.simulator.world.watchers.Watch`."""
         return stream
 
     def forced(self, agent):
-        """See `hushnet.simulator.watchers.Watch`: it leads nobody."""
+        """See `hushnet.simulator.world.watchers.Watch`: it leads nobody."""
         return ()
 
     def stepped(self, phase, view, out) -> None:
-        """See `hushnet.simulator.watchers.Watch`."""
+        """See `hushnet.simulator.world.watchers.Watch`."""
         read = []
         for kind in self.history.layout.messages:
             heard = np.flatnonzero(view.heard(kind))
@@ -222,7 +222,7 @@ class Onlooker:
         self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, out.silent))
 
     def sample(self, world, *, final) -> None:
-        """See `hushnet.simulator.watchers.Recorder`."""
+        """See `hushnet.simulator.world.watchers.Recorder`."""
         self.recorder.sample(world, final=final)
         traffic, privacy, epsilons = world.traffic, world.protocol.privacy, {}
         if privacy is not None:

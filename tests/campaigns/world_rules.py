@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hushnet.simulator.randomness import stable_ids
+from hushnet.simulator.network.randomness import stable_ids
 
 from .world_history import Arrival, Departure, History, Sample, Step, Woke
 from .world_mail import Findings, Mail

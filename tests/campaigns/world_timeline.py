@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from hushnet.simulator.randomness import Draws, Purpose, stable_ids
-from hushnet.simulator.setting import Setting
+from hushnet.simulator.network.randomness import Draws, Purpose, stable_ids
+from hushnet.simulator.network.setting import Setting
 
 QUANTUM = 2.0**-30
 SIGNAL = 255

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hushnet.protocols.base import Protocol, ProtocolParameters
-from hushnet.simulator.driver import Driver
-from hushnet.simulator.engine import BatchedEngine, Engine, EventEngine, Name, engine_for
-from hushnet.simulator.rounds import durations
-from hushnet.simulator.sessions import OpenSession, open_sessions
-from hushnet.simulator.setting import Setting
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import BatchedEngine, Engine, EventEngine, Name, engine_for
+from hushnet.simulator.engine.driver import Driver
+from hushnet.simulator.network.setting import Setting
+from hushnet.simulator.world.rounds import durations
+from hushnet.simulator.world.sessions import OpenSession, open_sessions
+from hushnet.simulator.world.world import World
 
 
 def prepared(world: World, engine: Engine) -> World:

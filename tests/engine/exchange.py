@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from hushnet.agents.agent import Agent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator.clocks import Recorded
+from hushnet.simulator.network.clocks import Recorded
 
 from .driving import drive
 from .helpers import world_of

@@ -12,12 +12,12 @@ import numpy as np
 from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.network import Network, NetworkParameters
-from hushnet.simulator.randomness import Draws, Purpose, quantise, stable_ids
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import Network, NetworkParameters
+from hushnet.simulator.network.randomness import Draws, Purpose, quantise, stable_ids
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from .driving import drive
 

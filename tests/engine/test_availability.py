@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
 from hushnet.agents.errors import InputError
-from hushnet.simulator.randomness import QUANTUM, Draws, Purpose, quantise
+from hushnet.simulator.network.randomness import QUANTUM, Draws, Purpose, quantise
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError

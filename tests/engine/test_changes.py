@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
-from hushnet.simulator.fast import changes
-from hushnet.simulator.fast.changes import DrawnChanges, ToldChanges, changes_of
-from hushnet.simulator.fast.presence import Presence
-from hushnet.simulator.randomness import Draws, Purpose, quantise
+from hushnet.simulator.engine.batched import changes
+from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
+from hushnet.simulator.engine.batched.presence import Presence
+from hushnet.simulator.network.randomness import Draws, Purpose, quantise
 from hushnet.simulator.rules.forms import Plain
 from hushnet.simulator.rules.lazy import there
 from hushnet.simulator.tables.effects import DOWN, GONE, UP

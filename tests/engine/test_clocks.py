@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.clocks import (
+from hushnet.simulator.network.clocks import (
     ClockParameters,
     LognormalRates,
     Periodic,
@@ -17,7 +17,7 @@ from hushnet.simulator.clocks import (
     UniformRates,
     wake_up_ranks,
 )
-from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
 from pydantic import TypeAdapter, ValidationError
 from scipy import stats
 

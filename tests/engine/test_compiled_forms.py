@@ -11,23 +11,23 @@ import numba
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Availability
-from hushnet.agents.compiled import compiled_callback, form_of
+from hushnet.agents.compilation.compiled import compiled_callback, form_of
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
-from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel, PlainCharges
-from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.steps import Constants
-from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
-from hushnet.simulator.clocks import Clock, Poisson, PoissonClock
-from hushnet.simulator.engine import BatchedEngine, EventEngine, declined
-from hushnet.simulator.latency import Exponential, Latency
-from hushnet.simulator.network import Bernoulli, LossModel, NetworkParameters
-from hushnet.simulator.randomness import quantise
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine, declined
+from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
+from hushnet.simulator.network.latency import Exponential, Latency
+from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
+from hushnet.simulator.network.randomness import quantise
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..benchmarks.hand.arrays import ranks, table_of, vector
 from .driving import build_world, drive, fast_world

@@ -12,15 +12,14 @@ import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator import bench
-from hushnet.simulator.bench import protocol_parameters, run_small, small_setting, small_task
 from hushnet.simulator.cli import main
-from hushnet.simulator.clocks import Periodic
-from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_worlds
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Limits, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract import ContractViolation, bench, check_contract, checks, small_worlds
+from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting, small_task
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.setting import Limits, Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive
 from .exchange import Gossip

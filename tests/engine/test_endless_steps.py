@@ -14,15 +14,15 @@ import numba
 import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator import overdue
-from hushnet.simulator.bench import small_setting
+from hushnet.simulator.contract.bench import small_setting
 from hushnet.simulator.contract.verdict import judged
-from hushnet.simulator.effort import Effort
-from hushnet.simulator.engine import EventEngine
-from hushnet.simulator.overdue import Interrupter, Overdue
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Limits
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.network.setting import Limits
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world import overdue
+from hushnet.simulator.world.effort import Effort
+from hushnet.simulator.world.overdue import Interrupter, Overdue
+from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive
 from .exchange import Gossip
@@ -218,7 +218,7 @@ def test_a_step_is_not_interrupted_while_it_compiles(monkeypatch):
 
 DEBUGGED = """
 import sys, time
-from hushnet.simulator import overdue
+from hushnet.simulator.world import overdue
 
 overdue.GRACE = 0.0
 

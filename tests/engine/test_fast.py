@@ -18,17 +18,17 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.parameters import LONGEST
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.engine.batched import broadcasts
 from hushnet.simulator.experiment import run
-from hushnet.simulator.fast import broadcasts
-from hushnet.simulator.network import Network, NetworkParameters
-from hushnet.simulator.randomness import BEYOND, QUANTUM, Draws
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Poisson, Recorded
+from hushnet.simulator.network.network import Network, NetworkParameters
+from hushnet.simulator.network.randomness import BEYOND, QUANTUM, Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -26,12 +26,12 @@ from hushnet.protocols.kernel import (
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

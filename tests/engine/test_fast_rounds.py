@@ -8,24 +8,24 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.addresses import AddressTable
 from hushnet.agents.availability import Always, OnOff, Window
+from hushnet.agents.compilation.addresses import AddressTable
 from hushnet.agents.errors import Divergence, InputError, LimitReached, Stall
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
+from hushnet.protocols.algorithms.baselines import Local
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Traits
-from hushnet.protocols.baselines import Local
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.kernel import PairKernel, PlainCharges
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.fast.eventful_rounds import EventfulRounds
-from hushnet.simulator.fast.lazy_rounds import LazyRounds
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Limits, Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.engine.batched.eventful_rounds import EventfulRounds
+from hushnet.simulator.engine.batched.lazy_rounds import LazyRounds
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Limits, Setting, Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

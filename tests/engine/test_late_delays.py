@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.simulator import latency
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.latency import BRACKETS, GAMMA, Exponential, Gamma, brackets_of
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network import latency
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.latency import BRACKETS, GAMMA, Exponential, Gamma, brackets_of
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from .driving import drive, fast_world
 from .helpers import EventLog, random_graph
@@ -78,7 +78,7 @@ def test_bounds_that_say_less_change_nothing(margin, monkeypatch):
 def test_wrong_bounds_show(factor, monkeypatch):
     """That the bounds are used at all; what they decide wrongly is seen in the records."""
     expected = run(fast_world, setting())
-    monkeypatch.setattr("hushnet.simulator.mail.brackets_of", lambda law: factor * brackets_of(law))
+    monkeypatch.setattr("hushnet.simulator.world.mail.brackets_of", lambda law: factor * brackets_of(law))
     assert run(fast_world, setting()) != expected
 
 

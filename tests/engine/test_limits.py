@@ -9,12 +9,12 @@ import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.catalog import resolve
-from hushnet.simulator import effort
-from hushnet.simulator.bench import protocol_parameters, small_setting
-from hushnet.simulator.clocks import Clock, Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Limits, Stop
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
+from hushnet.simulator.network.clocks import Clock, Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.setting import Limits, Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world import effort
 
 from .driving import build_world, drive
 from .test_endless_instants import Storm

@@ -8,14 +8,14 @@ import math
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import InputError
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
+from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.message_window import MessageWindow
-from hushnet.simulator.message_log import MessageLog
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.message_log import MessageLog
+from hushnet.simulator.world.world import World
 
 from .driving import drive, fast_world
 from .helpers import EventLog, Oracle, Stamp, run

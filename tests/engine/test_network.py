@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.latency import Constant, Exponential, Gamma, Lognormal, Matrix, Uniform
-from hushnet.simulator.network import Bernoulli, GilbertElliott, Network, NetworkParameters
-from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.latency import Constant, Exponential, Gamma, Lognormal, Matrix, Uniform
+from hushnet.simulator.network.network import Bernoulli, GilbertElliott, Network, NetworkParameters
+from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError

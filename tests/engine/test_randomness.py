@@ -15,7 +15,7 @@ import pytest
 from hushnet.agents import streams
 from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import LONGEST
-from hushnet.simulator.randomness import (
+from hushnet.simulator.network.randomness import (
     BEYOND,
     QUANTUM,
     Draws,

@@ -9,14 +9,14 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Trace, Window
 from hushnet.agents.errors import InputError, Stall
 from hushnet.agents.losses import local_gradient
+from hushnet.protocols.algorithms.baselines import Local
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
-from hushnet.protocols.baselines import Local
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.schedule import RoundsSchedule
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.network.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.simulator.bench import small_graph
-from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.world.world import World
 from scipy import stats
 
 from .driving import drive, fast_world

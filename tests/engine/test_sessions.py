@@ -11,9 +11,9 @@ from hushnet.agents.availability import Trace
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Traits
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.randomness import Draws, Purpose
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.randomness import Draws, Purpose
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.tables import sessions as columns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

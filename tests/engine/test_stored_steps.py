@@ -9,11 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from hushnet.agents.code_store import CodeStore
-from hushnet.agents.compile_cache import StoredCode
-from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.agents.compilation.code_store import CodeStore
+from hushnet.agents.compilation.compile_cache import StoredCode
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.steps import building
-from hushnet.simulator.bench import protocol_parameters, small_setting
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 
 from .driving import drive, fast_world
 
@@ -22,13 +22,13 @@ CLIPPED = {**PRIVACY, "sensitivity": "clip", "clip": 1.0}
 
 PREPARE = """
 import json, sys
-from hushnet.simulator import bench
+from hushnet.simulator.contract import bench
 point = json.loads(sys.argv[1])
 bench.DIMENSION = point["p"]
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.steps import building
-from hushnet.simulator.engine import BatchedEngine
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.world.world import World
 setting = bench.small_setting(agents=point["n"], seed=point["seed"], time=point["seed"])
 parameters = CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", **point["protocol"]})
 driver = BatchedEngine().prepare(World(setting, CoordinateDescent, parameters))

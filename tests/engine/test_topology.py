@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.graphs import components, describe
-from hushnet.simulator.topology import TOPOLOGIES, TopologyParameters
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.graphs import components, describe
+from hushnet.simulator.network.topology import TOPOLOGIES, TopologyParameters
 from pydantic import TypeAdapter, ValidationError
 from scipy import sparse, stats
 

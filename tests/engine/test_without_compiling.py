@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 
 SCENARIO = """\
 schema: 1

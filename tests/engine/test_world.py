@@ -14,15 +14,15 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.baselines import Local
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.baselines import Local
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Periodic, Poisson, Recorded, StragglerRates
-from hushnet.simulator.network import Network
-from hushnet.simulator.randomness import QUANTUM, Draws, stable_ids
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded, StragglerRates
+from hushnet.simulator.network.network import Network
+from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
 
 from .driving import drive
 from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of

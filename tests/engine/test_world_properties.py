@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
-from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.network.setting import Stop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.engine import engine_for
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.targets import reached
+from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.figures import redraw
 from hushnet.simulator.language.loading import load, opening_comment, shipped
-from hushnet.simulator.network import Network
-from hushnet.simulator.randomness import Draws, stable_ids
-from hushnet.simulator.results import load_all
-from hushnet.simulator.targets import reached
+from hushnet.simulator.network.network import Network
+from hushnet.simulator.network.randomness import Draws, stable_ids
 
 SMALL = ("seeds=1", "task.agents=7", "topology.k=3")
 TINY = {

@@ -7,16 +7,16 @@ import math
 import pickle
 
 import pytest
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator import run
+from hushnet.simulator.analysis.summary import claim_of, print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import prove
 from hushnet.simulator.experiment.workers import InProcess
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.summary import claim_of, print_summary
 from rich.console import Console
 
 LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 4, "clip": 1.0}

@@ -1,13 +1,13 @@
 """Estimates before a run, held against what the runs then take: counted, not timed."""
 
 import pytest
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.console import run_scenario
-from hushnet.simulator.engine import Engine
-from hushnet.simulator.estimate import estimate, print_estimate
+from hushnet.simulator.engine.choice import Engine
 from hushnet.simulator.experiment import Experiment, perform
+from hushnet.simulator.experiment.estimate import estimate, print_estimate
+from hushnet.simulator.experiment.tuning import trial_experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.results import load_all
-from hushnet.simulator.tuning import trial_experiment
 from rich.console import Console
 
 SWEPT = {

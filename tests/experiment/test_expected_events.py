@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator.cli import main
-from hushnet.simulator.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.engine import engine_for
-from hushnet.simulator.expected import Degrees, least_events, wakes_until
+from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.expected import Degrees, least_events, wakes_until
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 
 from ..engine.driving import drive, prepared
 

@@ -8,11 +8,11 @@ import json
 import pytest
 from hushnet.protocols import catalog
 from hushnet.simulator.console import run_scenario
-from hushnet.simulator.estimate import _duration, estimate
-from hushnet.simulator.expected_time import expected_form, has_steps, round_length, seconds_of
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.estimate import _duration, estimate
+from hushnet.simulator.experiment.expected_time import expected_form, has_steps, round_length, seconds_of
+from hushnet.simulator.experiment.step_times import Size, Steps, StepTimes, between, noise_of, rising, way_of
 from hushnet.simulator.language.loading import load, shipped
-from hushnet.simulator.step_times import Size, Steps, StepTimes, between, noise_of, rising, way_of
 
 SMALL = {
     "schema": 1,
@@ -24,7 +24,7 @@ SMALL = {
     "stop": {"time": 500},
 }
 OWN = """
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 
 
 class OwnParameters(CoordinateDescentParameters):

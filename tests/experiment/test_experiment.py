@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment, perform, run
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.results import load_all
 
 SCENARIO = """\
 schema: 1

@@ -14,11 +14,11 @@ import psutil
 import pytest
 from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
 from hushnet.simulator.experiment.batches import Post
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
 
 from .sweep import content, strays, write

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.invariants import NoInvariant
 from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.report.overview import warnings
-from hushnet.simulator.results import load_all
-from hushnet.simulator.summary import print_summary
 from rich.console import Console
 
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.aggregate import curves, final_values
+from hushnet.simulator.analysis.aggregate import curves, final_values
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare.tables import compare_folders
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.report.page import write_report
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.provenance import run_id
-from hushnet.simulator.targets import reached
 
 SCENARIO = """\
 schema: 1

@@ -11,19 +11,19 @@ import pytest
 from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import LocalOnly
+from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.agents.tables import Table
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.latency import Exponential
-from hushnet.simulator.measures import ages, quality, quantile, size_bins, training_loss
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.objective_reading import ObjectiveReading
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.latency import Exponential
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.measures import ages, quality, quantile, size_bins, training_loss
+from hushnet.simulator.recording.objective_reading import ObjectiveReading
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

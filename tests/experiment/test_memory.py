@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
-from hushnet.simulator import memory
 from hushnet.simulator.cli import main
-from hushnet.simulator.engine import BatchedEngine
-from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.experiment import Experiment, memory
 from hushnet.simulator.language.loading import load
 
 SCENARIO = {

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.errors import Divergence, Inconsistency
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import LocalOnly, Objective
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.objectives import LocalOnly, Objective
+from hushnet.protocols.algorithms.baselines import Local, LocalParameters
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.protocols.base import Layout, Protocol
-from hushnet.protocols.baselines import Local, LocalParameters
-from hushnet.protocols.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
-from hushnet.simulator.bench import small_setting, small_task
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_setting, small_task
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

@@ -10,18 +10,18 @@ from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.compiled_losses import CompiledLoss
 from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import mean_losses
+from hushnet.agents.objectives.objectives import mean_losses
 from hushnet.agents.tables import Table
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.latency import Exponential
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.objective_reading import ObjectiveReading
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.latency import Exponential
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.objective_reading import ObjectiveReading
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
 
@@ -135,7 +135,7 @@ def test_only_who_has_not_stepped_meanwhile_has_its_data_read(monkeypatch):
         read.append(len(agents))
         return mean_losses(task, models, agents)
 
-    monkeypatch.setattr("hushnet.simulator.objective_reading.mean_losses", counted)
+    monkeypatch.setattr("hushnet.simulator.recording.objective_reading.mean_losses", counted)
     recorder = Keeping()
     world = world_of(recorder, every=0.5)
     drive(world)

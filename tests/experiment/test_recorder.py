@@ -10,19 +10,19 @@ import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
+from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.figure_parameters import BIN
-from hushnet.simulator.latency import Exponential
-from hushnet.simulator.measures import quality, size_bins
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.scenario import METRICS, STATISTICS
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.language.scenario import METRICS, STATISTICS
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.latency import Exponential
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.recording.measures import quality, size_bins
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

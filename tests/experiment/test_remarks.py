@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.simulator import run
 
 PRIVATE = {"mu": 0.5, "privacy": {"mechanism": "laplace", "multiplier": 2.0, "updates": 20, "clip": 1.0}}

@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError, Stall
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.console import fates
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
-from hushnet.simulator.results import load_all
 
 from ..engine.driving import drive, waits
 

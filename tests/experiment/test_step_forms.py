@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from hushnet.agents.code_store import CodeStore
+from hushnet.agents.compilation.code_store import CodeStore
 from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.steps import average, building
 from hushnet.simulator.api import run
 from hushnet.simulator.console import engines, run_scenario
-from hushnet.simulator.estimate import forms
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.estimate import forms
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.step_form import asked_form
+from hushnet.simulator.world.step_form import asked_form
 from numba.core import config
 
 SCENARIO = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment import plan as planning
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.survey import survey
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.network import Network
+from hushnet.simulator.network.network import Network
 
 BASE = {
     "schema": 1,

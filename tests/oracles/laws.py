@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.latency import LatencyParameters
-from hushnet.simulator.randomness import QUANTUM, Draws, Purpose, quantise, stable_ids
+from hushnet.simulator.network.clocks import ClockParameters
+from hushnet.simulator.network.latency import LatencyParameters
+from hushnet.simulator.network.randomness import QUANTUM, Draws, Purpose, quantise, stable_ids
 from pydantic import TypeAdapter
 
 __all__ = ["QUANTUM", "Draws", "LatencyLaw", "Purpose", "clock_of", "latency_of", "quantise", "stable_ids"]

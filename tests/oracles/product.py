@@ -21,15 +21,15 @@ from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.clocks import ClockParameters
-from hushnet.simulator.engine import Name
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.engine.choice import Name
 from hushnet.simulator.language.message_window import MessageWindow
-from hushnet.simulator.message_log import MessageLog
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Limits, Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import ClockParameters
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Limits, Setting, Stop
+from hushnet.simulator.recording.message_log import MessageLog
+from hushnet.simulator.world.world import World
 from pydantic import TypeAdapter
 
 from ..engine.driving import build_world, drive
@@ -73,7 +73,7 @@ class Recorded:
         self.diary = diary
 
     def sample(self, world: World, *, final: bool) -> None:
-        """See `hushnet.simulator.watchers.Recorder`."""
+        """See `hushnet.simulator.world.watchers.Recorder`."""
         self.diary.sample(Sampled(world), final=final)
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.local_dp import LocalDP
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.local_dp import LocalDP
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation, check_replay
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.replay import replay
-from hushnet.simulator.engine import EventEngine
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.world.world import World
 
 LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 GAUSSIAN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 1.0}

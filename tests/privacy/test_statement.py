@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.noise import UNBOUNDED
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.simulator.bench import example, protocol_parameters, small_graph, small_setting, small_task
-from hushnet.simulator.privacy_statement import KEPT, SHARED_NOISE, privacy_statement
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import example, protocol_parameters, small_graph, small_setting, small_task
+from hushnet.simulator.recording.privacy_statement import KEPT, SHARED_NOISE, privacy_statement
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

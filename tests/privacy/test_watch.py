@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.privacy.mechanisms import Release, WatchedStream
-from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.transcript import Forcing, Recording
-from hushnet.simulator.world import World
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hushnet.agents import streams
-from hushnet.agents.compiled import inlined
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.agents.compilation.compiled import inlined
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.steps import noise_forms
 from hushnet.simulator.audit.audit import Options, audit_subjects
-from hushnet.simulator.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract import ContractViolation
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.charges import check_charges
 from hushnet.simulator.contract.transcript import Forcing, Recording
-from hushnet.simulator.engine import BatchedEngine, EventEngine
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.world.world import World
 
 from .mutations.cases import subject_of
 from .mutations.seams import planted

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.world import World
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.world.world import World
 
 from .worlds import Watcher, setting_of
 

@@ -7,13 +7,13 @@ from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.simulator.clocks import Periodic, Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.topology import Star
-from hushnet.simulator.world import World
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.topology import Star
+from hushnet.simulator.world.world import World
 
 ISOTROPIC = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
 PARTS = [2, 3, 1]

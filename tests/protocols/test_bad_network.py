@@ -11,12 +11,12 @@ from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.catalog import PROTOCOLS, resolve
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
 
 from ..engine.driving import build_world, drive
 from .columns import split_task, star

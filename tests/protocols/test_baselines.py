@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import local_gradients, local_models
+from hushnet.agents.objectives.objectives import local_gradients, local_models
 from hushnet.agents.tasks.linear_classification import LinearClassification
+from hushnet.protocols.algorithms.baselines import Consensus, Local, Solitary
 from hushnet.protocols.base import Problem
-from hushnet.protocols.baselines import Consensus, Local, Solitary
-from hushnet.simulator.bench import run_small, small_task
 from hushnet.simulator.contract import check_contract, protocol_parameters
+from hushnet.simulator.contract.bench import run_small, small_task
 
 TASK = small_task()
 

@@ -7,12 +7,12 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import local_models
+from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.simulator.bench import small_task
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.setting import Stop
 from pydantic import ValidationError
 
 from ..engine.driving import drive, sessions_of

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import GraphRegularised
+from hushnet.agents.objectives.objectives import GraphRegularised
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.clocks import Recorded
-from hushnet.simulator.setting import Stop
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.clocks import Recorded
+from hushnet.simulator.network.setting import Stop
 
 from ..engine.driving import drive
 from .collaborative import EveryActivation, parameters, world_of

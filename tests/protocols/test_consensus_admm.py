@@ -10,22 +10,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
-from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
-from hushnet.agents.objectives import local_losses
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.objectives import local_losses
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
-from hushnet.simulator.bench import small_task
-from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.latency import Exponential
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.latency import Exponential
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

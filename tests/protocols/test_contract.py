@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.protocols.algorithms.baselines import Local
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Protocol, Traits
-from hushnet.protocols.baselines import Local
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract import (
     ContractViolation,
     check_contract,
@@ -19,6 +18,7 @@ from hushnet.simulator.contract import (
     check_replay,
     protocol_parameters,
 )
+from hushnet.simulator.contract.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract.checks import check_constants
 
 from ..benchmarks.cases import HandCoordinateDescent

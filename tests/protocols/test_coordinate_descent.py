@@ -12,14 +12,14 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.composition import kairouz
-from hushnet.simulator.bench import run_small, small_graph, small_setting, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import run_small, small_graph, small_setting, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ..engine.driving import drive
@@ -279,7 +279,7 @@ def test_an_oracle_schedule_uses_the_true_global_indices():
 
 
 def test_an_agent_alone_converges_to_its_local_model():
-    from hushnet.agents.objectives import local_models
+    from hushnet.agents.objectives.objectives import local_models
 
     spec = parameters(mu=1.0, confidence="count")
     world = run_small(CoordinateDescent, spec, agents=1, empty=False, time=3000.0)

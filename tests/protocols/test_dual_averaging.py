@@ -15,19 +15,19 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
-from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
+from hushnet.protocols.algorithms.subgradient_noise import calibrated, drawn_gradient, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
-from hushnet.protocols.subgradient_noise import calibrated, drawn_gradient, verified_epsilon
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.latency import Lognormal
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.latency import Lognormal
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ..engine.driving import drive

@@ -9,14 +9,14 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
-from hushnet.simulator.bench import Bench, small_task
-from hushnet.simulator.clocks import Periodic
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
 from hushnet.simulator.contract import check_contract, protocol_parameters
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import Bench, small_task
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, driver_of
 from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of

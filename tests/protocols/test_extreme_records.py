@@ -12,16 +12,16 @@ from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.protocols import catalog
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.simulator.bench import protocol_parameters, small_graph, small_task
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.compare import compare
+from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
 from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.finish import TIME_UP
-from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.report.page import write_report
-from hushnet.simulator.summary import print_summary
-from hushnet.simulator.world import World
+from hushnet.simulator.world.finish import TIME_UP
+from hushnet.simulator.world.world import World
 from rich.console import Console
 
 from ..engine.driving import drive

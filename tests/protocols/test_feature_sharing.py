@@ -13,15 +13,15 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
-from hushnet.protocols.feature_noise import range_root
-from hushnet.protocols.feature_sgd import FeatureSgd
-from hushnet.protocols.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.feature_noise import range_root
+from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
-from hushnet.simulator import bench
+from hushnet.simulator.contract import bench
 from hushnet.simulator.contract import checks as contract
-from hushnet.simulator.latency import Lognormal
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.recorder import Recorder
+from hushnet.simulator.network.latency import Lognormal
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.recording.recorder import Recorder
 from pydantic import ValidationError
 from scipy.optimize import minimize
 

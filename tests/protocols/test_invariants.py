@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import Divergence
 from hushnet.protocols import catalog
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.base import Traits
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.protocols.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
-from hushnet.protocols.feature_sharing import FeatureSharing
 from hushnet.protocols.invariants import Instant, Invariant, NoInvariant, Where
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.steps import average, minimised
-from hushnet.simulator.bench import protocol_parameters, small_task
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import protocol_parameters, small_task
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..campaigns.world_cases import CASES, FULL, GAUSSIAN, PATIENT, ROUNDS, Case, random_setting
 from ..engine.driving import build_world, drive

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
-from hushnet.agents.objectives import local_models
+from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
+from hushnet.protocols.algorithms.local_dp import LocalDP, LocalDPParameters
 from hushnet.protocols.base import Problem
-from hushnet.protocols.local_dp import LocalDP, LocalDPParameters
-from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.contract import check_contract
+from hushnet.simulator.contract.bench import run_small, small_graph, small_task
 
 PURE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
 CLAIMED, CLIP = {**PURE, "sensitivity": "claimed"}, {**PURE, "sensitivity": "clip", "clip": 1.0}

@@ -11,20 +11,20 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import local_models
-from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.objectives.objectives import local_models
+from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.bench import run_small, small_graph, small_task
-from hushnet.simulator.clocks import Poisson, Recorded
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.latency import Lognormal
-from hushnet.simulator.network import Bernoulli, NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import run_small, small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson, Recorded
+from hushnet.simulator.network.latency import Lognormal
+from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ..engine.driving import drive

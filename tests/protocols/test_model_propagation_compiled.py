@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.protocols.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.bench import run_small
-from hushnet.simulator.engine import BatchedEngine, EventEngine
-from hushnet.simulator.network import NetworkParameters
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
+from hushnet.simulator.contract.bench import run_small
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.network.network import NetworkParameters
 
 PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1, "sensitivity": "claimed"}
 

@@ -11,21 +11,21 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives import local_models
-from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.objectives.objectives import local_models
+from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.output_perturbation import OutputNoise
+from hushnet.protocols.algorithms.warm_start import PrivatePropagation
 from hushnet.protocols.base import Problem
-from hushnet.protocols.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.output_perturbation import OutputNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.warm_start import PrivatePropagation
-from hushnet.simulator.bench import run_small, small_graph, small_task
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import run_small, small_graph, small_task
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ..engine.driving import drive
@@ -123,7 +123,8 @@ def test_a_minimiser_that_is_missed_makes_its_release_unverified(monkeypatch):
     noise = OutputNoise(privacy(), small_task(empty=False))
     assert math.isfinite(noise.release(1, 0.0, 2).verified_sensitivity)
     monkeypatch.setattr(
-        "hushnet.protocols.output_perturbation.minimise_within", lambda shard, *_: (np.zeros(3), 2 * noise.distance(1))
+        "hushnet.protocols.algorithms.output_perturbation.minimise_within",
+        lambda shard, *_: (np.zeros(3), 2 * noise.distance(1)),
     )
     missed = OutputNoise(privacy(), small_task(empty=False)).release(1, 0.0, 2)
     assert missed.verified_sensitivity == math.inf

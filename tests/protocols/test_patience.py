@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols import catalog
-from hushnet.simulator.bench import protocol_parameters, relative_gap, small_task
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import protocol_parameters, relative_gap, small_task
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 from .columns import split_task, star

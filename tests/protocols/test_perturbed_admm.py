@@ -12,16 +12,16 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm, PerturbedAdmmParameters
 from hushnet.protocols.base import Problem
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.protocols.perturbed_admm import PerturbedAdmm, PerturbedAdmmParameters
 from hushnet.protocols.privacy.accounting import Charge, verified
-from hushnet.simulator.clocks import Periodic
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 from scipy import stats
 

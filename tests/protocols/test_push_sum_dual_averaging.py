@@ -8,14 +8,14 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.simulator.bench import Bench, small_task
-from hushnet.simulator.clocks import Periodic, Poisson
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.simulator.contract import check_contract, protocol_parameters
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import Bench, small_task
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 from .worlds import AWAY, BAD, setting_of

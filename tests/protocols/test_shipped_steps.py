@@ -11,11 +11,11 @@ from hushnet.agents.errors import HushnetError
 from hushnet.agents.losses import LOSSES
 from hushnet.protocols.kernel import EXCHANGE, STEP
 from hushnet.protocols.steps import building, fields
-from hushnet.simulator.bench import small_setting, split_setting
-from hushnet.simulator.engine import BatchedEngine
-from hushnet.simulator.fast import exchange_windows, windows
+from hushnet.simulator.contract.bench import small_setting, split_setting
+from hushnet.simulator.engine.batched import exchange_windows, windows
+from hushnet.simulator.engine.choice import BatchedEngine
 from hushnet.simulator.language.loading import load, shipped
-from hushnet.simulator.world import World
+from hushnet.simulator.world.world import World
 
 STEPLESS = {"local", "solitary", "consensus", "local_dp"}
 """Protocols whose agents are done once they have started."""

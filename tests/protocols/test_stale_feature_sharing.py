@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Window
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator import bench
-from hushnet.simulator.clocks import Periodic
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
+from hushnet.simulator.contract import bench
 from hushnet.simulator.contract import checks as contract
-from hushnet.simulator.recorder import Recorder
-from hushnet.simulator.setting import Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ..engine.driving import drive

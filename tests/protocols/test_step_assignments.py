@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compilation.compiled import compiled
 from hushnet.protocols.steps.assigning import put, put_at
 
 

@@ -7,14 +7,14 @@ import inspect
 
 import pytest
 from hushnet.agents.losses import LOSSES
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.steps import building, heard_sum, local_gradient, weighted_sum
 from hushnet.protocols.steps.rewriting import Rewritten
-from hushnet.simulator.bench import protocol_parameters, run_small, small_setting
-from hushnet.simulator.engine import BatchedEngine
-from hushnet.simulator.fast import step_forms, windows
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
+from hushnet.simulator.engine.batched import step_forms, windows
+from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.world.world import World
 
 SHARE = 0.5
 PRIVATE = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}}

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 from hushnet.agents.errors import StepFailure
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.simulator.bench import protocol_parameters, run_small
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.simulator.contract import check_contract
+from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.violation import ContractViolation
-from hushnet.simulator.engine import BatchedEngine, EventEngine
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
 
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
 

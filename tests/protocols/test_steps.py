@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.coordinate_descent import CoordinateDescent
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
 from hushnet.protocols.steps.rewriting import notes_found_model
 from hushnet.protocols.steps.text import Text, most_draws
-from hushnet.simulator.bench import protocol_parameters, run_small
-from hushnet.simulator.engine import BatchedEngine, EventEngine
-from hushnet.simulator.network import NetworkParameters
+from hushnet.simulator.contract.bench import protocol_parameters, run_small
+from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.network.network import NetworkParameters
 
 README = Path(__file__).parents[2] / "README.md"
 TABLE = [0.5, 0.25]

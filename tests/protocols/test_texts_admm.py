@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.protocols.collaborative_admm import CollaborativeAdmm
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.protocols.edge_consensus_admm import EdgeConsensusAdmm
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.simulator.bench import protocol_parameters
-from hushnet.simulator.world import World
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.simulator.contract.bench import protocol_parameters
+from hushnet.simulator.world.world import World
 
 from .text_worlds import check_forms, random_setting
 from .worlds import quiet_edges

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.protocols.dual_averaging import DualAveraging, DualAveragingParameters
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters
 
 from .text_worlds import check_forms, random_setting
 

@@ -12,13 +12,13 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.clocks import Periodic, Poisson
 from hushnet.simulator.contract.charges import books_of
-from hushnet.simulator.engine import EventEngine
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 from hushnet.agents.availability import Always, OnOff
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import sessions_of
 

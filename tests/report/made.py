@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hushnet.simulator.results import RunResult
+from hushnet.simulator.analysis.results import RunResult
 from hushnet.simulator.storage.store import Store
 
 TIMES = np.arange(0.0, 11.0)

@@ -9,7 +9,7 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 
 from .made import LABELS, make_experiment, make_run
 

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.aggregate import mean_interval
+from hushnet.simulator.analysis.aggregate import mean_interval
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.language.loading import load
@@ -24,7 +25,6 @@ from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
-from hushnet.simulator.results import load_all
 
 from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import plots
 from hushnet.simulator.report.recording import Recording
-from hushnet.simulator.results import load_all
 
 from .made import LABELS, make_experiment, make_run
 

@@ -8,7 +8,7 @@ that of the true one by nothing but rounding, from the other by a share of its l
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.feature_noise import range_root
+from hushnet.protocols.algorithms.feature_noise import range_root
 
 
 def distances(sigma: float, *, rows: int = 50, columns: int = 5, seed: int = 0) -> tuple[float, float]:

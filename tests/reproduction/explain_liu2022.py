@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hushnet.protocols.subgradient_noise import verified_epsilon
+from hushnet.protocols.algorithms.subgradient_noise import verified_epsilon
 
 
 def facts(q: int, epochs: int = 3, epsilon: float = 1.0, delta: float = 0.01) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hushnet.simulator.results import Collection, RunResult
+from hushnet.simulator.analysis.results import Collection, RunResult
 from hushnet.simulator.storage.store import Store
 
 STEPS = np.arange(6)

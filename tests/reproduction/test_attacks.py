@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from hushnet.protocols.algorithms.subgradient_noise import verified_epsilon
 from hushnet.protocols.privacy.budget import Privacy
-from hushnet.protocols.subgradient_noise import verified_epsilon
 from hushnet.simulator.reproduction import bellet2018_statements, hu2019, liu2022
 from hushnet.simulator.reproduction.attacks import drawn_row, hinged_row, theorem_1_scale, turned_corner
 from hushnet.simulator.reproduction.claims import Finding, Number, Promise

@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.agents.objectives import local_models
-from hushnet.agents.propagation_objective import Propagation
+from hushnet.agents.objectives.objectives import local_models
+from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
+from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.experiment import run
 from hushnet.simulator.reproduction.comparisons import straight_line
-from hushnet.simulator.targets import reached
 from scipy.spatial.distance import cdist
 
 pytestmark = pytest.mark.slow

@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
-from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.graph import Graph
-from hushnet.agents.objectives import local_losses
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.objectives import local_losses
 from hushnet.agents.tasks.adult import Adult
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.simulator.clocks import Periodic
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.simulator.experiment import run
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 

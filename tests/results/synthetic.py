@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hushnet.simulator.results import Collection, RunResult
+from hushnet.simulator.analysis.results import Collection, RunResult
 
 TIMES = np.arange(0.0, 11.0)
 LABELS = {"local": "local", "cd": "coordinate descent", "cd_eps": "private CD"}

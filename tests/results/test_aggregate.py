@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.aggregate import curves, resolve
-from hushnet.simulator.results import Collection
+from hushnet.simulator.analysis.aggregate import curves, resolve
+from hushnet.simulator.analysis.results import Collection
 
 RECORDED = [
     ("objective", "value"),

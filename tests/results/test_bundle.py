@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import HushnetError, InputError
 from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.bundle import check_bundle, write_bundle
 from hushnet.simulator.bundle.claims import check_claims, claims, read_claims
 from hushnet.simulator.bundle.lock import lock_file, needed
 from hushnet.simulator.cli import main
-from hushnet.simulator.results import load_all
 from rich.console import Console
 
 from .synthetic import FALSE, make_run

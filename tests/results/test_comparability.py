@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.consensus_objective import ConsensusObjective
 from hushnet.agents.errors import InputError
-from hushnet.agents.objectives import GraphRegularised, LocalOnly
-from hushnet.agents.pooled_objective import PooledObjective
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.objectives import GraphRegularised, LocalOnly
+from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.quantity import Quantity
+from hushnet.simulator.analysis.comparability import Incomparable, Kinds, relation, set_apart
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.summary import summarise
+from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.api import run
-from hushnet.simulator.bench import small_graph, small_task
-from hushnet.simulator.comparability import Incomparable, Kinds, relation, set_apart
 from hushnet.simulator.compare import compare
+from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.figures import redraw
 from hushnet.simulator.report.page import content
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
-from hushnet.simulator.summary import summarise
-from hushnet.simulator.targets import reached
 
 from .synthetic import HONEST, collected, make_run
 

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare import compare
 from hushnet.simulator.compare.folders import gather
 from hushnet.simulator.compare.tables import compare_folders, number, p_value, print_comparison, write_comparison
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
 from rich.console import Console
 from scipy import stats

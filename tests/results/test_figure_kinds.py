@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, save_figure
-from hushnet.simulator.look import house_style
-from hushnet.simulator.results import load_all
+from hushnet.simulator.figures.look import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 from scipy import stats

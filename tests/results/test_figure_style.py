@@ -12,18 +12,18 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.names import is_stand_in
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.api import Result
 from hushnet.simulator.audit.figure import draw as draw_profile
 from hushnet.simulator.audit.figure import save_figure as save_profile
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
+from hushnet.simulator.figures.look import COLOURS, house_style
 from hushnet.simulator.figures.style import read_style
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle
 from hushnet.simulator.language.loading import load, shipped
-from hushnet.simulator.look import COLOURS, house_style
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage.store import Store
 from PIL import Image
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.aggregate import time_scale
+from hushnet.simulator.analysis.aggregate import time_scale
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, redraw
-from hushnet.simulator.look import house_style, thin_ticks
-from hushnet.simulator.results import load_all
+from hushnet.simulator.figures.look import house_style, thin_ticks
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import special, stats

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.protocols.baselines import Local
+from hushnet.protocols.algorithms.baselines import Local
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.origin import keep_origin, origin_files
 from hushnet.simulator.language.loading import load
@@ -233,7 +233,7 @@ def test_code_without_a_file_is_known_by_what_it_does():
         """In a process of its own, where `__main__` has no file, as in a notebook."""
         begin = (
             "from hushnet.simulator.storage.user_code import source_hash\n"
-            "from hushnet.protocols.baselines import Local\n"
+            "from hushnet.protocols.algorithms.baselines import Local\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", f"{begin}{textwrap.dedent(code)}\nprint(source_hash([Mine]))"],

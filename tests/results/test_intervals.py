@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.simulator.aggregate import mean_interval
+from hushnet.simulator.analysis.aggregate import mean_interval
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import FEW, extent, interval
+from hushnet.simulator.figures.look import house_style
 from hushnet.simulator.language.figure_parameters import AXES, PER_AGENT, TO_TARGET
 from hushnet.simulator.language.metric_ranges import ANY, range_of, range_of_difference
-from hushnet.simulator.look import house_style
-from hushnet.simulator.results import load_all
-from hushnet.simulator.scenario import METRICS, STATISTICS
+from hushnet.simulator.language.scenario import METRICS, STATISTICS
 from hypothesis import given
 from hypothesis import strategies as st
 

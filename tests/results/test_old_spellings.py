@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from hushnet.protocols.privacy import Ledger
 from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.spellings import respelled
-from hushnet.simulator.results import load_all
 from hushnet.simulator.storage import dataset
 from hushnet.simulator.storage.store import Store
-from hushnet.simulator.summary import summarise
 
 SAVED = Path(__file__).parents[1] / "golden" / "before-verified"
 WRITTEN = SAVED / "origin" / "scenario.yaml"

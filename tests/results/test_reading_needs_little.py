@@ -15,7 +15,7 @@ import sys
 from hushnet.simulator.cli import main
 assert main(sys.argv[1:]) == 0
 import pyarrow
-heavy = {"numba", "simpy", "dask", "distributed", "hushnet.simulator.world", "hushnet.protocols.base"}
+heavy = {"numba", "simpy", "dask", "distributed", "hushnet.simulator.world.world", "hushnet.protocols.base"}
 print(heavy & set(sys.modules), pyarrow.default_memory_pool().backend_name, file=sys.stderr)
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import make_run

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.results import load_all
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.storage import dataset
 from hushnet.simulator.storage.dataset import grid_table
 from hushnet.simulator.storage.sharing import Shared

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.simulator.aggregate import mean_interval
-from hushnet.simulator.results import load_all
-from hushnet.simulator.summary import claim_of, print_summary, summarise, with_half_width
+from hushnet.simulator.analysis.aggregate import mean_interval
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.summary import claim_of, print_summary, summarise, with_half_width
 from rich.console import Console
 from scipy import stats
 

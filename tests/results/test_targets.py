@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.simulator.analysis.results import Collection, load_all
+from hushnet.simulator.analysis.targets import area, describe, levels, reached
 from hushnet.simulator.language.target_parameters import more_is_better
-from hushnet.simulator.results import Collection, load_all
-from hushnet.simulator.targets import area, describe, levels, reached
 
 from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 
 import pytest
-from hushnet.protocols.baselines import LocalParameters
+from hushnet.protocols.algorithms.baselines import LocalParameters
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.scenario import Scenario
+from hushnet.simulator.language.scenario import Scenario
 
 BASE = """\
 schema: 1

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from hushnet.protocols import catalog
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load, shipped
-from hushnet.simulator.scenario import Scenario
+from hushnet.simulator.language.scenario import Scenario
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 

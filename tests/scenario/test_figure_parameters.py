@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.language.figure_parameters import Figure, check_figures
-from hushnet.simulator.scenario import STATISTICS
+from hushnet.simulator.language.scenario import STATISTICS
 from pydantic import ValidationError
 
 SWEPT, PROTOCOLS, METRICS = (

@@ -8,8 +8,8 @@ from hushnet.agents.errors import InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.base import Layout, Protocol, ProtocolParameters
 from hushnet.simulator.language.loading import find, load, locate, opening_comment, shipped
+from hushnet.simulator.language.scenario import Scenario
 from hushnet.simulator.language.schema import scenario_schema
-from hushnet.simulator.scenario import Scenario
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,11 +10,11 @@ from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.experiment import Experiment, execute, perform, run
+from hushnet.simulator.experiment.tuning import choose, sentences, trial_experiment
 from hushnet.simulator.language.loading import load, tuned
 from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
-from hushnet.simulator.results import load_all
-from hushnet.simulator.tuning import choose, sentences, trial_experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,7 +199,7 @@ def with_scores(monkeypatch, tmp_path, scores, fields=None, **tune):
     pairs = zip(there.runs, there.manifests, strict=True)
     value = {run_id: scores[m["protocol"]][m["grid"]["trial"]] for run_id, m in pairs if m["protocol"] in scores}
     frame = pd.DataFrame({"run": list(value), "value": list(value.values())})
-    monkeypatch.setattr("hushnet.simulator.tuning.final_values", lambda *_: frame)
+    monkeypatch.setattr("hushnet.simulator.experiment.tuning.final_values", lambda *_: frame)
     return choose(experiment, lambda trials: []).tuning
 
 

@@ -6,7 +6,7 @@ and none is lost, a protocol's models are the floor's (`test_floors.py`), so its
 
 from __future__ import annotations
 
-from hushnet.simulator.world import World
+from hushnet.simulator.world.world import World
 
 from .admm import ConsensusFloor, EdgeFloor
 from .averaging import AveragingFloor, PushSumFloor

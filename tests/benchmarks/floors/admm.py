@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from hushnet.agents.compiled_newton import minimised_at
-from hushnet.protocols.consensus_admm import EXACT
-from hushnet.simulator.world import World
+from hushnet.agents.optimisation.compiled_newton import minimised_at
+from hushnet.protocols.algorithms.consensus_admm import EXACT
+from hushnet.simulator.world.world import World
 
 from .base import Floor, Plan, loop
 

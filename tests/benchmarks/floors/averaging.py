@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hushnet.simulator.world import World
+from hushnet.simulator.world.world import World
 
 from .base import Floor, Plan, loop
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hushnet.agents.compiled import compiled
-from hushnet.agents.compiled_newton import minimiser_of
-from hushnet.simulator.world import World
+from hushnet.agents.compilation.compiled import compiled
+from hushnet.agents.optimisation.compiled_newton import minimiser_of
+from hushnet.simulator.world.world import World
 
 from ..floor import FAST
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hushnet.agents.splitting import TOLERANCE
-from hushnet.protocols.split_features import CENTRE
-from hushnet.simulator.world import World
+from hushnet.agents.optimisation.splitting import TOLERANCE
+from hushnet.protocols.algorithms.split_features import CENTRE
+from hushnet.simulator.world.world import World
 from scipy.linalg import cholesky
 
 from .base import Floor, Plan, loop

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hushnet.agents.addresses import AddressTable, reals, wholes
-from hushnet.agents.compiled import compiled
+from hushnet.agents.compilation.addresses import AddressTable, reals, wholes
+from hushnet.agents.compilation.compiled import compiled
 from numpy.typing import NDArray
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled, compiled_callback
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compiled import REASSOCIATED, compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled_callback
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.kernel import EXCHANGE, OFFER, PLAIN, UNBOUNDED, PairKernel, PlainCharges
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled, compiled_callback
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.kernel import EXCHANGE, OFFER, PLAIN, STEP, UNBOUNDED, Kernel, PairKernel, PlainCharges

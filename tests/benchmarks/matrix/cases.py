@@ -14,11 +14,11 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.protocols.catalog import resolve
-from hushnet.simulator.clocks import Poisson
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.randomness import Draws
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
 from ...protocols.columns import split_task, star

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from hushnet.simulator.engine import engine_for
-from hushnet.simulator.setting import Stop
+from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.network.setting import Stop
 from threadpoolctl import threadpool_limits
 
 from ...engine.driving import drive, prepared

@@ -1,6 +1,6 @@
 """The halves of a pairwise exchange in Python, and what a protocol must declare to make them: the same for all engines.
 
-See `hushnet.simulator.sessions` for the rules of sessions.
+See `hushnet.simulator.world.sessions` for the rules of sessions.
 """
 
 from __future__ import annotations

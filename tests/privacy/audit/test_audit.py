@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.protocols import catalog
-from hushnet.protocols.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.simulator.audit.audit import Options, audit
 from hushnet.simulator.audit.command import audit_scenario
 from hushnet.simulator.audit.players import players

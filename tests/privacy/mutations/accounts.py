@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 from hushnet.agents.losses import clipped_gradient
 from hushnet.agents.tables import Shard
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient
+from hushnet.protocols.algorithms.warm_start import WarmStart
 from hushnet.protocols.base import Out
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.model_propagation import ModelPropagation
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import draw_rows
-from hushnet.protocols.subgradient_noise import SubgradientNoise, drawn_gradient
-from hushnet.protocols.warm_start import WarmStart
 
 from .declarations import mistake
 from .seams import exact_gradient, memory, streams

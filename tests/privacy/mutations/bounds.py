@@ -10,19 +10,19 @@ import numpy as np
 from hushnet.agents.clipping import clip_rows
 from hushnet.agents.losses import clipped_gradient, local_gradient
 from hushnet.agents.tables import Shard
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.feature_noise import ClippedScores
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.local_dp import LocalDP
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.feature_noise import ClippedScores
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.local_dp import LocalDP
+from hushnet.protocols.algorithms.output_perturbation import OutputNoise
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise
 from hushnet.protocols.noise import GradientNoise
-from hushnet.protocols.output_perturbation import OutputNoise
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.privacy.composition import remaining_delta
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import GAMMA, GAUSSIAN, LAPLACE, Release
 from hushnet.protocols.privacy.mechanisms.loss import amplified
-from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .declarations import mistake
 from .seams import exact_gradient, memory, replace_one

@@ -10,22 +10,22 @@ import numpy as np
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import HushnetError
 from hushnet.agents.graph import Graph
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.local_dp import LocalDP
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.base import Protocol
-from hushnet.protocols.consensus_admm import ConsensusAdmm
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.feature_sharing import FeatureSharing
-from hushnet.protocols.local_dp import LocalDP
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.audit.worlds import Subject
-from hushnet.simulator.bench import protocol_parameters, small_setting, small_task
-from hushnet.simulator.engine import Name, engine_for
-from hushnet.simulator.network import NetworkParameters
-from hushnet.simulator.setting import Setting, Stop
-from hushnet.simulator.world import World
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
+from hushnet.simulator.engine.choice import Name, engine_for
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
 
 from .declarations import Form
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents.losses import local_gradient, spectral_smoothness
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.dual_averaging import DualAveraging
-from hushnet.protocols.feature_sharing import fitted
-from hushnet.protocols.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.feature_sharing import fitted
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise
 from hushnet.protocols.noise import GradientNoise
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
-from hushnet.protocols.subgradient_noise import SubgradientNoise
 
 from .accounts import _copy
 from .declarations import mistake

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.model_propagation import ModelPropagation
-from hushnet.protocols.push_sum_dual_averaging import PushSumDualAveraging
-from hushnet.protocols.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 
 from .declarations import mistake
 from .seams import Last, drawing, is_noise, memory, noising, streams

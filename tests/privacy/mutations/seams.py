@@ -12,7 +12,7 @@ import numpy as np
 from hushnet.agents import losses
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
 from hushnet.protocols.steps import building
-from hushnet.simulator.randomness import Draws
+from hushnet.simulator.network.randomness import Draws
 from numpy.typing import NDArray
 
 Change = Callable[[Callable[..., Any]], Callable[..., Any]]

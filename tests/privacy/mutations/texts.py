@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.coordinate_descent import CoordinateDescent
-from hushnet.protocols.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
+from hushnet.protocols.algorithms.subgradient_noise import drawn_gradient
 from hushnet.protocols.steps import average, draw_rows, local_gradient, loss_gradient, perturbed
-from hushnet.protocols.subgradient_noise import drawn_gradient
 
 from .declarations import mistake
 

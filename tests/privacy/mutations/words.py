@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents import streams
-from hushnet.agents.compiled import inlined
+from hushnet.agents.compilation.compiled import inlined
 from hushnet.protocols.steps import charges, fields, gradient_forms, noise_forms, word_form, words
 
 from .declarations import mistake

@@ -1,0 +1,1 @@
+"""Compiled functions: how they are made, stamped, stored and given addresses."""

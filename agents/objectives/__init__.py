@@ -1,0 +1,1 @@
+"""What agents minimise together: global objectives and their exact minimisers."""

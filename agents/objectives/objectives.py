@@ -1,0 +1,367 @@
+"""Global objectives over all agents' models, with exact minimisers.
+
+The recorder reports an objective's gap to its minimum, so the minimum has to be known to far more digits than a run
+reaches: `minimise` goes on until the gradient is down to rounding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..graph import Graph
+from ..losses import Loss, local_gradient, local_loss
+from ..optimisation.compiled_sums import read_only, scores_of_rows, squared_gaps, weighted_rows
+from ..optimisation.newton import conjugate_gradients, newton
+from ..optimisation.solvers import minimise_local
+from ..quantity import OWN, Quantity
+from ..tables import Shard, Table
+from ..tasks.base import Task
+
+Models = NDArray[np.float64]
+"""(n, p): row i is agent i's model."""
+
+
+class Objective(ABC):
+    """A convex function of all agents' models.
+
+    Attributes
+    ----------
+    minimum_over : {"all", "agreeing"}
+        Which models its minimum bounds: whatever models agents have, or only models that are all equal (a sum of what
+        agents minimise each for itself lies below it until they agree).
+    """
+
+    minimum_over: ClassVar[Literal["all", "agreeing"]] = "all"
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of everything that the objective depends on."""
+
+    @property
+    def quantity(self) -> Quantity:
+        """What its values measure; by default, that they are of one kind with those of an equal fingerprint alone."""
+        return Quantity(type(self).__name__, "unknown", "training rows", OWN, self.fingerprint)
+
+    @abstractmethod
+    def value_and_gradient(self, models: Models) -> tuple[float, Models]:
+        """Value and (n, p) gradient at the (n, p) models."""
+
+    @abstractmethod
+    def value(self, models: Models) -> float:
+        """Value at the (n, p) models."""
+
+    @abstractmethod
+    def minimise(self) -> tuple[Models, float]:
+        """The (n, p) minimiser and the minimum, to rounding."""
+
+    def split(self, models: Models) -> tuple[float, NDArray[np.float64]] | None:
+        """The value as ``rest + weights @ mean_losses(task, models)``, if it has that form.
+
+        Returns
+        -------
+        rest : float
+            What needs no data.
+        weights : (n,) float64
+            Of the agents' mean losses.
+        """
+        return None
+
+    def gradient(self, models: Models) -> Models:
+        """(n, p) gradient at the (n, p) models."""
+        return self.value_and_gradient(models)[1]
+
+    def is_minimum(self, models: Models) -> bool:
+        """Whether nothing near some (n, p) models, along their gradient, is lower by more than rounding.
+
+        Steps from far below to far above a Newton step's length are tried, so that it holds for kinked losses as well;
+        models that pass are within some 1e-8 of the minimum along it.
+        """
+        if not np.isfinite(models).all():
+            return False
+        value, gradient = self.value_and_gradient(models)
+        if self.minimum_over == "agreeing":
+            if not np.array_equal(models, np.broadcast_to(models[:1], models.shape)):
+                return False
+            gradient = np.broadcast_to(gradient.mean(axis=0), models.shape)
+        squared = float(np.vdot(gradient, gradient))
+        if not (np.isfinite(value) and np.isfinite(squared)):
+            return False
+        slack = 1e-8 * (1.0 + abs(value))
+        steps = 10.0 ** np.arange(-8, 9)
+        return all(self.value(models - step * gradient) >= value - slack for step in steps if step * squared > slack)
+
+
+@final
+@dataclass(frozen=True)
+class GraphRegularised(Objective):
+    """Q = 1/2 sum_{i<j} W_ij |theta_i - theta_j|^2 + mu sum_i D_ii c_i L_i(theta_i) (Bellet et al. 2018, (2)).
+
+    Q does not depend on the model of an agent without neighbours (D_ii = 0); such an agent works alone, so the
+    minimiser gives it its purely local model. The data term of an agent without data is 0 whatever its confidence.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+        Over the task's n agents.
+    mu : float
+        Weight of the data against the graph, > 0.
+    confidence : (n,) float64
+        c_i >= 0.
+    """
+
+    task: Task
+    graph: Graph
+    mu: float
+    confidence: NDArray[np.float64]
+
+    @cached_property
+    def data_weights(self) -> NDArray[np.float64]:
+        """(n,) mu D_ii c_i, the weight of each agent's L_i; 0 without data."""
+        return np.where(self.task.train.counts > 0, self.mu * self.graph.strengths * self.confidence, 0.0)
+
+    @cached_property
+    def laplacian(self) -> Any:
+        """(n, n) scipy sparse D - W."""
+        from scipy.sparse import csr_array, diags_array
+
+        graph = self.graph
+        weights = csr_array((graph.weights, graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
+        return csr_array(diags_array(graph.strengths) - weights)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """See `Objective.fingerprint`."""
+        graph = self.graph
+        digest = hashlib.blake2s(f"GraphRegularised {self.task.fingerprint} {self.mu!r}".encode(), digest_size=16)
+        for array in (graph.offsets, graph.heads, graph.weights, np.asarray(self.confidence, dtype=np.float64)):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`."""
+        words = f"objective (2) of Bellet et al. 2018 with mu {self.mu:.6g}"
+        return Quantity(words, "sum over agents", "training rows", OWN, self.fingerprint)
+
+    def value(self, models: Models) -> float:
+        """See `Objective.value`."""
+        losses = mean_losses(self.task, models)
+        rest, weights = self.split(models)
+        return rest + float(weights @ losses)
+
+    def split(self, models: Models) -> tuple[float, NDArray[np.float64]]:
+        """See `Objective.split`; sums over edges rather than the Laplacian's quadratic form, which cancels."""
+        graph, weights = self.graph, self.data_weights
+        gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
+        return 0.5 * gaps + float(weights @ penalties(self.task, models)), weights
+
+    def value_and_gradient(self, models: Models) -> tuple[float, Models]:
+        """See `Objective.value_and_gradient`."""
+        return self.value(models), self.gradient(models)
+
+    def gradient(self, models: Models) -> Models:
+        """See `Objective.gradient`: (D - W) Theta + mu D c grad L."""
+        return self.laplacian @ models + self.data_weights[:, None] * local_gradients(self.task, models)
+
+    def minimise(self) -> tuple[Models, float]:
+        """See `Objective.minimise`; Newton's method, each step by conjugate gradients."""
+        start = np.zeros((self.task.agents, self.task.dimension))
+        models = newton(start, self.value_and_gradient, partial(_newton_step, self))
+        alone = np.flatnonzero(self.graph.degrees == 0)
+        models[alone] = local_models(self.task, alone)
+        return models, self.value(models)
+
+
+@final
+@dataclass(frozen=True)
+class LocalOnly(Objective):
+    """sum_i L_i(theta_i): every agent for itself."""
+
+    task: Task
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Objective.fingerprint`."""
+        return hashlib.blake2s(f"LocalOnly {self.task.fingerprint}".encode(), digest_size=16).hexdigest()
+
+    @property
+    def quantity(self) -> Quantity:
+        """See `Objective.quantity`."""
+        return Quantity("agents' own objectives", "sum over agents", "training rows", OWN, self.fingerprint)
+
+    def value(self, models: Models) -> float:
+        """See `Objective.value`."""
+        return float(local_losses(self.task, models).sum())
+
+    def value_and_gradient(self, models: Models) -> tuple[float, Models]:
+        """See `Objective.value_and_gradient`."""
+        return self.value(models), local_gradients(self.task, models)
+
+    def minimise(self) -> tuple[Models, float]:
+        """See `Objective.minimise`."""
+        models = local_models(self.task)
+        return models, self.value(models)
+
+
+def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
+    """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
+    return mean_losses(task, models) + penalties(task, models)
+
+
+def mean_losses(task: Task, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data.
+
+    Parameters
+    ----------
+    task : Task
+    models : (n, p) float64
+    agents : (k,) int64, optional
+        Whose; all by default.
+
+    Returns
+    -------
+    (n,) or (k,) float64
+    """
+    table = task.train
+    if agents is None:
+        sums, counts = table.sums(task.loss.value(row_scores(table, models), table.labels)), table.counts
+    else:
+        counts = table.counts[agents]
+        values = task.loss.value(row_scores(table, models, agents), table.labels[table.rows_of(agents)])
+        sums = np.bincount(np.repeat(np.arange(len(agents)), counts), weights=values, minlength=len(agents))
+    return sums / np.maximum(counts, 1)
+
+
+def penalties(task: Task, models: Models) -> NDArray[np.float64]:
+    """(n,) lambda_i |theta_i|^2, the regulariser of each L_i; 0 for agents without data."""
+    squares = task.regularisation * np.einsum("np,np->n", models, models)
+    return np.where(task.train.counts > 0, squares, 0.0)
+
+
+def local_gradients(task: Task, models: Models) -> Models:
+    """(n, p) gradients of L_i at theta_i; 0 for agents without data."""
+    slopes = task.loss.slope(row_scores(task.train, models), task.train.labels)
+    return _combine(task.train, task.regularisation, slopes, models)
+
+
+def row_scores(table: Table, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Score x . theta_owner of every row of a table at the (n, p) models, or of the rows of some agents in turn."""
+    expected = (len(table.offsets) - 1, table.features.shape[1])
+    if models.shape != expected:
+        raise ValueError(f"models must have the shape {expected}, got {models.shape}")
+    chosen = np.arange(expected[0]) if agents is None else agents
+    return scores_of_rows(*map(read_only, (table.features, table.offsets, models, chosen)))
+
+
+def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
+    """The exact minimisers of the agents' own L_i, to a gradient norm of 1e-10 or rounding.
+
+    Parameters
+    ----------
+    task : Task
+    agents : (k,) int64, optional
+        Which agents; all by default.
+
+    Returns
+    -------
+    (k, p) float64
+        Zero for an agent without data.
+
+    Raises
+    ------
+    InputError
+        If the loss has no gradient and nothing else makes a minimiser unique.
+    """
+    chosen = np.arange(task.agents) if agents is None else agents
+    models = np.zeros((len(chosen), task.dimension))
+    for row, agent in enumerate(chosen):
+        shard = task.train.shard(int(agent))
+        regularisation = float(task.regularisation[agent])
+        if 0 < len(shard) < task.dimension:
+            # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
+            basis = np.linalg.qr(shard.features.T)[0]
+            inner = _local_model(Shard(shard.features @ basis, shard.labels), task.loss, regularisation)
+            models[row] = basis @ inner
+        elif len(shard):
+            models[row] = _local_model(shard, task.loss, regularisation)
+    return models
+
+
+def _combine(
+    table: Table,
+    regularisation: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    models: Models,
+    *,
+    squared: bool = False,
+) -> Models:
+    """(n, p): (1/m_i) sum_k coefficient_k x_k + 2 lambda_i theta_i for each agent with data, 0 for the others.
+
+    With ``squared``, x_k^2 elementwise stands for x_k.
+    """
+    sums = weighted_rows(*map(read_only, (table.features, table.offsets, coefficients)), squared)
+    sums /= np.maximum(table.counts, 1)[:, None]
+    sums += np.where(table.counts > 0, 2.0 * regularisation, 0.0)[:, None] * models
+    return sums
+
+
+def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, tolerance: float) -> Models:
+    """An approximate solution of Hessian @ step = -gradient."""
+    task, table, regularisation = objective.task, objective.task.train, objective.task.regularisation
+    laplacian, weights = objective.laplacian, objective.data_weights[:, None]
+    bends = task.loss.second_slope(row_scores(table, models), table.labels)
+
+    def apply(direction: Models) -> Models:
+        bent = bends * row_scores(table, direction)
+        return laplacian @ direction + weights * _combine(table, regularisation, bent, direction)
+
+    diagonal = weights * _combine(table, regularisation, bends, np.ones_like(models), squared=True)
+    diagonal += objective.graph.strengths[:, None]
+    return conjugate_gradients(apply, -gradient, diagonal, tolerance=tolerance)
+
+
+def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i."""
+    count, dimension = shard.features.shape
+    if not loss.smooth:
+        return _without_gradient(shard, loss, regularisation)
+
+    def evaluate(model: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        return local_loss(model, shard, loss, regularisation), local_gradient(model, shard, loss, regularisation)
+
+    def direction(model: NDArray[np.float64], gradient: NDArray[np.float64], _: float) -> NDArray[np.float64]:
+        bends = loss.second_slope(shard.features @ model, shard.labels)
+        hessian = (shard.features.T * (bends / count)) @ shard.features
+        hessian[np.diag_indices(dimension)] += 2.0 * regularisation
+        return np.linalg.solve(hessian, -gradient)
+
+    return newton(np.zeros(dimension), evaluate, direction, floor=1e-13)
+
+
+def check_unique(loss: Loss, *, regularised: bool) -> None:
+    """Raise an `InputError` if an agent's own loss has kinks and nothing else makes its minimiser unique."""
+    if not (loss.smooth or regularised):
+        raise InputError(
+            f"the loss {loss.name!r} without regularisation has no unique minimiser for the data of one agent; set a "
+            "regularisation above 0, or use solitary models of a few gradient steps",
+            field=("task", "regularisation"),
+        )
+
+
+def _without_gradient(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i whose loss has kinks."""
+    check_unique(loss, regularised=regularisation > 0)
+    zero = np.zeros(shard.features.shape[1])
+    return minimise_local(
+        shard, loss, weight=1.0, curvature=2.0 * regularisation, linear=zero, start=zero, tolerance=1e-10
+    )[0]

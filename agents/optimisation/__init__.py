@@ -1,0 +1,1 @@
+"""Minimising: Newton, proximal solvers, support vectors, splitting, and their compiled forms."""

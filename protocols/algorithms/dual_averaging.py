@@ -1,0 +1,246 @@
+"""Decentralised dual averaging, plain and private (Duchi et al. 2011; Liu, Johansson, Shi 2022).
+
+Agents minimise F(x) = (1/n) sum_i (1/q_i) sum_k l(x; xi_ik) + h(x) with h(x) = (mu/2) |x|^2 and d(x) = (1/2) |x|^2.
+
+=================  ==================================================================================
+equation           here
+=================  ==================================================================================
+(2), (5), model    x_i(t) = -z_i(t) / (mu A(t) + gamma(t)), A(t) = a(1) + ... + a(t)
+(3), (4), duals    z_i(t+1) = sum_j w_ij (z_j(t) + a(t) (g_j(t) + nu_j(t))); what is in brackets is sent
+(4), summed        ``invariants``: what agents hold adds up to all weighted subgradients so far
+algorithm 1        ``step``; its output, the average of the x_i(t) with weights a(t), is what ``models`` shows
+theorem 1          ``privacy.budget``: see `hushnet.protocols.algorithms.subgradient_noise`
+section 4.1        ``step_weights: linear`` is a(t) = t, ``constant`` is the conventional a(t) = 1
+=================  ==================================================================================
+
+A round t begins with (4) from the messages of round t - 1, so that z_i(1) = 0 whatever is known at the start. The
+mixing matrix is doubly stochastic by Metropolis's rule, w_ij = 1 / (1 + max(degree i, degree j)); a ring gives 1/3.
+
+Where we depart: theorem 1 divides the sensitivity of a subgradient over one drawn example by q. The claim is kept, and
+the epsilon of the subsampled Gaussian mechanism is reported beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from ...agents.blocks import State
+from ...agents.clipping import clip_rows
+from ...agents.errors import FieldError
+from ...agents.graph import Graph
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.parameters import NotNegative, Positive, Size
+from ...agents.tables import Shard
+from ...agents.tasks.base import Task
+from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from ..noise import check_all_rows
+from ..privacy.budget import Privacy
+from ..steps import Constants, perturbed, weighted_sum
+from ..surroundings import Surroundings, check_slope
+from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient
+
+Array = NDArray[np.float64]
+
+
+class AveragingParameters(ProtocolParameters):
+    """What all forms of decentralised dual averaging have in common."""
+
+    mu: Positive = 0.0005
+    """Strong convexity of the regulariser (mu/2) |x|^2."""
+    step_weights: Literal["linear", "constant"] = "linear"
+    """Weight a(t) of round t's subgradient: t (Liu et al. 2022) or 1 (Duchi et al. 2011)."""
+    gamma: NotNegative = 20.0
+    """Weight gamma of the proximal term (1/2) |x|^2."""
+    gamma_growth: NotNegative | None = None
+    """c in gamma(t) = gamma + c sqrt(t); by default 0 for linear and sqrt(mu) for constant step weights."""
+    sampling: SamplingLaw = "uniform"
+    """Examples of a round: ``batch`` of them without replacement, each with probability batch / q, or all q."""
+    batch: Size = 1
+    """Examples in a round, or their expected number; at most the agent's own."""
+    radius: Positive | None = None
+    """Rows are clipped to this l2 norm, which then bounds them publicly."""
+    privacy: Privacy | None = None
+    """Gaussian noise on every subgradient: a ``budget`` (by: basic) takes it from theorem 1 as printed, a ``target``
+    from the verified epsilon."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AveragingParameters:
+        check_theorem1(self.privacy)
+        if self.sampling == "full" and self.batch != 1:
+            raise FieldError("has no meaning with sampling: full", "batch")
+        return self
+
+
+class DualAveragingParameters(AveragingParameters):
+    """Decentralised dual averaging, plain or with perturbed subgradients (Duchi et al. 2011; Liu et al. 2022)."""
+
+    kind: Literal["dual_averaging"]
+
+
+class DualAveraging(Protocol):
+    """Dual averaging over a network, in rounds; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.contract.bench import example, relative_gap
+    >>> relative_gap(example(DualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
+    True
+    """
+
+    Parameters = DualAveragingParameters
+    parameters: DualAveragingParameters
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
+
+    @classmethod
+    def least_sent(cls, parameters: DualAveragingParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return 1 if parameters.privacy is None else None
+
+    @classmethod
+    def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_slope(parameters.privacy, surroundings.task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: DualAveragingParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
+
+    def prepare(self) -> None:
+        """Mixing matrix, proximal weights and the noise."""
+        self.weights = metropolis(self.problem.graph)
+        self.averaging = Averaging(self.parameters, self.problem.task)
+        self.step_noise = self.noise = self.averaging.noise
+
+    def local_data(self, agent: int, shard: Shard) -> Shard:
+        """Rows clipped to the radius, where there is one."""
+        return self.averaging.clipped(shard)
+
+    def layout(self) -> Layout:
+        """z, the last message and the one before, what was put in, the average of models; one broadcast kind."""
+        p = self.problem.task.dimension
+        names = ("dual", "sent", "before", "put_in", "average")
+        return Layout(agent=dict.fromkeys(names, p), messages={"dual": MessageKind(p)})
+
+    def start(self, view: View, out: Out) -> None:
+        """Nothing is known before the first round, z_i(1) = 0."""
+        self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
+
+    def constants(self) -> Constants:
+        """Mixing weights of edges, the growth of the proximal weight, and the number of an agent's updates."""
+        return Constants(run=self.averaging.constants(), edge={"mixing": self.weights})
+
+    @staticmethod
+    def step(me: Any) -> bool:
+        """Equations (4) and (5), a perturbed subgradient, and the message of the round."""
+        t = me.updates + 1
+        me.before = me.sent
+        me.dual = (1 - me.mixing.sum()) * me.sent + weighted_sum(me, me.mixing)
+        total = total_weight(me, t)
+        gain = gained(me, me.dual, total - total_weight(me, t - 1), total, t)
+        me.sent = me.dual + gain
+        me.put_in += gain
+        me.message = me.sent
+        return t >= me.limit
+
+    def models(self, state: State) -> Array:
+        """The output of algorithm 1: every agent's average of its models."""
+        return state.agent["average"].rows
+
+    def objective(self) -> Objective:
+        """F of problem (1), at the average of the agents' outputs."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+    def invariants(self) -> Declared:
+        """Mixing keeps the sum of duals, which weighted subgradients are added to: (4), summed over agents."""
+        return (
+            told_is_kept("dual", "sent", "Liu et al. 2022, (4): what is in brackets is sent"),
+            Invariant(
+                "sum of z",
+                self._unbalanced,
+                lambda instant: float((by_row(instant.agent("sent")) + by_row(instant.agent("put_in"))).sum()),
+                where=Where.NEIGHBOURING_ROUNDS,
+                source="Liu et al. 2022, (4): sum_i z_i(t+1) - sum_i z_i(t) = a(t) sum_i (g_i + nu_i)",
+            ),
+        )
+
+    def _unbalanced(self, instant: Instant) -> float:
+        """Largest coordinate of the sum, less what agents a round ahead have exchanged and their neighbours not yet."""
+        edges = ahead_by_one(instant)
+        tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
+        apart = instant.agent("sent")[heads] - instant.agent("before")[tails]
+        alone = (self.weights[edges, None] * apart).sum(axis=0)
+        return largest((instant.agent("sent") - instant.agent("put_in")).sum(axis=0) - alone)
+
+
+class Averaging:
+    """What a step of dual averaging depends on, apart from how agents mix their duals.
+
+    Parameters
+    ----------
+    parameters : AveragingParameters
+    task : Task
+
+    Attributes
+    ----------
+    noise : SubgradientNoise
+    """
+
+    def __init__(self, parameters: AveragingParameters, task: Task) -> None:
+        self.parameters = given = parameters
+        usual = 0.0 if given.step_weights == "linear" else math.sqrt(given.mu)
+        self.growth = usual if given.gamma_growth is None else given.gamma_growth
+        self.limit = given.privacy.updates if given.privacy is not None else None
+        self.noise = SubgradientNoise(
+            given.privacy, task, sampling=given.sampling, batch=given.batch, radius=given.radius
+        )
+
+    def clipped(self, shard: Shard) -> Shard:
+        """Rows clipped to the radius, where there is one."""
+        radius = self.parameters.radius
+        return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
+
+    def constants(self) -> dict[str, float]:
+        """What `gained` reads beside the parameters, and the number of an agent's updates."""
+        return {"growth": self.growth, "limit": math.inf if self.limit is None else float(self.limit)}
+
+
+def total_weight(me: Any, t: float) -> float:
+    """Part of a text: A(t), the weights of all steps until t."""
+    return t * (t + 1) / 2 if me.step_weights == "linear" else 1.0 * t
+
+
+def gained(me: Any, dual: Array, weight: float, total: float, t: float) -> Array:
+    """Part of a text: the model (2) of a dual, its share of the block ``average``, and what it adds to the dual.
+
+    Parameters
+    ----------
+    me : record
+    dual : (p,) float64
+        z_i.
+    weight, total : float
+        Weight of the step, > 0, and A(t).
+    t : float
+        The step's time, > 0.
+
+    Returns
+    -------
+    (p,) float64
+        The perturbed subgradient times the step's weight.
+    """
+    model = dual / -(me.mu * total + me.gamma + me.growth * math.sqrt(t))
+    me.average += (weight / total) * (model - me.average)
+    return weight * perturbed(me, drawn_gradient(me, model))
+
+
+def metropolis(graph: Graph) -> Array:
+    """(E,) symmetric weights whose matrix, completed by its diagonal, is doubly stochastic: 1 / (1 + larger degree)."""
+    degrees = graph.degrees
+    return 1.0 / (1.0 + np.maximum(degrees[graph.tails], degrees[graph.heads]))

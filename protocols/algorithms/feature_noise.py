@@ -1,0 +1,162 @@
+"""Noise on the scores D_m x_m that a party of ADMM sharing sends: as printed, and in a form that protects.
+
+The printed noise (Hu et al. 2019, equation 16) is xi with covariance scale^2 (D_m' D_m)^-1, so that the scores get
+D_m xi: scale times isotropic noise *within the range of D_m*. The claim rests on lemma 1 and theorem 3:
+
+=================  ==================================================================================
+lemma 1            sensitivity C = 3 / (d_m rho) (lambda c1 + (1 + M rho) b1)
+theorem 3          scale = C sqrt(2 ln(1.25 / delta)) / epsilon gives (epsilon, delta) a round, epsilon <= 1
+(17)               sqrt(2 T ln(1 / delta')) epsilon + T epsilon (e^epsilon - 1) over T rounds; the ledger
+                   composes the claims by a bound that is never larger (Kairouz, Oh, Viswanath 2015)
+=================  ==================================================================================
+
+It does not hold. Released scores lie in the range of D_m with certainty. A neighbouring D_m' has another range, and a
+normal vector within one of two different subspaces of equal dimension lies in the other with probability 0: whoever
+knows both data sets tells them apart from one message, so delta is 1 at any scale. Apart from that, lemma 1 bounds
+(D_m' D_m)^-1 by 1 / d_m, d_m being the number of columns, and nothing bounds the iterates by b1. The verified
+sensitivity is therefore infinite.
+
+``ClippedScores`` clips the scores to norm B and adds noise in all N directions. Whatever changes in the party's data, a
+clipped vector moves by at most 2 B: what it protects is all that a party holds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ...agents.clipping import clip_rows
+from ...agents.errors import FieldError
+from ...agents.parameters import Positive
+from ..noise import active
+from ..privacy.budget import PrintedNoise, Privacy
+from ..privacy.mechanisms import Release
+from ..privacy.plans import Plan, plan
+from ..view import View
+
+RANK = 1e-10
+"""Singular values of D_m below this share of the largest count as 0: one-hot columns are linearly dependent."""
+
+
+class RangeNoise(PrintedNoise, frozen=True):
+    """Noise (16) as printed: normal, with covariance scale^2 (D_m' D_m)^-1 on a party's part of the model."""
+
+    scale: Positive
+    """sigma, the deviation of the noise in every direction of the range of D_m."""
+    bound: Positive = 1.0
+    """b1, the paper's assumed bound on the norms of x, y and z."""
+    slope: Positive = 1.0
+    """c1, the paper's assumed bound on the second derivative of the regulariser."""
+    round_delta: float = Field(default=1e-8, gt=0, lt=1)
+    """delta that theorem 3 claims for a round; as many as there are rounds come out of the reported one."""
+
+    mechanism = "gaussian"
+    claimed_by = "kairouz"
+
+    @property
+    def reported_delta(self) -> float:
+        """Delta at which epsilons are reported."""
+        return 1e-5 if self.delta is None else self.delta
+
+    def release(self, view: View, *, parties: int, rho: float, ridge: float) -> Release:
+        """What lemma 1 and theorem 3 say about a message of a party, and that nothing of it is proved."""
+        sensitivity = 3 / (view.data.features.shape[1] * rho) * (ridge * self.slope + (1 + parties * rho) * self.bound)
+        epsilon = math.sqrt(2 * math.log(1.25 / self.round_delta)) * sensitivity / self.scale
+        return Release(
+            agent=view.agent,
+            time=view.now,
+            mechanism="gaussian",
+            norm="l2",
+            sensitivity=sensitivity,
+            sensitivity_source="claimed",
+            verified_sensitivity=math.inf,
+            scale=self.scale,
+            claimed_epsilon=epsilon if epsilon <= 1 else math.inf,
+            claimed_delta=self.round_delta,
+            recipients=1,
+            unit="feature column",
+            reason="the noise lies in the range of the party's columns, which differs between neighbouring data",
+        )
+
+
+def range_root(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A root R of the pseudo-inverse, R R' = (D' D)^+: scale R g with standard normal g is the noise (16).
+
+    Parameters
+    ----------
+    columns : (N, d) float64
+
+    Returns
+    -------
+    (d, r) float64
+        Where r is the rank of D; D R has orthonormal columns.
+    """
+    squares, vectors = np.linalg.eigh(columns.T @ columns)
+    kept = squares > RANK**2 * max(squares[-1], 1e-300) + 1e-12 * squares[-1]
+    return vectors[:, kept] / np.sqrt(squares[kept])
+
+
+class ClippedScores:
+    """Isotropic Gaussian noise on clipped scores.
+
+    Parameters
+    ----------
+    privacy : Privacy or None
+        None, or noise of multiplier 0, clips nothing and makes every release unprotected.
+    """
+
+    def __init__(self, privacy: Privacy | None) -> None:
+        self.privacy = privacy if active(privacy) else None
+        self.plan: Plan | None = None
+        if self.privacy is not None:
+            releases = self.privacy.updates or 1
+            self.plan = plan(self.privacy, np.full(releases, 1.0 / releases))
+
+    def release(self, view: View) -> Release:
+        """The release of a party's next message."""
+        if self.privacy is None or self.plan is None:
+            return Release.plain(view.agent, view.now, "scores of the party's columns, without noise", recipients=1)
+        assert self.privacy.clip is not None
+        bound = 2 * self.privacy.clip
+        return Release(
+            agent=view.agent,
+            time=view.now,
+            mechanism="gaussian",
+            norm="l2",
+            sensitivity=bound,
+            sensitivity_source="clip",
+            verified_sensitivity=bound,
+            scale=float(self.plan.multipliers[0]) * bound,
+            claimed_epsilon=float(self.plan.epsilons[0]),
+            claimed_delta=float(self.plan.deltas[0]),
+            recipients=1,
+            unit="party",
+        )
+
+    def clipped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) scores, scaled down to the norm ``clip`` if they are longer; zeros if one of them is not finite."""
+        if self.privacy is None:
+            return scores
+        assert self.privacy.clip is not None
+        return clip_rows(scores[None, :], self.privacy.clip)[0]
+
+
+def check_isotropic(privacy: Privacy | None) -> None:
+    """Refuse noise on scores that is not Gaussian, or not scaled for clipped scores.
+
+    Raises
+    ------
+    FieldError
+        With the field to change.
+    """
+    if privacy is None or not active(privacy):
+        return
+    if not privacy.noise.gaussian:
+        raise FieldError("scores are perturbed by Gaussian noise", "privacy", "mechanism")
+    if privacy.sensitivity != "clip":
+        raise FieldError("nothing but clipping bounds the scores; use clip", "privacy", "sensitivity")
+    if privacy.allocation != "uniform":
+        raise FieldError("every round has the same noise; use uniform", "privacy", "allocation")

@@ -1,0 +1,121 @@
+"""Stochastic gradients over split features: the baseline that ADMM sharing is compared with (Hu et al. 2019).
+
+After "FDML" (Hu, Niu, Yang, Zhou 2019): for a minibatch of rows, each party sends its scores D_m x_m, the centre adds
+them up and sends back the slope of the loss of every row, and a party moves its own part of the model against
+
+    (1/N) dF/dx_m = (1/B) sum_{k in batch} l'(s_k) d_mk + (lambda / N) x_m.
+
+A batch takes two rounds, like an epoch of ADMM sharing, but moves B numbers a message instead of N. Batches run
+through a common random order of the rows, again and again, wrapping around its end. Starts at zero, where the paper
+starts at random; an epoch, a pass over all rows, is 2 N / B rounds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import State
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.parameters import NotNegative, Positive, Size
+from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from ..invariants import Declared, NoInvariant
+from ..surroundings import Surroundings, check_split
+from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+
+
+class FeatureSgdParameters(ProtocolParameters):
+    """Minibatch stochastic gradients over vertically split features, without noise (after Hu et al. 2019)."""
+
+    kind: Literal["feature_sgd"]
+    ridge: NotNegative = 1.0
+    """lambda of the regulariser (lambda/2) |x|^2 beside the sum of the losses."""
+    batch: Size = 1000
+    """Rows B of a minibatch; at most all of them."""
+    step_size: Positive = 0.5
+    """Step along the mean gradient of a batch."""
+    decay: NotNegative = 0.0
+    """The t-th step is step_size / (1 + decay t)."""
+
+
+class FeatureSgd(Protocol):
+    """Synchronous minibatch steps in a star; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.contract.bench import example, relative_gap
+    >>> relative_gap(example(FeatureSgd, split=True)) < 0.5
+    True
+    """
+
+    Parameters = FeatureSgdParameters
+    parameters: FeatureSgdParameters
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
+    learns_from = "columns"
+
+    @classmethod
+    def check_scenario(cls, parameters: FeatureSgdParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_split(surroundings)
+
+    def prepare(self) -> None:
+        """Columns and the common order of the rows."""
+        self.columns = columns_of(self.problem)
+        self.rows = len(self.problem.task.train.labels)
+        self.batch = min(self.parameters.batch, self.rows)
+        stream = self.problem.stream
+        self.order = np.arange(self.rows) if stream is None else stream("order of rows", CENTRE).permutation(self.rows)
+
+    def layout(self) -> Layout:
+        """A part of the model per party; B scores one way, B slopes the other."""
+        agents = len(self.columns)
+        return Layout(
+            agent={"model": [len(held) for held in self.columns]},
+            messages={
+                "scores": MessageKind(widths(agents, centre=0, party=self.batch)),
+                "slopes": MessageKind(widths(agents, centre=self.batch, party=0)),
+            },
+            roles=roles(agents),
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Everything is zero."""
+
+    def wake(self, view: View, out: Out) -> None:
+        """Parties step in odd rounds: the last batch's update and the next one's scores. The centre in even ones."""
+        number, second = divmod(view.updates, 2)
+        if view.role == "centre" and second:
+            scores = np.sum(view.received("scores"), axis=0)
+            slopes = self.problem.task.loss.slope(scores, view.data.labels[self._rows_of(number)])
+            out.send("slopes", slopes, out.plain("the slopes depend on the labels, which nothing protects"))
+        elif view.role == PARTY and not second:
+            if number:
+                self._move(view, number - 1)
+            scores = view.data.features[self._rows_of(number)] @ view.state["model"]
+            out.send("scores", scores, out.plain("scores of the party's columns, without noise"), to=CENTRE)
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("a party changes its own part of the model only, by a step that nothing undoes or answers")
+
+    def _move(self, view: View, number: int) -> None:
+        """The update of a batch, from the slopes that the centre sent."""
+        given, model = self.parameters, view.state["model"]
+        slopes = view.received("slopes")[0]
+        gradient = slopes @ view.data.features[self._rows_of(number)] / self.batch + given.ridge / self.rows * model
+        model -= given.step_size / (1 + given.decay * number) * gradient
+
+    def _rows_of(self, number: int) -> NDArray[np.int64]:
+        """The rows of a batch."""
+        return self.order[np.arange(number * self.batch, (number + 1) * self.batch) % self.rows]
+
+    def models(self, state: State) -> NDArray[np.float64]:
+        """The parties' parts put together, in the centre's row."""
+        return assembled(state, self.columns, self.problem.task.dimension)
+
+    def objective(self) -> Objective:
+        """The sum of the losses and (lambda/2) |x|^2, at the model that the parties hold together."""
+        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)

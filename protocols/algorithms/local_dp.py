@@ -1,0 +1,166 @@
+"""Local differential privacy: every example is perturbed once, and models are learned from noise (Bellet et al. 2018).
+
+Appendix D.1 and figure 4. An agent adds noise to the features of each of its examples, scaled to how far one example
+may lie from another; what it learns from the perturbed examples afterwards costs nothing more, and could be exchanged
+freely. Replacing one example changes one perturbed row, so an agent is charged once, whatever its number of examples.
+
+Sensitivity of a row: twice the bound on its norm. ``clip`` scales rows down to a norm, ``radius`` checks them, and
+``claimed`` takes the bound that the task's own domain gives (l1 norm p on the cube), which is proved.
+
+Where we depart: the paper does not say what happens to labels. Here they are kept, and listed among the inputs that are
+treated as public; ``strict: true`` makes every verified epsilon infinite for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.clipping import clip_rows
+from ...agents.errors import InputError
+from ...agents.optimisation.solvers import minimise_local
+from ...agents.tables import Shard
+from ..base import Layout, Out, Problem, Protocol, ProtocolParameters, View
+from ..invariants import Declared, NoInvariant
+from ..noise import active, check_all_rows, check_rows
+from ..privacy.budget import Privacy
+from ..privacy.mechanisms import Release
+from ..privacy.plans import plan
+from ..surroundings import Surroundings
+
+TOLERANCE = 1e-10
+"""Gradient norm of L_i on the perturbed rows at which its minimiser counts as exact."""
+
+
+class LocalDPParameters(ProtocolParameters):
+    """Local differential privacy: purely local models from examples that were perturbed once (Bellet et al. 2018)."""
+
+    kind: Literal["local_dp"]
+    privacy: Privacy | None = None
+    """Noise on the features of every example, for one release: ``updates`` is 1 or left out."""
+
+
+class LocalDP(Protocol):
+    """Local models from perturbed examples, from the start; nothing is ever sent.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.contract.bench import example
+    >>> privacy = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.0}, "updates": 1, "clip": 1.0}
+    >>> bool((example(LocalDP, privacy=privacy).ledger.epsilon("verified", 1e-5) <= 1.0).all())
+    True
+    """
+
+    Parameters = LocalDPParameters
+    parameters: LocalDPParameters
+    shared_parts = ("labels",)
+
+    @classmethod
+    def check_scenario(cls, parameters: LocalDPParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        task = surroundings.task
+        _check(parameters.privacy, regularised=task.regularised, bounded=task.bounded, task=task.kind)
+
+    @classmethod
+    def check_problem(cls, parameters: LocalDPParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task)
+
+    def prepare(self) -> None:
+        """The bound on a row's norm that the noise relies on."""
+        task, privacy = self.problem.task, self.parameters.privacy
+        regularised = bool(np.all(task.regularisation[task.train.counts > 0] > 0))
+        _check(privacy, regularised=regularised, bounded=task.bounds, task=task.name)
+        if privacy is not None and active(privacy):
+            self.bound = privacy.clip or privacy.radius or task.bounds[privacy.norm]
+
+    def layout(self) -> Layout:
+        """A model per agent and no messages."""
+        return Layout(agent={"model": self.problem.task.dimension})
+
+    def start(self, view: View, out: Out) -> None:
+        """Perturb the rows, and solve equation (1) on what has become of them."""
+        out.fall_silent()
+        if len(view.data) == 0:
+            return
+        release, features = self._release(view), view.data.features
+        if release.noisy:
+            features = self._within_bound(features, view.agent)
+        out.reserve(release)
+        perturbed = Shard(release.perturb(features, rng=view.stream("noise")), view.data.labels)
+        out.disclose(release)
+        zero = np.zeros(self.problem.task.dimension)
+        view.state["model"][:], _ = minimise_local(
+            perturbed,
+            self.problem.task.loss,
+            weight=1.0,
+            curvature=2.0 * view.regularisation,
+            linear=zero,
+            start=zero,
+            tolerance=TOLERANCE,
+        )
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("rows are perturbed once, and nothing is exchanged")
+
+    def _release(self, view: View) -> Release:
+        """What an agent's perturbed rows cost."""
+        privacy = self.parameters.privacy
+        if privacy is None or not active(privacy):
+            return Release.plain(view.agent, view.now, "the rows without noise")
+        dimension = self.problem.task.dimension
+        cost = plan(privacy, np.ones(1), dimension=dimension)
+        return Release(
+            agent=view.agent,
+            time=view.now,
+            mechanism=privacy.mechanism,
+            norm=privacy.norm,
+            sensitivity=2 * self.bound,
+            sensitivity_source=privacy.sensitivity,
+            verified_sensitivity=2 * self.bound,
+            scale=float(cost.multipliers[0]) * 2 * self.bound,
+            claimed_epsilon=float(cost.epsilons[0]),
+            claimed_delta=float(cost.deltas[0]),
+            recipients=len(view.neighbours),
+            dimension=dimension,
+        )
+
+    def _within_bound(self, features: NDArray[np.float64], agent: int) -> NDArray[np.float64]:
+        """Rows scaled down to the bound (``clip``), or refused outside it (``radius``)."""
+        privacy = self.parameters.privacy
+        assert privacy is not None
+        if privacy.clip is not None:
+            return clip_rows(features, privacy.clip, norm=privacy.norm)
+        check_rows(privacy, Shard(features, np.empty(len(features))), self.problem.task.ids[agent])
+        return features
+
+    @property
+    def assumed_public(self) -> tuple[str, ...]:
+        """Labels, which are not perturbed."""
+        return ("labels of the perturbed examples",)
+
+
+def _check(privacy: Privacy | None, *, regularised: bool, bounded: Container[str], task: str) -> None:
+    """Raise an `InputError` if local models are not unique, or noise on rows has nothing to rely on."""
+    if not regularised:
+        raise InputError("local_dp needs a regularised loss, whose minimiser is unique", field=("task",))
+    if privacy is None or not active(privacy):
+        return
+    if privacy.updates not in (None, 1):
+        raise InputError("must be 1: examples are released once", field=("privacy", "updates"))
+    if privacy.lipschitz != Privacy.model_fields["lipschitz"].default:
+        raise InputError(
+            "bounds an example's gradient, which local_dp does not release; leave lipschitz out, and bound the rows by "
+            "sensitivity: clip or data_check",
+            field=("privacy", "lipschitz"),
+        )
+    if privacy.sensitivity == "claimed" and privacy.norm not in bounded:
+        raise InputError(
+            f"claimed needs a bound on the rows, and the task {task!r} has none in {privacy.norm}; "
+            "use sensitivity: clip",
+            field=("privacy", "sensitivity"),
+        )

@@ -1,0 +1,220 @@
+"""Push-sum dual averaging with running totals: a variant of `dual_averaging` that needs no rounds.
+
+An agent has a mass (z_i, w_i), which starts at (0, 1). When its clock wakes it at time s, it
+
+1. takes in what its neighbours have given to it since it last looked,
+2. steps as its parent does, with z_i / w_i for the dual: x_i = -(z_i / w_i) / (mu A(s) + gamma(s)),
+3. adds a g_i to z_i, where a = A(s) - A(s') and s' is the time of its step before,
+4. gives 1 / (degree + 1) of its mass to each neighbour that it has heard something new from since it last gave to it,
+   keeps the rest, and tells every neighbour the *total* of all that it has ever given to it.
+
+If it has heard nothing new from anybody, it only tells the totals once more: so it does when all others are gone.
+
+A neighbour subtracts the total that it took in last, so a message that was lost or overtaken is made up for by the next
+one (running sums: Hadjicostis, Vaidya and Dominguez-Garcia 2016), and no mass disappears while everybody stays. The
+matrix of shares need not be doubly stochastic: w_i corrects for what z_i has too much or too little of (push-sum).
+As nothing more is given to a neighbour that does not answer, agents that wake rarely, are away, or have left take no
+more than one share from each of their neighbours, and no w_i is drained towards 0, where z_i / w_i would blow up.
+
+A(s) is the parent's, as a function of time in expected wake-ups of a rate-1 agent: s (s + 1) / 2 for ``linear``, s for
+``constant`` step weights. By time s, all subgradients of an agent weigh A(its last step) together, which is A(s) up to
+what it has yet to do: agents that wake rarely, were away or join late count no less in the optimum than others. That
+takes a common time; with weights by an agent's own number of steps, the fast ones would pull the optimum to themselves.
+On a regular graph with periodic clocks and delays below a period this *is* the parent, round by round.
+
+What is proven: Tsianos, Lawlor and Rabbat (2012) prove the synchronous method, push-sum dual averaging with constant
+step weights and proximal terms that grow like sqrt(t), on fixed graphs without loss. Not proven: steps of agents' own
+clocks with weights by time, delays and losses, and linear weights.
+
+What absence does: a share that is on its way to an agent which leaves for good, or falls silent with its last update,
+never comes back, and neither does what that agent has. The others agree on a point that the share has shifted, and
+whose optimum is weighted by what every agent has put in; see `PushSumDualAveraging.conserved`.
+
+Noise is the parent's: what is sent is made of perturbed subgradients and of nothing else of the agent's data. A step
+with nobody to give to would be a release that no message is charged for, so there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import State
+from ...agents.graph import Graph
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.tables import Shard
+from ..base import Layout, MessageKind, Out, Problem, Protocol, View
+from ..invariants import Declared, Instant, Invariant, by_row, largest
+from ..noise import check_all_rows
+from ..privacy.mechanisms import Release
+from ..steps import Constants
+from ..surroundings import Surroundings, check_slope
+from .dual_averaging import Averaging, AveragingParameters, gained, total_weight
+
+Array = NDArray[np.float64]
+
+
+class PushSumDualAveragingParameters(AveragingParameters):
+    """Dual averaging with push-sum and running totals; an asynchronous variant of dual_averaging."""
+
+    kind: Literal["push_sum_dual_averaging"]
+
+
+class PushSumDualAveraging(Protocol):
+    """Dual averaging by running totals; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.contract.bench import example, relative_gap
+    >>> relative_gap(example(PushSumDualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
+    True
+    """
+
+    Parameters = PushSumDualAveragingParameters
+    parameters: PushSumDualAveragingParameters
+
+    @classmethod
+    def least_sent(cls, parameters: PushSumDualAveragingParameters) -> int | None:
+        """See `Protocol.least_sent`."""
+        return 1 if parameters.privacy is None else None
+
+    @classmethod
+    def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_slope(parameters.privacy, surroundings.task.loss)
+
+    @classmethod
+    def check_problem(cls, parameters: PushSumDualAveragingParameters, problem: Problem) -> None:
+        """See `Protocol.check_problem`."""
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
+
+    def prepare(self) -> None:
+        """Step weights, proximal weights and the noise."""
+        self.averaging = Averaging(self.parameters, self.problem.task)
+        self.step_noise = self.averaging.noise
+
+    def local_data(self, agent: int, shard: Shard) -> Shard:
+        """Rows clipped to the radius, where there is one."""
+        return self.averaging.clipped(shard)
+
+    def layout(self) -> Layout:
+        """Mass, what was put in, running totals, each (z, w); the average of models; one message kind."""
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"mass": p + 1, "put_in": p + 1, "average": p, "since": 1, "steps": 1},
+            edge={"given": p + 1, "taken": p + 1},
+            messages={"given": MessageKind(p + 1)},
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """z_i = 0 and w_i = 1."""
+        self.averaging.noise.check_rows(view.data, self.problem.task.ids[view.agent])
+        view.state["mass"][-1] = view.state["put_in"][-1] = 1.0
+
+    def constants(self) -> Constants:
+        """What a step reads beside the parameters."""
+        return Constants(run=self.averaging.constants())
+
+    def wake(self, view: View, out: Out) -> None:
+        """Take in, step, give, and tell."""
+        answered = self._take_in(view)
+        release = repeated = out.public("totals that were told before")
+        if answered.any() or not len(answered):
+            release = self.release(view)
+            if not out.reserve(release):
+                out.fall_silent()
+                return
+            self._step(view, release)
+            self._give(view, answered)
+        for neighbour, total, new in zip(view.neighbours.tolist(), view.edge["given"], answered, strict=True):
+            out.send("given", total, release if new else repeated, to=neighbour)
+        limit = self.averaging.limit
+        if limit is not None and view.state["steps"][0] >= limit:
+            out.fall_silent()
+
+    def _step(self, view: View, release: Release) -> None:
+        """The model, and the weighted subgradient there, which is added to the mass; at time 0 it weighs nothing."""
+        state, mass, since = view.state, view.state["mass"], float(view.state["since"][0])
+        if view.now == since:
+            return
+        me = self.steps.record(view, release)
+        total = total_weight(me, view.now)
+        gain = gained(me, mass[:-1] / mass[-1], total - total_weight(me, since), total, view.now)
+        mass[:-1] += gain
+        state["put_in"][:-1] += gain
+        state["since"][0] = view.now
+        state["steps"][0] += 1.0
+
+    def _give(self, view: View, answered: NDArray[np.bool_]) -> None:
+        """A share of the mass to each of those that have answered."""
+        mass, given = view.state["mass"], cast(Array, view.edge["given"])
+        share = mass / (1 + len(answered))
+        given[answered] += share
+        mass -= np.count_nonzero(answered) * share
+
+    def _take_in(self, view: View) -> NDArray[np.bool_]:
+        """Add what neighbours have given since the last step; (degree,) whom to give to in turn."""
+        totals, given, taken = view.received("given"), cast(Array, view.edge["given"]), cast(Array, view.edge["taken"])
+        answered = (totals[:, -1] > taken[:, -1]) | (given[:, -1] == 0.0)
+        view.state["mass"] += (totals - taken).sum(axis=0)
+        taken[:] = totals
+        return answered
+
+    def models(self, state: State) -> Array:
+        """Every agent's average of its models, with the weights of its steps."""
+        return state.agent["average"].rows
+
+    def objective(self) -> Objective:
+        """F of the parent's problem (1), at the average of the agents' outputs."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+    def invariants(self) -> Declared:
+        """No mass disappears: see `conserved`, whose first two numbers these are."""
+        source = "Hadjicostis et al. 2016: running sums keep the total mass"
+
+        def lost(part: slice) -> Invariant:
+            def distance(instant: Instant) -> float:
+                return largest(_missing(instant.state, instant.graph)[part])
+
+            def scale(instant: Instant) -> float:
+                put_in, given = instant.agent("put_in")[:, part], instant.edge("given")[:, part]
+                return float(by_row(put_in).sum()) + largest(given)
+
+            return Invariant("mass w" if part.start else "mass z", distance, scale, source=source)
+
+        return lost(slice(None, -1)), lost(slice(-1, None))
+
+    def conserved(self, state: State) -> Mapping[str, float]:
+        """How far masses are from what was put in, as shares of it.
+
+        ``w``, ``z``
+            Agents' masses, and what was given and not taken in yet, against 1 for every agent that has begun, and
+            against all weighted subgradients (largest coordinate, as a share of the sum of absolute values): 0 up to
+            rounding whatever is late or lost.
+        ``w under way``
+            The part of w that was given and not taken in yet, which is lost for good where the agent that it was given
+            to has left, or takes no more steps.
+        """
+        under_way, apart = _under_way(state, self.problem.graph), np.abs(_missing(state, self.problem.graph))
+        size = np.abs(state.agent["put_in"].rows).sum(axis=0)
+        shares = apart / np.where(size > 0.0, size, 1.0)
+        return {
+            "w": float(shares[-1]),
+            "z": float(shares[:-1].max(initial=0.0)),
+            "w under way": float(under_way[-1] / max(size[-1], 1.0)),
+        }
+
+
+def _under_way(state: State, graph: Graph) -> Array:
+    """(p + 1,) what was given and not taken in yet."""
+    return (state.edge["given"].rows[graph.reverse] - state.edge["taken"].rows).sum(axis=0)
+
+
+def _missing(state: State, graph: Graph) -> Array:
+    """(p + 1,) agents' masses and what is under way, less what was put in."""
+    held, put_in = state.agent["mass"].rows.sum(axis=0), state.agent["put_in"].rows.sum(axis=0)
+    return held + _under_way(state, graph) - put_in

@@ -1,0 +1,199 @@
+"""ADMM sharing with bounded staleness: a variant of `feature_sharing` that needs no rounds.
+
+Parties and the centre step when their own clocks wake them, each with the newest that it has heard of the other side.
+The centre numbers its steps; a party's scores carry the number of the step that they answer. The centre steps only if
+all scores that it has answer one of its last ``staleness`` steps, and waits otherwise.
+
+=================  ==================================================================================
+step               here
+=================  ==================================================================================
+centre             z and y by (7) and (8) of Hu, Liu, Niu and Zhang (2019) from the newest scores s_m, then to each
+                   party its target t_m = s_m - (sum_k s_k - z + y / rho) / (1 + damping)
+party              x_m = argmin (lambda/2) |x|^2 + (rho/2) (1 + damping) |D_m x - t_m|^2, then s_m = D_m x_m
+=================  ==================================================================================
+
+Without damping the party's step is (6), with what the centre knew of the party's own scores. Who wakes without news, or
+waits, tells once more what it told last: a lost message is made up for by the next wake-up of its sender.
+
+``staleness: 1`` is the parent's Jacobi order step by step on every network, late, lossy or with absences, because
+every step of the centre then takes scores that all answer the one before. ``unbounded`` never waits.
+
+What is proven: nothing for staleness above 1. With all parties stepping at once, ``damping`` is the proximal term
+damping (rho/2) |D_m (x - x_m)|^2 of parallel ADMM, for which Deng, Lai, Peng and Yin (2017) prove convergence if there
+is enough of it, in the order of the number of parties; Zhang and Kwok (2014) have the same rule of waiting, for ADMM on
+consensus problems. Stale scores act like more parties at once: if a run diverges or swings, take more damping, which
+costs speed, or a larger rho.
+
+A party that has left, or spent its budget, stops the centre after ``staleness`` more steps; with ``unbounded`` its last
+scores stay in the sum.
+
+Where it departs from the parent otherwise: t_m is one vector of N numbers instead of two, and one for each party.
+Noise is the parent's ``privacy``: a repeat is not a new release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from ...agents.blocks import State
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.parameters import NotNegative, Size
+from ..base import Layout, MessageKind, Out, Protocol, View
+from ..invariants import Declared
+from ..privacy.budget import Privacy
+from ..surroundings import Surroundings, check_split
+from .feature_noise import ClippedScores, check_isotropic
+from .feature_sharing import Factor, SharingParameters, centre_step, factorised, fitted, slopes_are_duals
+from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+
+Array = NDArray[np.float64]
+
+
+class StaleFeatureSharingParameters(SharingParameters):
+    """ADMM sharing with bounded staleness; an asynchronous variant of feature_sharing."""
+
+    kind: Literal["stale_feature_sharing"]
+    staleness: Size | Literal["unbounded"] = 4
+    """The centre waits for scores that answer none of its last so many steps; 1 is synchronous."""
+    damping: NotNegative = 0.0
+    """Weight, relative to rho, of what holds a party to its last scores; changes the speed, not the optimum."""
+    privacy: Privacy | None = None
+    """Gaussian noise in all N directions, on scores clipped to an l2 norm of ``clip``."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StaleFeatureSharingParameters:
+        check_isotropic(self.privacy)
+        return self
+
+
+class StaleFeatureSharing(Protocol):
+    """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring.
+
+    Examples
+    --------
+    >>> from hushnet.simulator.contract.bench import example, relative_gap
+    >>> relative_gap(example(StaleFeatureSharing, split=True, rho=1.0)) < 1e-6
+    True
+    """
+
+    Parameters = StaleFeatureSharingParameters
+    parameters: StaleFeatureSharingParameters
+    protects = PARTY
+    learns_from = "columns"
+    observer = "the centre"
+    model_released = False
+
+    @classmethod
+    def check_scenario(cls, parameters: StaleFeatureSharingParameters, surroundings: Surroundings) -> None:
+        """See `Protocol.check_scenario`."""
+        check_split(surroundings)
+
+    def prepare(self) -> None:
+        """Columns and noise."""
+        self.columns = columns_of(self.problem)
+        self.scores = ClippedScores(self.parameters.privacy)
+        self.factors: dict[int, Factor | None] = {}
+        self.limit = np.inf if self.parameters.staleness == "unbounded" else float(self.parameters.staleness)
+        self.stiffness = self.parameters.rho * (1 + self.parameters.damping)
+
+    def layout(self) -> Layout:
+        """Parties: x_m, and scores with the number that they answer; centre: z, y, its step, and what it told whom."""
+        task, graph, agents = self.problem.task, self.problem.graph, len(self.columns)
+        rows = len(task.train.labels)
+        return Layout(
+            agent={
+                "model": [len(held) for held in self.columns],
+                "sent": widths(agents, centre=0, party=rows + 1),
+                "z": widths(agents, centre=rows, party=0),
+                "y": widths(agents, centre=rows, party=0),
+                "total": widths(agents, centre=rows, party=0),
+                "step": widths(agents, centre=1, party=0),
+            },
+            edge={"told": np.where(graph.tails == CENTRE, rows + 1, 0)},
+            messages={
+                "scores": MessageKind(widths(agents, centre=0, party=rows + 1)),
+                "target": MessageKind(widths(agents, centre=rows + 1, party=0)),
+            },
+            roles=roles(agents),
+        )
+
+    def start(self, view: View, out: Out) -> None:
+        """Everything is zero; a party factorises its own quadratic, once."""
+        if view.role == PARTY:
+            ratio = self.parameters.ridge / self.stiffness
+            self.factors[view.agent] = factorised(view, ratio, self.parameters.privacy)
+
+    def wake(self, view: View, out: Out) -> None:
+        """A step of a party or of the centre, or what it told last once more."""
+        if view.role == "centre":
+            self._centre(view, out)
+        else:
+            self._party(view, out)
+
+    def _party(self, view: View, out: Out) -> None:
+        """Scores for a target that was not answered yet."""
+        target, sent = view.received("target")[0], view.state["sent"]
+        release = out.public("scores that were told before")
+        if target[-1] > sent[-1]:
+            release = self.scores.release(view)
+            if not out.reserve(release):
+                out.fall_silent()
+                return
+            columns = view.data.features
+            view.state["model"][:] = fitted(self.factors[view.agent], columns, target[:-1])
+            scores = self.scores.clipped(columns @ view.state["model"])
+            sent[:-1] = release.perturb(scores, rng=view.stream("noise"))
+            sent[-1] = target[-1]
+        out.send("scores", sent, release, to=CENTRE)
+
+    def _centre(self, view: View, out: Out) -> None:
+        """(7) and (8), and a target for each party, unless some scores are too old."""
+        state, heard = view.state, view.received("scores")
+        release = out.public("targets that were told before")
+        if state["step"][0] - min(scores[-1] for scores in heard) < self.limit:
+            state["total"][:] = np.sum([scores[:-1] for scores in heard], axis=0)
+            centre_step(self.problem.task.loss, view, state["total"], self.parameters.rho)
+            state["step"][0] += 1.0
+            move = (state["total"] - state["z"] + state["y"] / self.parameters.rho) / (1 + self.parameters.damping)
+            for told, scores in zip(view.edge["told"], heard, strict=True):
+                told[:-1], told[-1] = scores[:-1] - move, state["step"][0]
+            release = out.plain("z and y depend on the labels, which nothing protects")
+        for party, told in zip(view.neighbours.tolist(), view.edge["told"], strict=True):
+            out.send("target", told, release, to=party)
+
+    def models(self, state: State) -> Array:
+        """The parties' parts put together, in the centre's row."""
+        return assembled(state, self.columns, self.problem.task.dimension)
+
+    def objective(self) -> Objective:
+        """F of the parent, at the model that the parties hold together."""
+        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
+
+    def invariants(self) -> Declared:
+        """y is the slope of the loss at z from the centre's first step on, however old its scores are."""
+        stepped = lambda at: bool(at.state.agent["step"][CENTRE][0] > 0.0)  # noqa: E731
+        return (slopes_are_duals(self.problem.task, self.parameters.rho, stepped),)
+
+    def conserved(self, state: State) -> Mapping[str, float]:
+        """Largest coordinates, in absolute value, of what the centre holds against what it should hold.
+
+        ``slopes``
+            y - l'(z) after the centre's first step: 0 up to 1e-8, whatever is late or lost.
+        ``scores``
+            The sum of all parties' last scores against the one that the centre stepped with: apart by what parties
+            have changed since, and by what is late or lost; 0 once nothing changes any more.
+        """
+        task, z, y = self.problem.task, state.agent["z"][CENTRE], state.agent["y"][CENTRE]
+        stepped = state.agent["step"][CENTRE][0] > 0.0
+        slope = np.abs(y - task.loss.slope(z, task.train.labels)).max(initial=0.0) if stepped else 0.0
+        scores = np.sum([state.agent["sent"][party][:-1] for party in range(1, len(self.columns))], axis=0)
+        return {
+            "slopes": float(slope),
+            "scores": float(np.abs(scores - state.agent["total"][CENTRE]).max(initial=0.0)),
+        }

@@ -1,0 +1,210 @@
+"""Noise for the subgradient of a few of an agent's own examples, drawn at random for every step.
+
+Replacing one example moves the mean subgradient of b of them by at most 2 B / b, where B bounds one example's, and only
+if it was drawn: with probability b / q out of q. That is subsampling, and the ledger accounts for it as such.
+
+Theorem 1 of Liu, Johansson and Shi (2022) instead divides the sensitivity of the subgradient by q, as if it were a mean
+over all q examples. A run that takes its noise from the theorem (``budget``) charges the theorem's epsilon as claimed
+and the subsampled mechanism's as verified; a run with a ``target`` takes its noise from the verified epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.errors import FieldError
+from ...agents.tables import Shard
+from ...agents.tasks.base import Task
+from ..base import View
+from ..noise import UNBOUNDED, GradientNoise, active
+from ..privacy.accounting import verified
+from ..privacy.budget import Privacy, Target
+from ..privacy.calibration import smallest_multiplier
+from ..privacy.composition import gaussian_epsilon
+from ..privacy.ledger import charge_of
+from ..privacy.mechanisms import Norm, Release
+from ..steps import draw_each, draw_rows, loss_gradient
+from ..steps.noise import StepNoise
+
+SamplingLaw = Literal["uniform", "poisson", "full"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Noise of one step: scale over the sensitivity that it was made for, and what is claimed for it."""
+
+    multiplier: float
+    sensitivity: float
+    epsilon: float
+    delta: float
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise."""
+        return self.multiplier * self.sensitivity
+
+
+class SubgradientNoise(StepNoise):
+    """Noise for subgradients over randomly drawn examples.
+
+    Parameters
+    ----------
+    privacy : Privacy or None
+        None, or noise of multiplier 0: nothing is clipped, drawn or charged with noise.
+    task : Task
+        For its loss and the publicly known bounds on its features.
+    sampling : {"uniform", "poisson", "full"}
+        ``batch`` examples without replacement, each with probability batch / q, or all.
+    batch : int
+        Examples in a step, >= 1.
+    radius : float, optional
+        Public bound on the l2 norm of every row, enforced by clipping rows.
+    """
+
+    def __init__(
+        self, privacy: Privacy | None, task: Task, *, sampling: SamplingLaw, batch: int, radius: float | None
+    ) -> None:
+        self.privacy = privacy if active(privacy) else None
+        self.task, self.sampling, self.batch = task, sampling, batch
+        self.gradient_noise = GradientNoise(privacy, task, radius=radius)
+        counts = task.train.counts
+        self.smallest = int(counts[counts > 0].min(initial=np.iinfo(np.int64).max))
+
+    def check_rows(self, shard: Shard, agent: int | str) -> None:
+        """See `GradientNoise.check_rows`."""
+        self.gradient_noise.check_rows(shard, agent)
+
+    @property
+    def mechanism(self) -> str | None:
+        """See `StepNoise.mechanism`."""
+        return None if self.privacy is None else "gaussian"
+
+    @property
+    def clip(self) -> tuple[Norm, float] | None:
+        """See `StepNoise.clip`."""
+        return self.gradient_noise.clip
+
+    def scales(self) -> NDArray[np.float64]:
+        """See `StepNoise.scales`; one stage, for every step has the same noise."""
+        amounts = {count: self._noise(count)[0] for count in np.unique(self.task.train.counts).tolist() if count}
+        return np.array([[amounts[count].scale if count else 1.0] for count in self.task.train.counts.tolist()])
+
+    def share(self, count: int) -> float:
+        """Probability that a given one of `count` examples takes part in a step."""
+        return 1.0 if self.sampling == "full" else min(1.0, self.batch / count)
+
+    def release(self, view: View) -> Release:
+        """The release of an agent's next step."""
+        count, recipients = len(view.data), len(view.neighbours)
+        if count == 0:
+            return Release.public(view.agent, view.now, "the agent has no data", recipients=recipients)
+        if self.privacy is None:
+            return Release.plain(view.agent, view.now, "no noise", recipients=recipients)
+        amount, proved = self._noise(count)
+        return Release(
+            agent=view.agent,
+            time=view.now,
+            mechanism="gaussian",
+            norm="l2",
+            sensitivity=amount.sensitivity,
+            sensitivity_source=self.privacy.sensitivity,
+            verified_sensitivity=proved,
+            scale=amount.scale,
+            claimed_epsilon=amount.epsilon,
+            claimed_delta=amount.delta,
+            recipients=recipients,
+            sampling=self.share(count),
+            reason="" if math.isfinite(proved) else UNBOUNDED,
+        )
+
+    def _noise(self, count: int) -> tuple[Amount, float]:
+        """The noise of an agent with so many examples, and the sensitivity that can be proved."""
+        sensitivity, proved = self.gradient_noise.sensitivities(
+            count if self.sampling == "full" else min(self.batch, count)
+        )
+        return self._amount(count, sensitivity), proved
+
+    def _amount(self, count: int, sensitivity: float) -> Amount:
+        privacy = self.privacy
+        assert privacy is not None
+        if privacy.budget is not None:
+            assert privacy.updates is not None
+            epsilon, delta, rounds = privacy.budget.epsilon, privacy.budget.delta, privacy.updates
+            claimed = self.gradient_noise.sensitivities(self.smallest)[0]
+            return Amount(math.sqrt(3 * rounds * math.log(1 / delta)) / epsilon, claimed, epsilon / rounds, 0.0)
+        multiplier = privacy.multiplier
+        if multiplier is None:
+            assert privacy.target is not None
+            assert privacy.updates is not None
+            multiplier = calibrated(privacy.target, privacy.updates, self.share(count))
+        delta = privacy.reported_delta
+        return Amount(multiplier, sensitivity, gaussian_epsilon(1 / multiplier, delta), delta)
+
+
+def drawn_gradient(me: Any, model: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Part of a text: (p,) mean subgradient of the examples drawn for a step, each clipped where noise relies on it.
+
+    A Poisson draw of k examples counts k / batch times their mean, so that it is unbiased; of none, zeros.
+    """
+    if me.sampling == "full":
+        return loss_gradient(me, model)
+    if me.rows == 0:
+        return np.zeros(len(model))
+    batch = min(me.batch, me.rows)
+    if me.sampling == "poisson":
+        rows = draw_each(me, batch / me.rows)
+        return len(rows) / batch * loss_gradient(me, model, rows)
+    return loss_gradient(me, model, draw_rows(me, batch))
+
+
+def check_theorem1(privacy: Privacy | None) -> None:
+    """Refuse what the noise of a subgradient cannot be.
+
+    Raises
+    ------
+    FieldError
+        Unless the noise is Gaussian and, where it comes from the paper's theorem 1, within the theorem's conditions.
+    """
+    if privacy is None or not active(privacy):
+        return
+    if not privacy.noise.gaussian:
+        raise FieldError("the subgradient is perturbed by Gaussian noise", "privacy", "mechanism")
+    if privacy.allocation != "uniform":
+        raise FieldError("every round has the same noise; use uniform", "privacy", "allocation")
+    budget = privacy.budget
+    if budget is not None and not (budget.epsilon <= 1 and budget.delta <= 1 / 3):
+        raise FieldError("theorem 1 holds for epsilon <= 1 and delta <= 1/3", "privacy", "budget")
+    if budget is not None and budget.by != "basic":
+        raise FieldError(
+            "theorem 1 states one epsilon for all rounds, of which each is charged its share; use by: basic",
+            "privacy",
+            "budget",
+            "by",
+        )
+
+
+@lru_cache(maxsize=256)
+def calibrated(target: Target, updates: int, sampling: float) -> float:
+    """The smallest multiplier, to 0.03 %, whose releases together stay within the target's verified epsilon.
+
+    Parameters
+    ----------
+    target : Target
+    updates : int
+        Number of releases, >= 1.
+    sampling : float
+        Probability that a given record takes part in one of them, in (0, 1].
+    """
+    return smallest_multiplier(lambda scale: verified_epsilon(scale, updates, sampling, target.delta), target.verified)
+
+
+def verified_epsilon(multiplier: float, updates: int, sampling: float, delta: float) -> float:
+    """Verified epsilon at `delta` of so many releases with Gaussian noise of this multiplier."""
+    release = Release(0, 0.0, "gaussian", "l2", 1.0, "clip", 1.0, multiplier, math.inf, 0.0, 1, sampling=sampling)
+    return verified({charge_of(release): updates}, delta)

@@ -1,0 +1,1 @@
+"""What saved runs come to: collections, aggregates, targets and the summary."""

@@ -1,0 +1,217 @@
+"""Runs to the numbers of a figure or table: means and t intervals over runs, on a common axis.
+
+An interval treats the runs of a series as independent, so it describes what changes between seeds and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from ...agents.errors import InputError
+from ..language.spellings import METRICS
+from ..storage.files import Frame
+from .results import Collection
+
+COUNTS = ("activations", "messages", "vectors", "bytes")
+WITH_START = {"vectors_with_start": "vectors", "messages_with_start": "messages"}
+"""Counts that include what agents exchanged before their start, every start vector as a message of its own."""
+
+CURVE_AXES = ("time", *COUNTS, *WITH_START, "updates")
+PREFERRED = ("gap", "value", "mean", "worst")
+"""Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
+
+ALIASES = {"gap": "objective", "epsilon": "epsilon_verified", **METRICS}
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any]:
+    """Mean, half-width of the two-sided Student t interval, and number of runs, along the first axis.
+
+    Parameters
+    ----------
+    values : (n,) or (n, k) array_like
+        NaN marks a run that does not count.
+    level : float
+        Coverage, in (0, 1).
+
+    Returns
+    -------
+    mean, half_width, n : scalars or (k,) arrays
+        The half-width is NaN where n < 2, the mean where n = 0.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    n = np.sum(~np.isnan(table), axis=0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = np.nansum(table, axis=0) / n
+        deviation = np.sqrt(np.nansum((table - mean) ** 2, axis=0) / (n - 1))
+        half = stats.t.ppf(0.5 + level / 2, n - 1) * deviation / np.sqrt(n)
+    return mean, np.where(np.isfinite(mean) & (n > 1), half, np.nan)[()], n
+
+
+def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float, int]:
+    """Mean of values in [0, 1], both ends of the score interval of a share (Wilson 1927), and number of values.
+
+    Parameters
+    ----------
+    values : (n,) array_like
+        1 for a success, 0 for none, one half for a tie; NaN does not count.
+    level : float
+        Coverage, in (0, 1).
+
+    Notes
+    -----
+    Unlike a t interval it lies in [0, 1], and has a width even where all values are the same. A tie counts as half a
+    success, which makes the interval too wide rather than too narrow.
+
+    Examples
+    --------
+    >>> [round(float(number), 4) for number in share_interval([1.0] * 8 + [0.0] * 2)]
+    [0.8, 0.4902, 0.9433, 10.0]
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    n = len(known)
+    if n == 0:
+        return np.nan, np.nan, np.nan, 0
+    share, z = float(known.mean()), float(stats.norm.ppf(0.5 + level / 2))
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return share, float(centre - half), float(centre + half), n
+
+
+def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray[np.float64]:
+    """Whether each value beats the other of its pair: 1, or 0, or one half for a tie.
+
+    Parameters
+    ----------
+    mine, theirs : (n,) array_like
+        NaN where a value is not known.
+    more_is_better : bool
+
+    Returns
+    -------
+    (n,) array
+        NaN where either is not known.
+
+    Notes
+    -----
+    Values that differ by a relative 1e-9 at most are a tie: what is equal on paper may differ by rounding.
+
+    Examples
+    --------
+    >>> wins([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], more_is_better=True)
+    array([0. , 0.5, 1. ])
+    """
+    left, right = np.asarray(mine, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    ahead = left > right if more_is_better else left < right
+    won = np.where(np.isclose(left, right, rtol=1e-9, atol=0.0), 0.5, ahead)
+    return np.where(np.isnan(left) | np.isnan(right), np.nan, won)
+
+
+def resolve(collection: Collection, y: str, statistic: str | None = None) -> tuple[str, str]:
+    """Metric and statistic that a name stands for in the recorded trace.
+
+    Raises
+    ------
+    InputError
+        If nothing of this name was recorded.
+    """
+    if y in COUNTS or y in WITH_START:
+        return y, ""
+    recorded = collection.trace[["metric", "statistic"]].drop_duplicates()
+    metrics = set(recorded["metric"])
+    metric = y if y in metrics else ALIASES.get(y, y)
+    if y == "epsilon" and metric not in metrics:
+        metric = "epsilon_claimed"
+    if metric not in metrics:
+        raise InputError(f"figures: y {y!r} was not recorded{unknown(y, [*metrics, *COUNTS])}", field=("figures",))
+    known = list(recorded.loc[recorded["metric"] == metric, "statistic"])
+    wanted = "gap" if y == "gap" else statistic
+    if wanted in known:
+        return metric, str(wanted)
+    if wanted not in (None, "mean"):
+        complaint = f"figures: statistic {wanted!r} of {metric} was not recorded{unknown(str(wanted), known)}"
+        raise InputError(complaint, field=("figures",))
+    return metric, next((name for name in PREFERRED if name in known), known[0])
+
+
+def final_values(collection: Collection, metric: str, statistic: str) -> Frame:
+    """Last recorded value of every run that reached its end: columns ``run, protocol, value`` and the grid."""
+    rows = _rows(collection, metric, statistic)
+    rows = rows[rows["run"].isin(collection.complete)]
+    return rows.drop_duplicates("run", keep="last")[["run", "protocol", *collection.grid, "value"]]
+
+
+def series(table: Frame, protocols: Iterable[str], splits: list[str]) -> Iterator[tuple[tuple[Any, ...], Frame]]:
+    """Rows by protocol and splits; protocols in the order given, splits in the order of the rows.
+
+    A split that is not set is `numpy.nan`, that very object, so that keys with it can be looked up.
+    """
+    for protocol in protocols:
+        rows = table[table["protocol"] == protocol]
+        if splits:
+            for key, group in rows.groupby(splits, sort=False, dropna=False):
+                yield (
+                    (protocol, *(np.nan if isinstance(part, float) and np.isnan(part) else part for part in key)),
+                    group,
+                )
+        elif len(rows):
+            yield (protocol,), rows
+
+
+def time_scale(time_unit: Any) -> tuple[float, str]:
+    """Factor and unit of a time axis: ``30 s`` gives (30.0, "s"), nothing gives (1.0, "expected wake-ups")."""
+    if time_unit in (None, ""):
+        return 1.0, "expected wake-ups"
+    match = re.fullmatch(r"\s*([-+.\deE]*?)\s*([^\W\d_]*)\s*", str(time_unit))
+    try:
+        return (float(match[1] or 1.0), match[2] or "s") if match else (1.0, str(time_unit))
+    except ValueError:
+        return 1.0, str(time_unit)
+
+
+def _rows(collection: Collection, metric: str, statistic: str) -> Frame:
+    """Rows of a metric, in means where protocols' numbers differ in scale alone (see `Kinds`)."""
+    trace = collection.trace
+    if metric in COUNTS or metric in WITH_START:
+        rows = trace.drop_duplicates(["run", "time", "activations"])
+        return rows.assign(value=_counted(collection, rows, metric))
+    rows = trace[(trace["metric"] == metric) & (trace["statistic"] == statistic)]
+    divisors = collection.kinds.ruling(metric).divisors
+    return rows.assign(value=rows["value"] / rows["run"].map(divisors).fillna(1.0)) if divisors else rows
+
+
+def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame:
+    """Every recorded value with its place on a curve's axis: columns ``run, protocol, x, value`` and the grid's.
+
+    Runs that were stopped by a limit are left out; those that broke off by themselves count as far as they came.
+    """
+    rows = _rows(collection, metric, statistic)
+    rows = rows[~rows["run"].isin(collection.limited)]
+    if x != "updates":
+        return rows.assign(x=_counted(collection, rows, x))
+    updates = _rows(collection, "updates", "mean")
+    if len(updates):
+        instant = ["run", "time", "activations"]
+        return rows.merge(updates[[*instant, "value"]].rename(columns={"value": "x"}), on=instant)
+    return rows.assign(x=rows["activations"] / rows["run"].map(collection.agents["run"].value_counts()))
+
+
+def _counted(collection: Collection, rows: Frame, name: str) -> Any:
+    """A column of the trace at some rows, as floats; of `WITH_START` with what was exchanged before the start."""
+    if name not in WITH_START:
+        return rows[name].astype(np.float64)
+    return rows[WITH_START[name]].astype(np.float64) + rows["run"].map(collection.start_vectors)
+
+
+def unknown(given: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that there is not: what there is, and what was probably meant."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(given, names, n=1)
+    return f"; it must be one of {', '.join(names)}" + (f" (did you mean {near[0]}?)" if near else "")

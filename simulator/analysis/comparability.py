@@ -1,0 +1,289 @@
+"""Which recorded numbers are of one kind, asked by everything that holds two protocols against each other.
+
+Every run's manifest says under ``measures`` what each of its metrics measures (`hushnet.agents.quantity.Quantity`).
+At the same seed and grid point two protocols' numbers are of one kind if their function, rows, judged models and
+identity agree. Where the scale alone differs, `hushnet.simulator.analysis.aggregate` reads all of them as means, and
+says so. Of runs that do not say what they measure, as those of older versions, it is derived as far as that goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...agents.errors import InputError
+from ...agents.quantity import Quantity, epsilon_quantity, identified
+from ..storage.files import json_text
+
+if TYPE_CHECKING:
+    from .results import Collection
+
+Relation = Literal["same", "scaled", "unknown", "different"]
+DERIVED = "derived "
+"""What begins an identity that was made from an older run's manifest."""
+
+EPSILON = "epsilon_"
+OF = " of "
+"""Between a metric and the protocol whose kind it is, where kinds are set apart."""
+
+WAY_OUT = "set record.objective_of, which measures all protocols by one objective"
+
+NOT_SAID = "runs of an older hushnet do not say what it measures"
+
+
+class Incomparable(InputError):
+    """Numbers that are not of one kind were to be held against each other."""
+
+
+def quantity_of(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
+    """What a run's metric measures; None where neither is said nor can be derived."""
+    stored = (manifest.get("measures") or {}).get(metric)
+    return Quantity.read(stored) if stored else _derived(manifest, metric)
+
+
+def _derived(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
+    """The same of a run whose manifest does not say."""
+    if metric == "objective":
+        scenario = manifest.get("scenario") or {}
+        key = (scenario.get("record") or {}).get("objective_of")
+        if key is None:
+            return None
+        given = (scenario.get("protocols") or {}).get(key)
+        parts = (manifest.get("data"), json_text(given, indent=None), json_text(scenario.get("topology"), indent=None))
+        return Quantity(f"objective of {key}", "unknown", identity=DERIVED + identified(*parts))
+    if metric.startswith(EPSILON) and manifest.get("privacy"):
+        privacy = manifest["privacy"]
+        unit, adjacency = (" and ".join(privacy.get(name) or ()) for name in ("unit", "adjacency"))
+        if any(privacy.get(name) for name in ("unit", "adjacency", "observer")):
+            delta, observer = float(privacy.get("delta") or 0.0), str(privacy.get("observer") or "")
+            return epsilon_quantity(metric.removeprefix(EPSILON), delta, unit, adjacency, observer)
+    return None
+
+
+def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> Relation:
+    """How two numbers of a metric stand to each other.
+
+    Without a word about either, only an objective is doubtful: other metrics have one meaning.
+    """
+    if ours is None or theirs is None:
+        return "unknown" if metric == "objective" else "same"
+    if ours.same_function(theirs):
+        return "same" if ours.times == theirs.times else "scaled"
+    if any(each.identity.startswith(DERIVED) for each in (ours, theirs)):
+        return "unknown"
+    return "different"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What is known about the numbers of one metric in a collection.
+
+    Parameters
+    ----------
+    metric : str
+    kinds : dict of int
+        By protocol: protocols of one number are of one kind; 0 is that of the first.
+    divisors : dict of float
+        By run: what its numbers are divided by, where scales differ; else empty.
+    normalised, doubts : tuple of str
+        Sentences about what was normalised, and what is unknown.
+    apart : dict of str
+        By protocol of another kind than 0: a sentence that says why.
+    unknown : frozenset of str
+        Protocols of which it is unknown whether they are of the kind that they are counted among.
+    """
+
+    metric: str
+    kinds: Mapping[str, int]
+    divisors: Mapping[str, float]
+    normalised: tuple[str, ...]
+    doubts: tuple[str, ...]
+    apart: Mapping[str, str]
+    unknown: frozenset[str]
+
+
+class Kinds:
+    """What the metrics of a collection's runs measure.
+
+    Parameters
+    ----------
+    collection : Collection
+    first : str, optional
+        Key of the protocol that the others are held against; the first in drawing order by default.
+    """
+
+    def __init__(self, collection: Collection, first: str | None = None) -> None:
+        self._collection = collection
+        keys = list(collection.labels)
+        self._protocols = keys if first is None else [first, *(key for key in keys if key != first)]
+        self._rulings: dict[str, Ruling] = {}
+        self._read: dict[tuple[int, str], Quantity | None] = {}
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Metrics of the trace."""
+        return [str(name) for name in self._collection.trace["metric"].unique()]
+
+    @cached_property
+    def _places(self) -> dict[str, dict[tuple[Any, ...], tuple[str, Mapping[str, Any]]]]:
+        """Run and manifest by seed and grid point, by protocol."""
+        found: dict[str, dict[tuple[Any, ...], tuple[str, Mapping[str, Any]]]] = {}
+        for run, manifest in zip(self._collection.runs, self._collection.manifests, strict=True):
+            grid = tuple((path, repr(value)) for path, value in sorted((manifest.get("grid") or {}).items()))
+            found.setdefault(manifest["protocol"], {})[(manifest["seed"], grid)] = run, manifest
+        return found
+
+    def ruling(self, metric: str) -> Ruling:
+        """What is known about the numbers of a metric."""
+        if metric not in self._rulings:
+            self._rulings[metric] = self._ruled(metric)
+        return self._rulings[metric]
+
+    def check(self, metric: str, protocols: Iterable[str] | None = None) -> None:
+        """See that protocols' numbers of a metric are of one kind; all protocols' by default.
+
+        Raises
+        ------
+        Incomparable
+            If they are not; the sentence says what each measures.
+        """
+        wanted = [key for key in self._protocols if protocols is None or key in set(protocols)]
+        found = self.ruling(metric).kinds
+        for key in wanted[1:]:
+            if key in found and wanted[0] in found and found[key] != found[wanted[0]]:
+                raise Incomparable(self._why(metric, key, wanted[0]).removesuffix("."))
+
+    def sentences(self, metrics: Iterable[str] | None = None) -> list[str]:
+        """Everything that a reader must know: what is not of one kind, what was normalised, what is unknown."""
+        found = [self.ruling(metric) for metric in (self.metrics if metrics is None else metrics)]
+        return [
+            sentence for ruling in found for sentence in (*ruling.apart.values(), *ruling.normalised, *ruling.doubts)
+        ]
+
+    def _ruled(self, metric: str) -> Ruling:
+        there = self._with(metric)
+        kinds: dict[str, int] = {}
+        speakers: list[str] = []
+        scaled: dict[str, str] = {}
+        unknown: dict[str, str] = {}
+        for key in there:
+            for kind, other in enumerate(speakers):
+                how = self._relation(metric, key, other)
+                if how == "different":
+                    continue
+                kinds[key] = kind
+                if how == "scaled":
+                    scaled[key] = other
+                elif how == "unknown":
+                    unknown[key] = other
+                break
+            else:
+                kinds[key] = len(speakers)
+                speakers.append(key)
+        apart = {key: self._why(metric, key, there[0]) for key in there if kinds[key] > 0}
+        divided = {kinds[key] for key in scaled}
+        return Ruling(
+            metric,
+            kinds,
+            dict(self._divisors(metric, [key for key in there if kinds[key] in divided])),
+            tuple(self._scaled(metric, scaled)),
+            tuple(self._unknown(metric, unknown)),
+            apart,
+            frozenset(unknown),
+        )
+
+    def _with(self, metric: str) -> list[str]:
+        """Protocols with numbers of a metric; of an epsilon, those that claim one."""
+        if metric.startswith(EPSILON):
+            found = {manifest["protocol"] for manifest in self._collection.manifests if manifest.get("privacy")}
+        else:
+            found = set(self._collection.trace.loc[self._collection.trace["metric"] == metric, "protocol"])
+        return [key for key in self._protocols if key in self._places and key in found]
+
+    def _relation(self, metric: str, ours: str, theirs: str) -> Relation:
+        """The worst relation at any place that both have."""
+        mine, other = self._places[ours], self._places[theirs]
+        order: Sequence[Relation] = ("same", "scaled", "unknown", "different")
+        worst: Relation = "same"
+        for place, (_, manifest) in mine.items():
+            if place in other:
+                how = relation(self._quantity(manifest, metric), self._quantity(other[place][1], metric), metric=metric)
+                worst = how if order.index(how) > order.index(worst) else worst
+        return worst
+
+    def _quantity(self, manifest: Mapping[str, Any], metric: str) -> Quantity | None:
+        key = (id(manifest), metric)
+        if key not in self._read:
+            self._read[key] = quantity_of(manifest, metric)
+        return self._read[key]
+
+    def _divisors(self, metric: str, protocols: Iterable[str]) -> Iterator[tuple[str, float]]:
+        for key in protocols:
+            for run, manifest in self._places[key].values():
+                quantity = self._quantity(manifest, metric)
+                if quantity is not None:
+                    yield run, quantity.times
+
+    def _of(self, metric: str, protocol: str) -> str:
+        """What a protocol's metric measures, in words."""
+        quantity = self._quantity(next(iter(self._places[protocol].values()))[1], metric)
+        return "unknown" if quantity is None else quantity.words
+
+    def _why(self, metric: str, ours: str, theirs: str) -> str:
+        labels, words = self._collection.labels, [self._of(metric, key) for key in (ours, theirs)]
+        out = f"; {WAY_OUT}" if metric == "objective" else ""
+        if words[0] == words[1]:
+            said = f"are not of one kind: both are {words[0]}, but of other data, graphs or weights"
+            return f"{metric} of {labels[ours]} and of {labels[theirs]} {said}{out}."
+        return f"{metric} of {labels[ours]} ({words[0]}) and of {labels[theirs]} ({words[1]}) are not of one kind{out}."
+
+    def _scaled(self, metric: str, pairs: Mapping[str, str]) -> Iterator[str]:
+        labels = self._collection.labels
+        for ours, theirs in pairs.items():
+            by = {key: next((times for _, times in self._divisors(metric, [key])), 1.0) for key in (ours, theirs)}
+            factors = [f"{labels[key]} by {times:.6g}" for key, times in by.items()]
+            yield (
+                f"{metric} of {labels[ours]} and of {labels[theirs]} differ in scale alone, and are read as means "
+                f"(divided: {', '.join(factors)})."
+            )
+
+    def _unknown(self, metric: str, pairs: Mapping[str, str]) -> Iterator[str]:
+        if pairs:
+            labels = self._collection.labels
+            named = ", ".join(dict.fromkeys(labels[key] for pair in pairs.items() for key in reversed(pair)))
+            yield f"{metric}: {NOT_SAID}, so whether {named} are of one kind is unknown."
+
+
+def set_apart(collection: Collection, first: str | None = None) -> Collection:
+    """A collection in which every metric is of one kind: numbers of another kind are a metric of their own name.
+
+    But for epsilons, which stand beside what they are claimed for wherever they are shown.
+
+    Parameters
+    ----------
+    collection : Collection
+    first : str, optional
+        Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
+    """
+    kinds = collection.kinds if first is None else Kinds(collection, first)
+    trace = collection.trace
+    for metric in kinds.metrics:
+        ruling = kinds.ruling(metric)
+        if not ruling.apart or metric.startswith(EPSILON):
+            continue
+        names = {key: f"{metric}{OF}{_speaker(ruling, key)}" for key in ruling.apart}
+        there = (trace["metric"] == metric) & trace["protocol"].isin(list(names))
+        trace = trace.assign(metric=trace["metric"].where(~there, trace["protocol"].map(names)))
+    return collection if trace is collection.trace else replace(collection, trace=trace)
+
+
+def own_name(metric: str) -> str:
+    """A metric's own name, whichever protocol's kind `set_apart` has put beside it."""
+    return metric.partition(OF)[0]
+
+
+def _speaker(ruling: Ruling, protocol: str) -> str:
+    """The first protocol of the same kind."""
+    return next(key for key, kind in ruling.kinds.items() if kind == ruling.kinds[protocol])

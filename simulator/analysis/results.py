@@ -1,0 +1,135 @@
+"""The runs of an experiment, read from their files: what figures, summaries, comparisons and reports start from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ...agents.errors import InputError
+from ..storage import dataset
+from ..storage.dataset import grid_table
+from ..storage.files import Frame
+from ..storage.run_folder import RunResult
+from ..storage.store import Store
+from .comparability import Kinds
+
+__all__ = ["Collection", "RunResult", "load_all"]
+
+
+@dataclass
+class Collection:
+    """The runs of one experiment, read from their files.
+
+    Parameters
+    ----------
+    trace, agents : DataFrame
+        The runs' tables one after the other, with the columns ``run`` (the run id) and one per swept parameter, named
+        by its path (``network.loss``); see `hushnet.simulator.storage.dataset.grid_table`.
+    manifests : list of dict
+        One per run, in the order of the index; equal parts of them are the same objects, to be read and not changed.
+    runs : list of str
+        Run ids, in the same order; a run that stands for several grid points reappears as ``<id>#2`` and so on.
+    index : dict
+        Contents of ``index.json``; empty if there is none.
+    missing : list of str
+        Run ids of the index that are not there.
+    root : Path, optional
+        The folder that they were read from, which also holds graphs and logs of messages.
+    """
+
+    trace: Frame
+    agents: Frame
+    manifests: list[dict[str, Any]]
+    runs: list[str]
+    index: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    root: Path | None = None
+
+    @property
+    def grid(self) -> list[str]:
+        """Paths of the swept parameters."""
+        return list(dict.fromkeys(path for manifest in self.manifests for path in manifest.get("grid") or {}))
+
+    @property
+    def places(self) -> Frame:
+        """One row per run: ``run, protocol`` and the swept parameters."""
+        grid = grid_table([manifest.get("grid") or {} for manifest in self.manifests]).to_pandas()
+        protocols = [manifest["protocol"] for manifest in self.manifests]
+        return pd.concat([pd.DataFrame({"run": self.runs, "protocol": protocols}), grid], axis=1)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Label by protocol key, in drawing order: the index first, the manifests for what it does not name."""
+        own = {manifest["protocol"]: manifest.get("label") or manifest["protocol"] for manifest in self.manifests}
+        named = {key: label or key for key, label in (self.index.get("labels") or {}).items() if key in own}
+        return {**named, **{key: label for key, label in own.items() if key not in named}}
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """What its metrics measure, and which protocols' numbers are of one kind."""
+        return Kinds(self)
+
+    @cached_property
+    def start_vectors(self) -> dict[str, float]:
+        """Vectors that agents exchanged before their start, which no other count includes, by run; NaN if unknown."""
+        totals = [manifest.get("totals") or {} for manifest in self.manifests]
+        return {run: float(each.get("start_vectors", math.nan)) for run, each in zip(self.runs, totals, strict=True)}
+
+    @property
+    def started_with_vectors(self) -> bool:
+        """Whether some run exchanged vectors before its start."""
+        return any(count > 0 for count in self.start_vectors.values())
+
+    @cached_property
+    def complete(self) -> set[str]:
+        """Ids of the runs that reached their end, found once."""
+        runs = zip(self.runs, self.manifests, strict=True)
+        return {run for run, manifest in runs if manifest.get("status") == "complete"}
+
+    @cached_property
+    def limited(self) -> set[str]:
+        """Ids of the runs that were stopped by a limit: where they stopped says nothing of what they ran."""
+        runs = zip(self.runs, self.manifests, strict=True)
+        return {run for run, manifest in runs if manifest.get("status") == "limited"}
+
+
+def load_all(root: Path) -> Collection:
+    """Read the latest experiment's runs, or every run that is there where there is no index.
+
+    Parameters
+    ----------
+    root : Path
+        ``results/<scenario>``.
+
+    Raises
+    ------
+    InputError
+        If there is no run, or a file is damaged.
+    """
+    store = Store(root)
+    index, entries = store.index(), store.entries()
+    if not entries:
+        raise InputError(f"{root}: holds no complete run; give a folder results/<scenario> of hushnet run")
+    tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}
+    runs = [entry.run for entry in entries]
+    there = set(runs)
+    missing = [name for name in index.get("runs", []) if name not in there]
+    return Collection(
+        **tables, manifests=[e.manifest for e in entries], runs=runs, index=index, missing=missing, root=root
+    )
+
+
+def _frame(columns: Iterable[tuple[str, pa.ChunkedArray]]) -> Frame:
+    """A data frame, made column by column."""
+    converted = {}
+    for name, column in columns:
+        converted[name] = column.to_pandas()
+        pa.default_memory_pool().release_unused()
+    return pd.DataFrame(converted, copy=False)

@@ -1,0 +1,112 @@
+"""The files that ``hushnet new protocol NAME`` writes: a working protocol to start from, and its test."""
+
+from __future__ import annotations
+
+import keyword
+from pathlib import Path
+
+from ...agents.errors import InputError
+
+PROTOCOL = '''"""{title}: every agent averages with its neighbours and follows its own gradient.
+
+Run it with `hushnet run scenario.yaml --trust-code`, where the scenario has
+
+    protocols:
+      {module}: {{kind: "./{module}.py:{name}", step_size: 0.1}}
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from hushnet.protocols.base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from hushnet.protocols.invariants import Declared, told_is_kept
+from hushnet.protocols.steps import average, local_gradient
+
+
+class {name}Parameters(ProtocolParameters):
+    """What a scenario may set."""
+
+    step_size: float = Field(default=0.1, gt=0)
+    """Step along the agent's own gradient."""
+
+
+class {name}(Protocol):
+    """Asynchronous gossip averaging with local gradient steps."""
+
+    Parameters = {name}Parameters
+    parameters: {name}Parameters
+
+    def layout(self) -> Layout:
+        """One model per agent, and messages that show it to the neighbours."""
+        p = self.problem.task.dimension
+        return Layout(agent={{"model": p}}, messages={{"model": MessageKind(p, mirrors="model")}})
+
+    def start(self, view: View, out: Out) -> None:
+        """Begin at zero, which every neighbour may know."""
+        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+
+    @staticmethod
+    def step(me: Any) -> None:
+        """Half way to the neighbours' weighted mean, a gradient step, the news; see hushnet.protocols.steps.names."""
+        gradient = local_gradient(me, me.model)
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= me.step_size * gradient
+        me.message = me.model
+
+    def invariants(self) -> Declared:
+        """What every run is checked for, on every network: an agent goes on from the model that it has told."""
+        return (told_is_kept("model", "model", "the step ends with sending the model"),)
+'''
+
+TEST = '''"""Whether {name} keeps to the contract between protocols and the simulator; run it with `pytest`."""
+
+from {module} import {name}
+
+from hushnet.simulator.contract import check_contract
+
+
+def test_{module}_keeps_the_contract():
+    check_contract({name}, {{"step_size": 0.1}})
+'''
+
+
+def write_protocol(name: str, folder: Path) -> tuple[Path, Path]:
+    """Write a protocol and its test.
+
+    Parameters
+    ----------
+    name : str
+        A Python identifier; the class gets its CamelCase form.
+    folder : Path
+        Made if it is missing.
+
+    Returns
+    -------
+    tuple of Path
+        The protocol's file and the test's.
+
+    Raises
+    ------
+    InputError
+        If the name cannot be a module's, or a file is there already.
+    """
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
+        raise InputError(f"{name!r} cannot name a Python module; use letters, digits and _, such as my_protocol")
+    class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    if not class_name.isidentifier():
+        raise InputError(f"{name!r} leaves no name for a class; begin with a letter, such as my_protocol")
+    files = {folder / f"{name}.py": PROTOCOL, folder / f"test_{name}.py": TEST}
+    for path in files:
+        if path.exists():
+            raise InputError(f"{path} exists already; choose another name or folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, template in files.items():
+            words = {"module": name, "name": class_name, "title": class_name}
+            path.write_text(template.format(**words), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror})") from error
+    protocol, test = files
+    return protocol, test

@@ -1,0 +1,71 @@
+"""Windows of broadcasts whose arrivals are events, compiled: arrivals and wake-ups in order, which call the rules.
+
+Steps and reactions are made in Python: a window ends where one has to be made. Where agents only read the newest of
+what they have heard, `hushnet.simulator.engine.batched.windows` needs no event for any arrival.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....agents.compilation.compiled import compiled
+from ...rules.broadcasts import on_arrival, send
+from ...rules.clocks import used_up
+from ...rules.lazy import there
+from ...tables.broadcasts import LATE, NOW
+from ...tables.tallies import BARRIER, HEAP, NOTES, OBSERVED, ORDER, UNFINISHED, WAKES
+from .agenda import LOAD, ON_HEAP, TICKS, TIME, pop, take_effects
+from .windows import AWAKE, FULL, IDLE, LOOK, REACHED, end_wake, is_event
+
+REACTION = 100
+"""Why a window ended, beside the reasons of `windows`: an agent has to react to an arrival."""
+
+
+@compiled(_nrt=False)
+def send_all(mail, tables, agenda, sender, edges, kind, row, leg, vectors):  # pragma: no cover - compiled
+    """`send`, from Python; there must be room on the agenda."""
+    send(mail, tables, sender, edges, kind, row, leg, vectors)
+    take_effects(tables, agenda)
+
+
+@compiled(_nrt=False)
+def run_broadcast_events(mail, tables, agenda, limit, forced):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, who or what, time.
+
+    Arrivals come before wake-ups at their instant.
+    """
+    counts = mail.counts
+    while True:
+        if counts[UNFINISHED]:
+            agent, now = mail.heap_agent[0], mail.heap_time[0]
+            why = end_wake(mail)
+            if why != REACHED:
+                return why, agent, now
+        wake = mail.heap_time[0] if counts[HEAP] > 0 else math.inf
+        arrival = agenda.heap[0, TIME] / TICKS if agenda.size[ON_HEAP] > 0 else math.inf
+        now = min(arrival, wake)
+        if now == math.inf:
+            return IDLE, -1, now
+        if now >= limit and not forced:
+            return REACHED, -1, now
+        if counts[OBSERVED] and counts[NOTES] == len(mail.notes):
+            return FULL, -1, now
+        if arrival <= wake:
+            forced = False
+            place = agenda.heap[0, LOAD] >> 3
+            pop(agenda)
+            tables.now[NOW] = now
+            if on_arrival(mail, tables, place):
+                return REACTION, place, now
+            continue
+        agent = mail.heap_agent[0]
+        counted = is_event(mail, agent, now)
+        if counted and used_up(mail):
+            return LOOK, agent, now
+        forced = False
+        mail.ticks[agent] += 1
+        counts[WAKES] += counted
+        counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
+        tables.now[NOW] = tables.now[LATE] = now
+        if not mail.silent[agent] and there(mail, agent, now, True):
+            return AWAKE, agent, now

@@ -1,0 +1,66 @@
+"""The batched engine for broadcasts to ``latest`` inboxes: lazy delivery and compiled windows of wake-ups.
+
+Messages and absences cost no event: whoever could have heard a message looks when it next wakes
+(`hushnet.simulator.rules.lazy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from ....agents.agent import Agent
+from ....agents.compilation.compiled import announce
+from ...rules import lazy
+from ...tables import tallies
+from . import windows
+from .wake_windows import WakeWindows
+
+
+@final
+class Broadcasts(WakeWindows):
+    """Every agent steps when its own clock wakes it, with the newest of what it has heard.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+    """
+
+    late = True
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`."""
+        world = self.world
+        if world.setting.always_up and world.observer is None and not self.post.mail.alone.any():
+            self.post.draw_delays_late()
+        return windows.wind_up(self.post.mail)
+
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        assert self.presence is not None
+        top = float(self.post.mail.heap_time[0])
+        if top >= self.presence.drawn:
+            self._look_ahead(top, limit)
+        announce(windows.run_window, "the batched engine")
+        return self.in_window(windows.run_window, min(limit, self.presence.drawn), forced, *self._call)
+
+    def _look_ahead(self, top: float, limit: float) -> None:
+        """Know availability some way beyond the next wake-up, and forget what lies behind."""
+        assert self.presence is not None
+        self.post.notes.make_room(0)
+        mail = self.presence.draw(top, self.post.mail)
+        settled = min(top, limit)
+        unfinished = mail.counts[tallies.UNFINISHED]
+        lazy.take_in_all(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
+        self.post.mail = self.presence.forget(settled, mail)
+
+    def take_step(self, agent: Agent) -> None:
+        """See `WakeWindows.take_step`."""
+        self.step(agent)
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`."""
+        self.post.notes.make_room(0)
+        lazy.take_in_all(self.post.mail, now, barrier)

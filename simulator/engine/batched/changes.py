@@ -1,0 +1,179 @@
+"""When agents come up and go down: changes of availability in order, drawn as far ahead as a window needs them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....agents.availability import ALWAYS, Absences, Availability, Timeline
+from ....agents.compilation.compiled import form_of
+from ...network.randomness import Draws
+from ...rules.absences import begin_changes, draw_changes
+from ...tables.absences import COLUMNS, AbsenceTable
+from ...tables.effects import DOWN, GONE, UP
+
+OFTEN = 4096
+"""Changes between two looks at what they take."""
+MANY, MANY_EACH = 2**16, 8
+"""Changes, in all and per agent, after which nobody looks further ahead than is necessary."""
+
+
+class Found(NamedTuple):
+    """Changes in order: when, what (`UP`, `DOWN` or `GONE`) and to whom."""
+
+    times: NDArray[np.float64]
+    whats: NDArray[np.int64]
+    agents: NDArray[np.int64]
+
+    def first(self, count: int) -> Found:
+        """The first so many of them."""
+        return Found(self.times[:count], self.whats[:count], self.agents[:count])
+
+
+class Changes(ABC):
+    """The changes of all agents, in the order in which a process per agent would have asked for them.
+
+    Attributes
+    ----------
+    up : (n,) bool
+        State of every agent at time 0.
+    gone : (n,) bool
+        Who is down at time 0 and never comes up.
+    known_until : float
+        All changes up to this time, and at it, were handed out.
+    """
+
+    up: NDArray[np.bool_]
+    gone: NDArray[np.bool_]
+    known_until: float
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
+
+    def draw(self, needed: float, wished: float) -> Found:
+        """All further changes up to a time, and on to a later one unless they are many.
+
+        Parameters
+        ----------
+        needed, wished : float
+        """
+        parts: list[Found] = []
+        count, most = 0, max(MANY, MANY_EACH * len(self.up))
+        wished = max(needed, wished)
+        while self.known_until < needed or (self.known_until < wished and count < most):
+            self._look()
+            parts.append(self._next(wished))
+            count += len(parts[-1].times)
+            following = self._upcoming()
+            if following > wished:
+                self.known_until = wished if following < math.inf else math.inf
+            else:
+                self.known_until = max(self.known_until, math.nextafter(following, -math.inf))
+        if not parts:
+            return Found(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        return parts[0] if len(parts) == 1 else Found(*map(np.concatenate, zip(*parts, strict=True)))
+
+    @abstractmethod
+    def _next(self, until: float) -> Found:
+        """The next `OFTEN` changes up to a time at most."""
+
+    @abstractmethod
+    def _upcoming(self) -> float:
+        """When the first change happens that was not handed out; infinite if there is none."""
+
+
+@final
+class DrawnChanges(Changes):
+    """Changes that compiled code draws.
+
+    Parameters
+    ----------
+    form : Absences
+    draws : Draws
+    numbers : (n,) uint64
+        The agents' stable numbers.
+    look : callable
+        Called now and then while changes are drawn, for there may be very many.
+    """
+
+    def __init__(self, form: Absences, draws: Draws, numbers: NDArray[np.uint64], look: Callable[[], None]) -> None:
+        super().__init__(look)
+        agents = len(numbers) if form.code != ALWAYS else 0
+        self.up, self.gone = np.ones(len(numbers), dtype=bool), np.zeros(len(numbers), dtype=bool)
+        self.known_until = 0.0 if agents else math.inf
+        self._key = np.array(draws.key, dtype=np.uint64)
+        self._law, self._numbers = form, numbers
+        self._table = AbsenceTable(np.zeros(agents), np.zeros((agents, COLUMNS), dtype=np.int64), np.array([agents]))
+        if agents:
+            begin_changes(form, self._key, numbers, self._table, self.up)
+            # Sorted is a heap.
+            order = np.argsort(self._table.times, kind="stable")
+            self._table = self._table._replace(times=self._table.times[order], heap=self._table.heap[order])
+            # What changes at time 0 is yet to come.
+            self.known_until = math.nextafter(0.0, -math.inf)
+
+    def _next(self, until: float) -> Found:
+        found = Found(np.empty(OFTEN), np.empty(OFTEN, dtype=np.int64), np.empty(OFTEN, dtype=np.int64))
+        count = draw_changes(self._law, self._key, self._numbers, self._table, until, *found)
+        return found if count == OFTEN else found.first(count)
+
+    def _upcoming(self) -> float:
+        return float(self._table.times[0])
+
+
+@final
+class ToldChanges(Changes):
+    """Changes that the agents' own timelines tell, one by one.
+
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+    look : callable
+        As of `DrawnChanges`.
+    """
+
+    def __init__(self, timelines: Sequence[Timeline], look: Callable[[], None]) -> None:
+        super().__init__(look)
+        self._timelines = list(timelines)
+        self.up = np.array([next(timeline)[1] for timeline in self._timelines], dtype=bool)
+        first = [next(timeline, None) for timeline in self._timelines]
+        self._heap = [(change[0], agent, change[1], agent) for agent, change in enumerate(first) if change is not None]
+        heapq.heapify(self._heap)
+        self._asked = len(first)
+        self.gone = ~self.up & np.array([change is None for change in first], dtype=bool)
+        self.known_until = math.nextafter(0.0, -math.inf) if self._heap else math.inf
+
+    def _next(self, until: float) -> Found:
+        found: list[tuple[float, int, int]] = []
+        while self._heap and self._heap[0][0] <= until and len(found) < OFTEN:
+            time, _, up, agent = self._heap[0]
+            following = next(self._timelines[agent], None)
+            if following is None:
+                heapq.heappop(self._heap)
+            else:
+                heapq.heapreplace(self._heap, (following[0], self._asked, following[1], agent))
+                self._asked += 1
+            found.append((time, UP if up else GONE if following is None else DOWN, agent))
+        times, whats, agents = zip(*found, strict=True) if found else ((), (), ())
+        return Found(np.array(times, dtype=np.float64), np.array(whats, np.int64), np.array(agents, np.int64))
+
+    def _upcoming(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
+
+
+def changes_of(
+    availability: Availability,
+    draws: Draws,
+    numbers: NDArray[np.uint64],
+    timelines: Sequence[Timeline],
+    look: Callable[[], None],
+) -> Changes:
+    """The changes of all agents: drawn by compiled code if their availability has a form for it (`form_of`)."""
+    form = form_of(availability, "form")
+    return ToldChanges(timelines, look) if form is None else DrawnChanges(form, draws, numbers, look)

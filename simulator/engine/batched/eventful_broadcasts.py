@@ -1,0 +1,133 @@
+"""The batched engine for broadcasts to agents that react to single messages, or keep every one until they step.
+
+Every arrival is an event of a compiled loop (`hushnet.simulator.engine.batched.broadcast_events`), which calls the
+rules of `hushnet.simulator.rules.broadcasts`; steps and reactions are made in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....agents.agent import Agent
+from ....agents.compilation.compiled import announce
+from ....protocols.base import Protocol
+from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
+from ...tables.room import extended
+from ...world.world import World
+from ..broadcast_state import BroadcastState
+from . import agenda as agendas
+from . import broadcast_events, windows
+from .agenda import Agenda
+from .wake_windows import WakeWindows
+from .windowed import Pause
+
+
+@final
+class EventfulBroadcasts(WakeWindows):
+    """Every agent steps when its own clock wakes it, and may react to whatever arrives.
+
+    Parameters
+    ----------
+    world : World
+
+    Attributes
+    ----------
+    state : BroadcastState
+    agenda : Agenda
+        Of arrivals; replaced when there is need for more room.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, compiled=False)
+        traits, kind = world.traits, type(world.protocol)
+        if kind.kernel is not Protocol.kernel:
+            what = "reacts to single messages" if traits.trigger == "message" else "reads every message"
+            world.remarks = (f"{kind.__name__} {what} that it is sent, so its steps run in Python",)
+        self.state = BroadcastState(world)
+        self.post.carry = self._carry
+        none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
+        self.agenda = Agenda(none, none, none, np.zeros(agendas.PLACES, dtype=np.int64))
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`."""
+        self.state.tables.agents[:, IS_SILENT] = [agent.silent for agent in self.world.agents]
+        return windows.wind_up(self.post.mail)
+
+    def started(self, agent: Agent) -> None:
+        """See `Driver.started`."""
+        super().started(agent)
+        self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
+
+    def next_event(self) -> tuple[float, int] | None:
+        """See `Windowed.next_event`."""
+        wake, arrival = super().next_event(), agendas.first(self.agenda)
+        return min(filter(None, (arrival, wake)), default=None)
+
+    def at_work(self) -> tuple[int, float, str]:
+        """See `Windowed.at_work`; there is no compiled step."""
+        return -1, float(self.state.tables.now[NOW]), "step"
+
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        assert self.presence is not None
+        following = self.next_event()
+        if following is not None and following[0] >= self.presence.drawn:
+            mail = self.presence.draw(following[0], self.post.mail)
+            self.post.mail = self.presence.forget(min(following[0], limit), mail)
+        announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
+        arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
+        return self.in_window(broadcast_events.run_broadcast_events, *arguments)
+
+    def handle(self, why: int, index: int) -> Pause:
+        """See `WakeWindows.handle`."""
+        if why != broadcast_events.REACTION:
+            return super().handle(why, index)
+        message = self.state.arrived(index)
+        agent, mail = self.world.agents[message.receiver], self.post.mail
+        if agent.tick != mail.ticks[agent.index]:
+            agent.tick, agent.reactions = int(mail.ticks[agent.index]), 0
+        self.stepping(lambda: self.react(agent, message))
+        self.post.notes.tell()
+        self._falls_silent(agent)
+        return Pause.GO_ON
+
+    def take_step(self, agent: Agent) -> None:
+        """See `WakeWindows.take_step`."""
+        agent.reactions = 0
+        self.state.hand_over(agent.index)
+        self.step(agent)
+        self._falls_silent(agent)
+
+    def _falls_silent(self, agent: Agent) -> None:
+        """Note whether an agent has fallen silent."""
+        self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
+        self.post.mail.silent[agent.index] |= agent.silent
+
+    def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
+        """See `Post.carry`."""
+        self.make_room()
+        row = self.post.new_version(vector, self.world.now, agent.tick)
+        self.state.tables.now[NOW] = self.world.now
+        what = agent.index, edges, rank, row, leg, vectors
+        broadcast_events.send_all(self.post.mail, self.state.tables, self.agenda, *what)
+
+    def make_room(self) -> None:
+        """See `WakeWindows.make_room`."""
+        self.state.make_room()
+        made, heap = self.state.tables, self.agenda.heap
+        most = len(made.copies) - int(made.counts[FREE_COPIES]) + self.state.room
+        if len(heap) < most:
+            self.agenda = self.agenda._replace(heap=extended(heap, most - len(heap) + most // 2))
+
+    def settle(self, *, final: bool) -> None:
+        """See `Driver.settle`."""
+        super().settle(final=final)
+        if final:
+            self.state.hand_over_all()
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`: every arrival was taken in when it happened."""

@@ -1,0 +1,175 @@
+"""The batched engine for rounds on networks that lose messages, or among agents that are absent or lose patience.
+
+Every arrival, timer and absence is an event of a compiled loop (`hushnet.simulator.engine.batched.round_events`), which
+calls the rules of rounds (`hushnet.simulator.rules.rounds`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....agents.agent import Agent
+from ....agents.availability import Timeline
+from ....agents.compilation.compiled import announce
+from ....agents.errors import Stall
+from ....protocols.base import Out
+from ...network.randomness import check_leg
+from ...tables import rounds as tables
+from ...tables import tallies
+from ...tables.room import extended
+from ...tables.rounds import RoundTables
+from ...world.rounds import EMPTY
+from ...world.world import World
+from ..round_state import RoundState
+from . import agenda as agendas
+from . import round_events, windows
+from .agenda import Agenda
+from .changes import Changes, ToldChanges
+from .presence import AHEAD, Presence
+from .wake_windows import WakeWindows
+from .windowed import Pause
+
+
+@final
+class EventfulRounds(WakeWindows):
+    """Every agent steps once it has heard a whole round from its neighbours, whatever the network does to it.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+
+    Attributes
+    ----------
+    state : RoundState
+    agenda : Agenda
+        Replaced when there is need for more room.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's compiled form is one of an exchange.
+    """
+
+    empty = EMPTY
+
+    def __init__(self, world: World, *, compiled: bool = True) -> None:
+        super().__init__(world, compiled=compiled)
+        self.state = RoundState(world)
+        self._changes: Changes | None = None
+        self.agenda = Agenda(
+            np.zeros((0, agendas.COLUMNS), dtype=np.int64),
+            np.zeros((self.state.room, agendas.COLUMNS), dtype=np.int64),
+            np.zeros((0, agendas.COLUMNS), dtype=np.int64),
+            np.zeros(agendas.PLACES, dtype=np.int64),
+        )
+        self._grow_agenda()
+
+    @property
+    def tables(self) -> RoundTables:
+        """Replaced when there is need for more room."""
+        return self.state.tables
+
+    def follow(self, timelines: Sequence[Timeline]) -> Presence:
+        """See `Windowed.follow`: changes are events here, and nothing is looked up."""
+        self._changes = self.changes_of(timelines)
+        return Presence(ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.post.mail)
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
+        assert self._changes is not None
+        finish, counts = self.world.finish, self.post.mail.counts
+        counts[tallies.ACTIVE], counts[tallies.SHORT] = finish.active, finish.short
+        self.tables.agents[:, tables.IS_UP] = self._changes.up
+        for agent in np.flatnonzero(self._changes.gone).tolist():
+            self.tables.agents[agent, tables.IS_GONE] = 1
+            self.post.mail.silent[agent] = True
+        round_events.start_all(self.post.mail, self.tables)
+        agendas.settle_effects(self.tables, self.agenda)
+        finish.active, finish.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
+        finish.check()
+        return ()
+
+    def next_event(self) -> tuple[float, int] | None:
+        """See `Windowed.next_event`."""
+        assert self._changes is not None
+        ahead = AHEAD
+        while True:
+            first, known = agendas.first(self.agenda), self._changes.known_until
+            if known == math.inf or (first is not None and first[0] <= known):
+                return first
+            # Where nothing else happens, there may be no change for long.
+            needed = known + ahead if first is None else first[0]
+            self.agenda = agendas.with_changes(self.agenda, *self._changes.draw(needed, needed + AHEAD))
+            ahead *= 2
+
+    def at_work(self) -> tuple[int, float, str]:
+        """See `Windowed.at_work`."""
+        return int(self.tables.counts[tables.STEPPING]), float(self.tables.now[0]), "step"
+
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        announce(round_events.run_round_events, "the rounds of the batched engine")
+        assert self._changes is not None
+        limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
+        arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
+        return self.in_window(round_events.run_round_events, *arguments)
+
+    def handle(self, why: int, index: int) -> Pause:
+        """See `WakeWindows.handle`."""
+        if why == round_events.STALL:
+            raise Stall(self.state.complaint())
+        if why == round_events.SENT_ENOUGH:
+            self.check_vectors()
+            return Pause.GO_ON
+        if why == round_events.WORN_OUT:
+            check_leg(2**24)
+        assert self._changes is not None
+        if why == windows.IDLE and self._changes.known_until < math.inf:
+            return Pause.WAIT
+        return super().handle(why, index)
+
+    def make_room(self) -> None:
+        """See `WakeWindows.make_room`."""
+        self.state.make_room()
+        self.post.make_room(len(self.rows) + 2, 0)
+        self.post.notes.make_room(self.state.room)
+        self._grow_agenda()
+
+    def _grow_agenda(self) -> None:
+        """See to it that everything fits that may be due: ends of rounds, copies and repeats."""
+        agenda, made = self.agenda, self.tables
+        most = len(made.agents) + len(made.records) + len(made.copies) + self.state.room
+        if len(agenda.heap) < most:
+            agenda = agenda._replace(heap=extended(agenda.heap, most - len(agenda.heap) + most // 2))
+        if len(agenda.ring) - agenda.size[agendas.TIMERS] < self.state.room:
+            ring = np.roll(agenda.ring, -int(agenda.size[agendas.FIRST_TIMER]), axis=0)
+            agenda.size[agendas.FIRST_TIMER] = 0
+            agenda = agenda._replace(ring=extended(ring, len(ring) + self.state.room))
+        self.agenda = agenda
+
+    def take_step(self, agent: Agent) -> None:
+        """See `WakeWindows.take_step`; it ends the agent's round."""
+        self.state.prepare(agent)
+        updates = agent.updates
+        self.step(agent)
+        if agent.updates == updates:
+            # It fell silent without a word, which its neighbours are told all the same.
+            self._say(agent, *self.state.nothing)
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """See `Driver.send`; raises like `RoundState.charge`."""
+        self._say(agent, *self.state.charge(agent, out))
+
+    def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
+        self.post.mail.silent[agent.index] = agent.silent
+        round_events.speak(self.post.mail, self.tables, agent.index, said, edges)
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`: every arrival was taken in when it happened."""

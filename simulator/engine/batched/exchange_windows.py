@@ -1,0 +1,194 @@
+"""Whole windows of pairwise exchange in one compiled call: everything strictly before the next event of anybody else.
+
+Events are arrivals, timers and wake-ups, in the order of `hushnet.agents.agent`. The same function serves a protocol
+with a compiled exchange, which it calls, and one in plain Python: then it returns wherever half of an exchange is to be
+made, and does what follows from it when it is called again.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....agents.agent import ARRIVAL, TIMER, WAKE
+from ....agents.compilation.compiled import compiled, compiled_callback
+from ....protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
+from ...network.randomness import Purpose, draw_one
+from ...rules.clocks import count_step, is_news, used_up
+from ...rules.delivery import let_go, take_row
+from ...rules.lazy import there
+from ...rules.notes import note_step
+from ...rules.session_agenda import drop_timer, next_timer, pop_copy
+from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...tables.notes import TOLD
+from ...tables.sessions import (
+    COPIES,
+    EDGE,
+    ENDED,
+    ENOUGH,
+    FREE_COPIES,
+    HEADER,
+    LATE,
+    NOW,
+    PHASE,
+    ROW,
+    SKIPPED,
+    TIMERS,
+    WORN,
+)
+from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
+from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
+
+PARTNER = int(Purpose.PARTNER)
+ROOM = 8
+"""Most notes that one event brings about."""
+HALF, CHECK = 100, 101
+"""Why a window ended, beside the reasons of `windows`: half of an exchange is to be made, or an
+observer told of it; the world has something to check."""
+
+
+@compiled_callback(EXCHANGE)
+def no_exchange(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):  # noqa: ARG001 - as all
+    """Stands for the compiled exchange of a protocol that has none."""
+    return 0  # pragma: no cover - compiled
+
+
+@compiled(_nrt=False)
+def upcoming(mail, tables):  # pragma: no cover - compiled
+    """Time and class of the next event; infinite if there is none."""
+    timer = next_timer(tables)
+    wake = mail.heap_time[0] if mail.counts[HEAP] > 0 else math.inf
+    copy = tables.copy_time[0] if tables.counts[COPIES] > 0 else math.inf
+    if copy <= timer and copy <= wake:
+        return copy, ARRIVAL
+    return (timer, TIMER) if timer <= wake else (wake, WAKE)
+
+
+@compiled(forceinline=True, _nrt=False)
+def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
+    """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
+    agent, now = mail.heap_agent[0], tables.times[NOW]
+    mail.ticks[agent] += 1
+    mail.counts[UNFINISHED] = 1
+    tables.times[LATE] = now
+    if mail.silent[agent] or not there(mail, agent, now, True) or not free_edges(mail, tables, agent):
+        return
+    if compiled_half:
+        first, last = mail.offsets[agent], mail.offsets[agent + 1]
+        luck = draw_one(mail.key[0], mail.key[1], mail.numbers[agent], 0, mail.ticks[agent], PARTNER, 0)[0]
+        tables.counts[EDGE] = first + rank_of(luck, last - first, law[first:last] if len(law) else law)
+        if busy(mail, tables, tables.counts[EDGE]):
+            tables.counts[SKIPPED] += 1
+            return
+        note_step(mail, agent, now)
+    tables.counts[PHASE] = OFFER
+
+
+@compiled(forceinline=True, _nrt=False)
+def charge(mail, agent, row):  # pragma: no cover - compiled
+    """Charge an agent for a version, and keep it for comparison."""
+    mail.charged[agent] += 1
+    if mail.latest[agent] >= 0:
+        let_go(mail, mail.latest[agent])
+    mail.references[row] += 1
+    mail.latest[agent] = row
+
+
+@compiled(forceinline=True, _nrt=False)
+def make_half(mail, tables, step, table):  # pragma: no cover - compiled
+    """Make half of an exchange; whether what it has written is finite."""
+    phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
+    acting = mail.reverse[edge] if phase == ACCEPT else edge
+    agent, partner = tail_of(mail, acting), mail.heads[acting]
+    heard = mail.pool[0][:0]
+    if phase != OFFER:
+        heard = mail.pool[row][: tables.widths[0 if phase == ACCEPT else 1, partner]]
+    message = mail.pool[0][:0]
+    if phase != FINISH:
+        width = tables.widths[0 if phase == OFFER else 1, agent]
+        row = take_row(mail, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
+        message = mail.pool[row][:width]
+    first, last = mail.offsets[agent], mail.offsets[agent + 1]
+    said = step(
+        phase,
+        agent,
+        mail.ticks[agent],
+        tables.times[NOW],
+        mail.updates[agent],
+        acting,
+        first,
+        last,
+        mail.known,
+        mail.pool,
+        heard,
+        message,
+        table,
+    )
+    if said & UNBOUNDED:
+        return False
+    if phase != FINISH:
+        tables.counts[ROW] = row
+        if said & PLAIN and is_news(mail, agent, row, len(message)):
+            charge(mail, agent, row)
+    return True
+
+
+@compiled(forceinline=True, _nrt=False)
+def settle_clocks(mail, tables):  # pragma: no cover - compiled
+    """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
+    if mail.counts[UNFINISHED]:
+        agent = mail.heap_agent[0]
+        mail.counts[UNFINISHED] = 0
+        if not put_back(mail):
+            tables.over[agent] = True
+            if tables.watches[agent] == 0:
+                tables.counts[ENDED] = agent
+    agent = tables.counts[ENDED]
+    if agent < 0:
+        return REACHED, agent
+    tables.counts[ENDED] = -1
+    return clock_over(mail, agent), agent
+
+
+@compiled(_nrt=False)
+def run_exchanges(mail, tables, limit, forced, compiled_half, step, table, law):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
+    counts = tables.counts
+    while True:
+        if counts[PHASE]:
+            edge = counts[EDGE]
+            if compiled_half and not make_half(mail, tables, step, table):
+                return DIVERGED, tail_of(mail, mail.reverse[edge] if counts[PHASE] == ACCEPT else edge)
+            if carry_on(mail, tables) and compiled_half and count_step(mail, tail_of(mail, edge)):
+                return COUNTED, tail_of(mail, edge)
+        why, agent = settle_clocks(mail, tables)
+        if why != REACHED:
+            return why, agent
+        if counts[ENOUGH] or counts[WORN]:
+            return CHECK, -1
+        if mail.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
+            return FULL, -1
+        if mail.counts[OBSERVED] and len(mail.notes) - mail.counts[NOTES] < ROOM:
+            return FULL, -1
+        now, what = upcoming(mail, tables)
+        if now == math.inf:
+            return IDLE, -1
+        if now >= limit and not forced:
+            return REACHED, -1
+        counted = what == TIMER or (what == WAKE and is_event(mail, mail.heap_agent[0], now))
+        if counted and used_up(mail):
+            tables.times[NOW] = now
+            return LOOK, -1
+        mail.counts[WAKES] += counted
+        forced = False
+        tables.times[NOW] = now
+        if what == ARRIVAL:
+            order = tables.copy_order[0]
+            take_copy(mail, tables, pop_copy(tables), order)
+            follow_up(mail, tables)
+        elif what == TIMER:
+            tables.times[LATE] = now
+            look_after(mail, tables, drop_timer(tables))
+        else:
+            wake_up(mail, tables, compiled_half, law)
+        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and mail.counts[OBSERVED] == TOLD)):
+            return HALF, mail.heap_agent[0] if counts[PHASE] == OFFER else -1

@@ -1,0 +1,248 @@
+"""The batched engine for pairwise exchange: compiled windows of arrivals, timers and wake-ups.
+
+The rules of sessions are those of `hushnet.simulator.rules.sessions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....agents.agent import WAKE
+from ....agents.compilation.addresses import AddressTable
+from ....agents.compilation.compiled import announce, as_callback
+from ....protocols.base import Out, View
+from ....protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
+from ...network.randomness import check_leg
+from ...rules.forms import Plain
+from ...rules.sessions import busy
+from ...tables import sessions as desk
+from ...tables import tallies
+from ...tables.sessions import SessionTables
+from ...world.sessions import REFUSAL, with_more_copies
+from ...world.world import World
+from ..halves import make_reply, make_request, take_reply
+from . import exchange_windows, windows
+from .windowed import Pause, Windowed, checked
+
+_upcoming, _busy = map(Plain(), (exchange_windows.upcoming, busy))
+PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
+"""Halves of an exchange in words, and its opening."""
+
+NO_KERNEL = PairKernel(exchange_windows.no_exchange, AddressTable(), PlainCharges(""))
+"""Stands for the compiled exchange of a protocol that has none."""
+
+
+@final
+class Exchanges(Windowed):
+    """Every agent calls a neighbour when its own clock wakes it.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether to use the protocol's compiled exchange, if it has one.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's compiled form is not one of an exchange.
+    """
+
+    empty = REFUSAL
+
+    def __init__(self, world: World, *, compiled: bool = True) -> None:
+        super().__init__(world, compiled=compiled)
+        complaint = f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel"
+        kernel = checked(self.kernel, PairKernel, complaint)
+        self._call = self._arguments(kernel or NO_KERNEL)
+
+    def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
+        """What a window is called with besides mail, desk and its limit."""
+        law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
+        return self.compiled, as_callback(kernel.step, EXCHANGE), kernel.table.values, law
+
+    @property
+    def desk(self) -> SessionTables:
+        """Open sessions, copies under way and timers; replaced when there is need for more room."""
+        assert self.world.sessions is not None
+        return self.world.sessions
+
+    def busy(self, edge: int) -> bool:
+        """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
+        return bool(_busy(self.post.mail, self.desk, edge))
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`."""
+        return windows.wind_up(self.post.mail)
+
+    def next_event(self) -> tuple[float, int] | None:
+        """See `Windowed.next_event`."""
+        time, priority = _upcoming(self.post.mail, self.desk)
+        if np.isinf(time):
+            return None
+        return float(time), int(priority) + (int(self.post.mail.heap_agent[0]) if priority == WAKE else 0)
+
+    def at_work(self) -> tuple[int, float, str]:
+        """See `Windowed.at_work`: half of an exchange."""
+        mail, counts = self.post.mail, self.desk.counts
+        edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
+        agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
+        return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
+
+    def text_again(self, view: View, out: Out) -> None:
+        """See `Windowed.text_again`."""
+        counts, graph, protocol = self.desk.counts, self.world.setting.graph, self.world.protocol
+        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        acting = int(graph.reverse[edge]) if phase == ACCEPT else edge
+        partner = acting - int(graph.edges_of(view.agent).start)
+        if phase == OFFER:
+            protocol.offer(view, partner, out)
+            return
+        vector = self._heard(0 if phase == ACCEPT else 1, int(graph.heads[acting]))
+        if phase == ACCEPT:
+            protocol.accept(view, partner, vector, out)
+        else:
+            protocol.finish(view, partner, vector)
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`; arrivals are events here."""
+
+    def window(self, limit: float, forced: bool) -> Pause:
+        """See `Windowed.window`; it ends where availability is not known."""
+        assert self.presence is not None
+        finish, mail, now = self.world.finish, self.post.mail, self.world.now
+        if now >= self.presence.drawn:
+            mail = self.presence.draw(now, mail)
+            self.post.mail = mail = self.presence.forget(now, mail)
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+        announce(exchange_windows.run_exchanges, "the batched engine")
+        until = min(limit, self.presence.drawn)
+        why, index = self.in_window(exchange_windows.run_exchanges, self.desk, until, forced, *self._call)
+        finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
+        self.stopped_at(float(self.desk.times[desk.NOW]))
+        if self.compiled:
+            self.world.activations = int(mail.counts[tallies.ACTIVATIONS])
+        self.post.notes.tell()
+        if why != exchange_windows.HALF:
+            self._check()
+        return self._handle(why, int(index))
+
+    def _check(self) -> None:
+        """End the run if the vectors asked for were sent; an event that brings this about is completed first."""
+        counts = self.desk.counts
+        if counts[desk.WORN]:
+            check_leg(2**24)
+        if counts[desk.ENOUGH]:
+            counts[desk.ENOUGH] = 0
+            self.check_vectors()
+
+    def _handle(self, why: int, index: int) -> Pause:
+        """Do what a window stopped for."""
+        world, mail = self.world, self.post.mail
+        if why == exchange_windows.HALF:
+            self._half(index)
+        elif why == windows.FULL:
+            self._make_room()
+        elif why == windows.COUNTED:
+            agent = world.agents[index]
+            agent.updates = int(mail.updates[index])
+            self.check_limits(agent)
+        elif why == windows.OVER:
+            self.clock_ended(index)
+            return Pause.WAIT
+        elif why == windows.FINISHED:
+            world.finish.check()
+        elif why == windows.DIVERGED:
+            world.agents[index].updates = int(mail.updates[index])
+            world.check_finite(world.agents[index])
+        elif why == windows.LOOK:
+            self.look()
+        elif why == windows.IDLE:
+            return Pause.DONE
+        return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
+
+    def _half(self, index: int) -> None:
+        """Make the half of an exchange that a window stopped at; of a compiled call, the observer has been told."""
+        counts = self.desk.counts
+        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        if phase == OFFER and self.compiled:
+            return  # the observer was told of it
+        if phase == OFFER:
+            self._offer(index)
+        elif phase == ACCEPT:
+            self._accept(edge)
+        else:
+            self._finish(edge)
+
+    def _catch_up(self, index: int) -> None:
+        """Let an agent know of the ticks of its clock."""
+        agent, tick = self.world.agents[index], int(self.post.mail.ticks[index])
+        if agent.tick != tick:
+            agent.tick, agent.reactions = tick, 0
+
+    def _offer(self, index: int) -> None:
+        self._catch_up(index)
+        agent, counts = self.world.agents[index], self.desk.counts
+        made = make_request(self.world, agent, self.busy)
+        self.post.mail.silent[index] = agent.silent
+        if made is None:
+            counts[desk.PHASE] = 0
+            counts[desk.SKIPPED] += not agent.silent
+        else:
+            counts[desk.EDGE], counts[desk.ROW] = made[0], self.post.keep(made[1])
+
+    def _accept(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        callee, back = int(graph.heads[edge]), int(graph.reverse[edge])
+        self._catch_up(callee)
+        agent = self.world.agents[callee]
+        reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
+        self.post.mail.silent[callee] |= agent.silent
+        self.desk.counts[desk.ROW] = -1 if reply is None else self.post.keep(reply)
+
+    def _finish(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        caller = int(graph.tails[edge])
+        # A step may end the run as well, but its session is closed first.
+        self._check()
+        self._catch_up(caller)
+        agent = self.world.agents[caller]
+        take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
+        self.count(agent)
+        self.post.mail.updates[caller] = agent.updates
+
+    def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
+        """A copy of the vector that half of an exchange is made with."""
+        width = self.desk.widths[kind, sender]
+        vector = self.post.mail.pool[self.desk.counts[desk.ROW], :width].copy()
+        vector.flags.writeable = False
+        return vector
+
+    def _make_room(self) -> None:
+        """See to it that the next event's version, copy and timer fit in."""
+        self.post.make_room(1, 0)
+        self.post.notes.make_room(exchange_windows.ROOM)
+        old, counts = self.desk, self.desk.counts
+        if counts[desk.FREE_COPIES] == 0:
+            self.world.sessions = with_more_copies(old)
+        if counts[desk.TIMERS] == len(old.timer_due):
+            self._sort_out_timers()
+
+    def _sort_out_timers(self) -> None:
+        """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
+        old, counts = self.desk, self.desk.counts
+        size = len(old.timer_due)
+        places = (counts[desk.FIRST_TIMER] + np.arange(size)) % size
+        places = places[old.sessions[old.timer_edge[places], desk.TICK] == old.timer_tick[places]]
+        room = max(size, 2 * len(places))
+        fresh = {}
+        for name in ("timer_due", "timer_edge", "timer_tick"):
+            queue = getattr(old, name)
+            fresh[name] = np.zeros(room, dtype=queue.dtype)
+            fresh[name][: len(places)] = queue[places]
+        self.world.sessions = old._replace(**fresh)
+        counts[desk.FIRST_TIMER], counts[desk.TIMERS] = 0, len(places)

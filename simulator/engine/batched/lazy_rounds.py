@@ -1,0 +1,129 @@
+"""The batched engine for lossless rounds: no event for any message or barrier, and compiled windows of ends of rounds.
+
+Where nothing is lost and nobody is ever absent, when a round begins follows from when the others ended
+(`hushnet.simulator.engine.batched.round_windows`); nothing has to be acknowledged, repeated or given up. The run is
+that of `hushnet.simulator.world.rounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+import numpy as np
+
+from ....agents.agent import Agent
+from ....agents.compilation.compiled import announce
+from ....agents.inbox import Message
+from ....protocols.base import Out, Sent
+from ...world.rounds import EMPTY, addressed
+from ...world.world import World
+from . import round_windows, windows
+from .round_windows import Barriers
+from .wake_windows import WakeWindows
+
+
+@final
+class LazyRounds(WakeWindows):
+    """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost.
+
+    Parameters
+    ----------
+    world : World
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+
+    Attributes
+    ----------
+    barriers : Barriers or None
+        What agents wait for; None until the run begins.
+
+    Raises
+    ------
+    ValueError
+        If the protocol's compiled form is one of an exchange.
+    """
+
+    def __init__(self, world: World, *, compiled: bool = True) -> None:
+        super().__init__(world, compiled=compiled)
+        self.barriers: Barriers | None = None
+        edges = len(world.setting.graph.heads)
+        # One list more than inboxes have kinds, for messages without numbers.
+        lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
+        self.post.mail = self.post.mail._replace(first_node=lists)
+
+    def wind_up(self) -> Sequence[int]:
+        """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
+        mail, graph = self.post.mail, self.world.setting.graph
+        ended = windows.wind_up(mail)
+        speaking = np.bincount(graph.tails[~mail.silent[graph.heads]], minlength=graph.agents)
+        expected = 1 + speaking.astype(np.int64)
+        self.barriers = Barriers(
+            expected=expected,
+            missing=np.stack([expected, expected], axis=1),
+            latest=np.zeros((graph.agents, 2)),
+            begun=np.ones(graph.agents, dtype=np.int64),
+        )
+        return ended
+
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """See `WakeWindows.run_compiled`."""
+        announce(round_windows.run_rounds, "the batched engine")
+        header = self.world.network.size(0)
+        return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, header, *self._call)
+
+    def make_room(self) -> None:
+        """See `WakeWindows.make_room`: who says nothing sends a message of its own to every neighbour."""
+        super().make_room()
+        most = int(self.world.setting.graph.degrees.max(initial=1))
+        self.post.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
+
+    def take_step(self, agent: Agent) -> None:
+        """See `WakeWindows.take_step`; it ends the agent's round."""
+        world = self.world
+        world.views[agent.index].round = agent.tick + 1
+        if world.traits.inbox == "every" and agent.tick > 0:
+            world.inbox.pending[agent.index] += self._shown(agent)
+        updates = agent.updates
+        self.step(agent)
+        if agent.updates == updates:
+            # It fell silent without a word, which its neighbours are told all the same.
+            self._say_nothing(agent, addressed(world.setting.graph, agent.index, []))
+
+    def _shown(self, agent: Agent) -> list[Message]:
+        """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
+        world, messages = self.world, []
+        graph, inbox = world.setting.graph, world.inbox
+        slots = graph.edges_of(agent.index)
+        for slot, sender in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):
+            fresh = [kind for kind in inbox.values if inbox.tick[kind][slot] == agent.tick - 1]
+            for kind in sorted(fresh, key=lambda kind: inbox.order[kind][slot]):
+                vector = inbox.values[kind][slot].copy()
+                vector.flags.writeable = False
+                sent_at, order = float(inbox.sent_at[kind][slot]), int(inbox.order[kind][slot])
+                size = world.network.size(len(vector))
+                tick = agent.tick - 1
+                messages.append(Message(sender, agent.index, kind, vector, sent_at, order, tick, slot, size))
+        return messages
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """See `Driver.send`.
+
+        Raises
+        ------
+        ValueError
+            If a step sends two messages of one kind to one neighbour.
+        """
+        per_edge = addressed(self.world.setting.graph, agent.index, out.sent)
+        self.post.send(agent, out)
+        self._say_nothing(agent, per_edge)
+
+    def _say_nothing(self, agent: Agent, per_edge: Mapping[int, Sequence[Sent]]) -> None:
+        """End a round for the neighbours to whom its step said nothing."""
+        for edge, sents in per_edge.items():
+            if not sents:
+                self.post.signal(agent, edge, EMPTY, attempt=0)
+
+    def take_in(self, now: float, barrier: int) -> None:
+        """See `Windowed.take_in`."""
+        round_windows.land_all(self.post.mail, now, barrier)

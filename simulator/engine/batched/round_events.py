@@ -1,0 +1,139 @@
+"""Windows of rounds, compiled: every arrival, timer and absence is an event that calls a rule.
+
+`hushnet.simulator.rules.rounds` has the rules. This loop takes the next event off the agenda and calls the rule of its
+kind; where nothing can be lost and nobody is ever absent, `hushnet.simulator.engine.batched.round_windows` needs no
+events.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....agents.compilation.compiled import compiled
+from ....protocols.kernel import UNBOUNDED
+from ...rules.clocks import count_step, used_up
+from ...rules.round_messages import finish_saying, say, say_all
+from ...rules.rounds import (
+    after_step,
+    counts_as_event,
+    on_arrival,
+    on_available,
+    on_patience,
+    on_repeat,
+    on_round_end,
+    start_rounds,
+)
+from ...tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
+from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
+from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
+from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
+from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step, send_said
+
+STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
+"""Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
+repeated more often than there are draws for it."""
+
+
+@compiled(forceinline=True, _nrt=False)
+def has_room(mail, tables, agenda, room, most):  # pragma: no cover - compiled
+    """Whether whatever the next event brings about fits in."""
+    return (
+        mail.counts[FREE_ROWS] > most
+        and tables.counts[FREE_RECORDS] >= room
+        and tables.counts[FREE_COPIES] >= room
+        and len(agenda.ring) - agenda.size[TIMERS] >= room
+        and (mail.counts[OBSERVED] == 0 or len(mail.notes) - mail.counts[NOTES] >= room)
+    )
+
+
+@compiled(forceinline=True, _nrt=False)
+def step_and_say(mail, tables, agent, step, table, ports, rows):  # pragma: no cover - compiled
+    """Let an agent make its compiled step and say its round; what the step says of itself."""
+    said = make_step(mail, agent, tables.now[0], step, table, ports, rows)
+    if said & UNBOUNDED == 0:
+        send_said(mail, tables, agent, said, ports, rows, say)
+        if mail.offsets[agent + 1] > mail.offsets[agent]:
+            finish_saying(mail, tables, agent)
+    return said
+
+
+@compiled(_nrt=False)
+def run_round_events(
+    mail,
+    tables,
+    agenda,
+    limit,
+    forced,
+    room,
+    compiled_step,
+    step,
+    table,
+    ports,
+    rows,
+):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
+    counts = tables.counts
+    due = False
+    while True:
+        if mail.counts[UNFINISHED]:
+            mail.counts[UNFINISHED] = 0
+            after_step(mail, tables, counts[STEPPING])
+        take_effects(tables, agenda)
+        agent, now = counts[STEPPING], tables.now[0]
+        if due:
+            return COUNTED, agent, now
+        if counts[STALLED]:
+            return STALL, agent, now
+        if counts[WORN]:
+            return WORN_OUT, agent, now
+        if counts[DONE]:
+            counts[DONE] = 0
+            return FINISHED, agent, now
+        if counts[ENOUGH]:
+            return SENT_ENOUGH, agent, now
+        if not has_room(mail, tables, agenda, room, len(rows)):
+            return FULL, agent, now
+        source = next_source(agenda)
+        if source == NOWHERE:
+            return IDLE, agent, math.inf
+        now = first_of(agenda, source, TIME) / TICKS
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        load = first_of(agenda, source, LOAD)
+        what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
+        counted = counts_as_event(mail, tables, what, subject, serial)
+        if counted and used_up(mail):
+            return LOOK, agent, now
+        mail.counts[WAKES] += counted
+        forced = False
+        drop_first(agenda, source)
+        tables.now[0] = now
+        if what == ARRIVE:
+            on_arrival(mail, tables, subject)
+        elif what == REPEAT:
+            on_repeat(mail, tables, subject)
+        elif what == PATIENCE:
+            on_patience(mail, tables, subject, serial)
+        elif what != ROUND_END:
+            on_available(mail, tables, subject, what == UP, what == GONE)
+        elif on_round_end(mail, tables, subject):
+            counts[STEPPING], mail.counts[UNFINISHED] = subject, 1
+            if not compiled_step:
+                return AWAKE, subject, now
+            said = step_and_say(mail, tables, subject, step, table, ports, rows)
+            if said & UNBOUNDED:
+                return DIVERGED, subject, now
+            due = is_counted(said) and count_step(mail, subject)
+
+
+@compiled(_nrt=False)
+def start_all(mail, tables):  # pragma: no cover - compiled
+    """Begin everybody's round 1."""
+    for agent in range(len(tables.agents)):
+        start_rounds(mail, tables, agent)
+
+
+@compiled(_nrt=False)
+def speak(mail, tables, agent, said, edges):  # pragma: no cover - compiled
+    """`say_all`, from Python."""
+    say_all(mail, tables, agent, said, edges)

@@ -1,0 +1,250 @@
+"""Windows of lossless rounds, compiled: a barrier opens with the last parcel that it waits for, without any event.
+
+Agent i's k-th round begins at B_i(k), the later of its own step of round k - 1 and of the arrivals of all neighbours'
+parcels of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by
+maxima and sums. As nothing is lost, the arrival of a parcel is known as soon as it is sent: whoever sends the last
+parcel of a barrier sets the end of the round that follows, on the heap of wake-ups.
+
+Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
+read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
+are never more than one round apart. Barriers that are being waited for are therefore told apart by the parity of their
+round. Copies under way, or arrived and not yet shown, are nodes in the lists of `hushnet.simulator.rules.lazy`, one
+list per kind and directed edge, with a kind of their own for messages without numbers. What was counted as delivered
+while it still waits to be shown is marked by an arrival of minus infinity.
+
+A neighbour that has fallen silent is no longer expected. An agent that has fallen silent opens no barrier and reads
+nothing: copies on their way to it are only counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ....agents.compilation.compiled import compiled
+from ....protocols.kernel import UNBOUNDED, UNSAID
+from ...network.network import KINDS
+from ...rules.clocks import count_step, next_time, used_up
+from ...rules.delivery import count_arrival, count_message, know, let_go, take_row
+from ...rules.lazy import send_copy
+from ...tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
+from .windows import (
+    AWAKE,
+    COUNTED,
+    DIVERGED,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    clock_over,
+    is_counted,
+    rows_needed,
+    step_and_send,
+    take_top,
+)
+
+
+class Barriers(NamedTuple):
+    """What agents in rounds wait for; compiled functions take it as one argument.
+
+    Attributes
+    ----------
+    expected : (n,) int64
+        Parcels that open a barrier: of every neighbour that has not fallen silent, and the agent's own.
+    missing : (n, 2) int64
+        By parity of the round: how many of them were not sent yet.
+    latest : (n, 2) float64
+        By parity of the round: arrival of the last one of the others.
+    begun : (n,) int64
+        Rounds that each agent has begun.
+    """
+
+    expected: Any
+    missing: Any
+    latest: Any
+    begun: Any
+
+
+@compiled(forceinline=True, _nrt=False)
+def push(mail, time, agent):  # pragma: no cover - compiled
+    """Put a wake-up on the heap."""
+    times, agents, here = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
+    mail.counts[HEAP] += 1
+    while here > 0:
+        parent = (here - 1) // 2
+        if times[parent] < time or (times[parent] == time and agents[parent] < agent):
+            break
+        times[here], agents[here] = times[parent], agents[parent]
+        here = parent
+    times[here], agents[here] = time, agent
+
+
+@compiled(forceinline=True, _nrt=False)
+def hold(mail, barriers, agent, number, arrival):  # pragma: no cover - compiled
+    """Let an agent hold one more parcel of a round; the last one begins its next round."""
+    parity = number % 2
+    latest = max(barriers.latest[agent, parity], arrival)
+    barriers.missing[agent, parity] -= 1
+    if barriers.missing[agent, parity] > 0:
+        barriers.latest[agent, parity] = latest
+        return
+    barriers.missing[agent, parity] = barriers.expected[agent]
+    barriers.latest[agent, parity] = 0.0
+    barriers.begun[agent] = number + 1
+    push(mail, next_time(mail, agent, number, latest), agent)
+
+
+@compiled(forceinline=True, _nrt=False)
+def expect_no_more(barriers, agent, number):  # pragma: no cover - compiled
+    """Let an agent expect nothing of a neighbour after its last round.
+
+    The barrier after that round has the parity of the one before it, and counts only once that one is open.
+    """
+    barriers.expected[agent] -= 1
+    if barriers.begun[agent] >= number:
+        barriers.missing[agent, (number + 1) % 2] -= 1
+
+
+@compiled(forceinline=True, _nrt=False)
+def land(mail, node):  # pragma: no cover - compiled
+    """Count the arrival of a copy, once."""
+    if mail.arrival[node] > -math.inf:
+        count_arrival(mail, mail.size[mail.version[node]], True)
+        mail.arrival[node] = -math.inf
+
+
+@compiled(forceinline=True, _nrt=False)
+def take_out(mail, slot, before, node):  # pragma: no cover - compiled
+    """Take a copy that has arrived from the list of its slot, where it follows another or none (-1); its version."""
+    land(mail, node)
+    if before < 0:
+        mail.first_node[slot] = mail.following[node]
+    else:
+        mail.following[before] = mail.following[node]
+    mail.free_nodes[mail.counts[FREE_NODES]] = node
+    mail.counts[FREE_NODES] += 1
+    return mail.version[node]
+
+
+@compiled(forceinline=True, _nrt=False)
+def show(mail, agent):  # pragma: no cover - compiled
+    """Let an agent's inbox show the round before the one that it ends."""
+    edges, tick = len(mail.heads), mail.ticks[agent] - 1
+    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+        for slot in range(edge, len(mail.first_node), edges):
+            before, node = -1, mail.first_node[slot]
+            while node >= 0 and mail.tick[mail.version[node]] != tick:
+                before, node = node, mail.following[node]
+            if node >= 0:
+                row = take_out(mail, slot, before, node)
+                if slot < len(mail.known):
+                    know(mail, slot, row, mail.order[row])
+                else:
+                    let_go(mail, row)
+
+
+@compiled(forceinline=True, _nrt=False)
+def forget(mail, slot, now, tick):  # pragma: no cover - compiled
+    """Drop what has arrived for a silent agent, apart from what was sent at this very tick."""
+    before, node = -1, mail.first_node[slot]
+    while node >= 0:
+        after = mail.following[node]
+        if mail.arrival[node] <= now and mail.tick[mail.version[node]] != tick:
+            let_go(mail, take_out(mail, slot, before, node))
+        else:
+            before = node
+        node = after
+
+
+@compiled(forceinline=True, _nrt=False)
+def close_round(mail, barriers, agent, now):  # pragma: no cover - compiled
+    """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
+    edges, tick, last = len(mail.heads), mail.ticks[agent], mail.silent[agent]
+    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+        receiver, arrival = mail.heads[edge], now
+        for slot in range(mail.reverse[edge], len(mail.first_node), edges):
+            if mail.silent[receiver]:
+                forget(mail, slot, now, tick)
+                continue
+            node = mail.first_node[slot]
+            if node >= 0 and mail.tick[mail.version[node]] == tick:
+                arrival = max(arrival, mail.arrival[node])
+        if mail.silent[receiver]:
+            continue
+        if last:
+            expect_no_more(barriers, receiver, tick + 1)
+        hold(mail, barriers, receiver, tick + 1, arrival)
+    if not last:
+        hold(mail, barriers, agent, tick + 1, now)
+
+
+@compiled(_nrt=False)
+def land_all(mail, now, barrier):  # pragma: no cover - compiled
+    """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant."""
+    for slot in range(len(mail.first_node)):
+        node = mail.first_node[slot]
+        while node >= 0:
+            arrival = mail.arrival[node]
+            if arrival < now or (arrival == now and mail.order[mail.version[node]] <= barrier):
+                land(mail, node)
+            node = mail.following[node]
+
+
+@compiled(forceinline=True, _nrt=False)
+def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
+    """End a round in which an agent says nothing: a message without numbers to everybody."""
+    if len(mail.heads) == 0:
+        return
+    kind = len(mail.first_node) // len(mail.heads) - 1
+    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+        row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)
+        send_copy(mail, agent, edge, kind, row, KINDS - 1)
+        let_go(mail, row)
+
+
+@compiled(_nrt=False)
+def run_rounds(
+    mail, barriers, limit, forced, header, compiled_step, step, table, ports, rows
+):  # pragma: no cover - compiled
+    """Run ends of rounds strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
+
+    While a step is being made, its agent stays on top of the heap.
+    """
+    counts = mail.counts
+    while True:
+        if counts[UNFINISHED]:
+            agent, now = mail.heap_agent[0], mail.heap_time[0]
+            counts[UNFINISHED] = 0
+            take_top(mail)
+            close_round(mail, barriers, agent, now)
+            if mail.silent[agent]:
+                why = clock_over(mail, agent)
+                if why != REACHED:
+                    return why, agent, now
+        if counts[HEAP] == 0:
+            return IDLE, -1, math.inf
+        now, agent = mail.heap_time[0], mail.heap_agent[0]
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        if used_up(mail):
+            return LOOK, agent, now
+        degree = mail.offsets[agent + 1] - mail.offsets[agent]
+        if compiled_step and (
+            counts[FREE_ROWS] < max(degree, rows_needed(mail, agent, ports))
+            or counts[FREE_NODES] < degree * max(1, len(ports))
+        ):
+            return FULL, agent, now
+        forced = False
+        mail.ticks[agent] += 1
+        counts[WAKES] += 1
+        counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
+        show(mail, agent)
+        if not compiled_step:
+            return AWAKE, agent, now
+        said = step_and_send(mail, agent, now, step, table, ports, rows)
+        if said & UNBOUNDED:
+            return DIVERGED, agent, now
+        if said & UNSAID:
+            say_nothing(mail, agent, now, header)
+        if is_counted(said) and count_step(mail, agent):
+            return COUNTED, agent, now

@@ -1,0 +1,177 @@
+"""The engines that run a world: one SimPy event for whatever happens, or compiled windows between SimPy's events."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal, final
+
+from ...agents.errors import InputError
+from ..network.laws import forms_of
+from ..world.rounds import repeats
+from ..world.step_form import StepForm
+from ..world.world import World
+from .driver import Driver
+
+Name = Literal["auto", "event", "batched"]
+"""What a scenario may ask for."""
+
+
+class Engine(ABC):
+    """Runs worlds; what happens in one does not depend on the engine, only when it is worked out.
+
+    Parameters
+    ----------
+    why : str
+        Why it is this engine, for the summary.
+    """
+
+    def __init__(self, why: str = "") -> None:
+        self.why = why
+
+    @abstractmethod
+    def driver(self, world: World) -> Driver:
+        """What makes the agents of a world step."""
+
+    @abstractmethod
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """What kind of engine this is and in which form it will make a world's steps, found out without compiling."""
+
+    def prepare(self, world: World) -> Driver:
+        """What will run a world that was not run yet; the world says from now on which engine that is."""
+        driver = self.driver(world)
+        world.engine = f"{driver.engine}, {self.why}" if self.why else driver.engine
+        world.form = driver.form
+        return driver
+
+    def run(self, world: World) -> None:
+        """Run a world from its start to its end; raises like `Driver.run`.
+
+        Parameters
+        ----------
+        world : World
+            Not run yet.
+        """
+        self.prepare(world).run()
+
+
+@final
+class EventEngine(Engine):
+    """A SimPy process for every agent, and an event for every wake-up, message and timer: for reading and tracing.
+
+    The rules of the world run as plain Python.
+    """
+
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """See `Engine.foresee`."""
+        from .event.driver import EventDriver
+
+        return EventDriver.engine, EventDriver.form
+
+    def driver(self, world: World) -> Driver:
+        """See `Engine.driver`."""
+        from .event.broadcasts import EventBroadcasts
+        from .event.rounds import EventRounds
+        from .event.sessions import EventSessions
+
+        if world.in_rounds:
+            return EventRounds(world)
+        return EventBroadcasts(world) if world.sessions is None else EventSessions(world)
+
+
+@final
+class BatchedEngine(Engine):
+    """SimPy drives a pump; between its events, compiled windows run the same rules.
+
+    It runs what has compiled forms (see `declined`).
+
+    Parameters
+    ----------
+    why : str
+        Why it is this engine, for the summary.
+    compiled : bool
+        Whether to use the protocol's compiled step, if it has one.
+    """
+
+    def __init__(self, why: str = "", *, compiled: bool = True) -> None:
+        super().__init__(why)
+        self.compiled = compiled
+
+    def foresee(self, world: World) -> tuple[str, StepForm]:
+        """See `Engine.foresee`."""
+        from .batched.step_forms import foreseen, said_form
+
+        if self._reacting(world):
+            return "batched", said_form(world, "", compiled=False)
+        return "batched", foreseen(world)
+
+    @staticmethod
+    def _reacting(world: World) -> bool:
+        """Whether agents take in single messages, which compiled steps do not."""
+        free = world.sessions is None and world.in_rounds is None
+        return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
+
+    def driver(self, world: World) -> Driver:
+        """See `Engine.driver`."""
+        why = declined(world)
+        if why is not None:
+            raise refusal(world, why)
+        from .batched.broadcasts import Broadcasts
+        from .batched.eventful_broadcasts import EventfulBroadcasts
+        from .batched.eventful_rounds import EventfulRounds
+        from .batched.exchanges import Exchanges
+        from .batched.lazy_rounds import LazyRounds
+
+        if world.sessions is not None:
+            return Exchanges(world, compiled=self.compiled)
+        if self._reacting(world):
+            return EventfulBroadcasts(world)
+        if world.in_rounds is None:
+            return Broadcasts(world, compiled=self.compiled)
+        calm = world.setting.network.lossless and world.setting.always_up and world.observer is None
+        if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
+            return LazyRounds(world, compiled=self.compiled)
+        return EventfulRounds(world, compiled=self.compiled)
+
+
+def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:
+    """The engine for a world.
+
+    Parameters
+    ----------
+    name : {"auto", "event", "batched"}
+        What the scenario asks for.
+    world : World
+        Not run yet.
+    debug : bool
+        Whether its steps are to be debugged, which takes plain Python.
+
+    Raises
+    ------
+    InputError
+        If the batched engine is asked for and cannot run this.
+    """
+    if name == "event" or debug:
+        return EventEngine("to debug its steps in Python" if debug else "as asked")
+    why = declined(world)
+    if why is None:
+        return BatchedEngine()
+    if name == "batched":
+        raise refusal(world, why)
+    return EventEngine(f"because {why}")
+
+
+def declined(world: World) -> str | None:
+    """Why the batched engine cannot run a world; None if it can, whatever the protocol."""
+    try:
+        forms_of(world.setting.network, world.clock)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def refusal(world: World, why: str) -> InputError:
+    """What is said where the batched engine is asked for and cannot run a world."""
+    return InputError(
+        f"{world.protocol.parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto",
+        field=("engine",),
+    )

@@ -1,0 +1,246 @@
+"""Drivers: what makes the agents of one world step, from its start to its end.
+
+An engine (`hushnet.simulator.engine.choice`) has one driver for each way in which agents step: by their clocks, in
+rounds, in pairwise exchanges. Equal times are ordered: arrivals, availability, timers, wake-ups by agent, recorder.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+
+from ...agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
+from ...agents.availability import Timeline
+from ...agents.errors import HushnetError
+from ...agents.inbox import Message
+from ...protocols.base import Out
+from ..network.attendance import attendance
+from ..network.randomness import quantise
+from ..tables import tallies
+from ..world.finish import TIME_UP
+from ..world.overdue import Overdue
+from ..world.step_form import StepForm
+from ..world.world import World
+
+
+class Driver(ABC):
+    """What makes the agents of a world step.
+
+    Parameters
+    ----------
+    world : World
+        Not run yet.
+
+    Attributes
+    ----------
+    engine : str
+        What kind of engine this is.
+    form : StepForm
+        In which form it has steps made.
+    """
+
+    engine: str
+    form: StepForm
+
+    def __init__(self, world: World) -> None:
+        self.world, self.post = world, world.post
+
+    # A run.
+
+    def run(self) -> None:
+        """Run the world to its end; the last record is taken there.
+
+        Raises
+        ------
+        Divergence
+            When a state becomes non-finite, or in a private run what an agent sends; what was recorded until then is
+            kept.
+        Stall
+            When agents in rounds wait for messages that can never come; likewise.
+        StepFailure
+            When a compiled step raises an error; likewise.
+        LimitReached
+            When the run goes beyond one of the setting's limits; likewise.
+        """
+        effort = self.world.effort
+        effort.begin()
+        try:
+            with effort.interrupter:
+                self._run()
+        except Overdue:
+            raise effort.too_long(self.world.now) from None
+
+    def _run(self) -> None:
+        world, env = self.world, self.world.env
+        joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
+        with np.errstate(all="ignore"):
+            for agent, join, leave in zip(world.agents, joins, leaves, strict=True):
+                agent.present = join == 0 < leave
+            for agent in world.agents:
+                if agent.present:
+                    self._start(agent)
+                    world.effort.look(world.now)
+            for agent in world.agents:
+                if agent.present:
+                    world.tell_start(agent, joining=False)
+            for agent in world.agents:
+                if agent.present:
+                    self.ready(agent)
+            self.begin(joins, leaves, timelines)
+            env.process(self._record())
+            if world.setting.stop.time is not None:
+                end = At(env, quantise(world.setting.stop.time), LAST)
+                end.callbacks.append(lambda _: world.finish.end(TIME_UP))  # type: ignore[union-attr]
+            world.finish.check()
+            try:
+                env.run(until=world.finish.stopped)
+                self._sample(final=True)
+            except HushnetError as error:
+                raise _original(error) from None
+            finally:
+                self.settle(final=True)
+
+    @abstractmethod
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """Start the SimPy processes of a run, at its time 0.
+
+        Parameters
+        ----------
+        joins, leaves : (n,) float
+            When each agent joins and leaves, infinite if never.
+        timelines : (n,) Timeline
+            When each agent comes up and goes down; the first entry is its state at time 0.
+        """
+
+    @abstractmethod
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """The SimPy process of an agent's steps; it ends when the agent can never step again."""
+
+    def settle(self, *, final: bool) -> None:
+        """Bring everything up to date that a recorder, or after a run anybody, may look at; by default it is."""
+        return
+
+    def _record(self) -> Generator[simpy.Event, None, None]:
+        """The SimPy process of the recorder."""
+        world = self.world
+        if world.recorder is None:
+            return
+        self._sample(final=False)
+        if world.record_time is None:
+            return
+        count = 1
+        while True:
+            yield At(world.env, quantise(count * world.record_time), RECORD)
+            self._sample(final=False)
+            count += 1
+
+    def _sample(self, *, final: bool) -> None:
+        world = self.world
+        if world.recorder:
+            self.settle(final=final)
+            world.recorder.sample(world, final=final)
+        if not final:
+            world.effort.look(world.now)
+
+    # Agents that come and go.
+
+    def life(self, agent: Agent, join: float, leave: float) -> Generator[simpy.Event, Any, None]:
+        """The process of an agent's presence: its clock ticks from time 0, whether or not the agent has joined."""
+        env = self.world.env
+        steps = env.process(self.steps(agent))
+        if join > 0:
+            yield At(env, join, AVAILABILITY)
+            if leave > join:
+                agent.present = True
+                self._start(agent)
+                self.world.tell_start(agent, joining=True)
+                self.ready(agent)
+        if leave < math.inf:
+            gone = At(env, max(leave, env.now), AVAILABILITY)
+            gone.callbacks.append(lambda _: self._leave(agent))  # type: ignore[union-attr]
+            yield steps | gone
+        else:
+            yield steps
+        self.world.finish.retire(agent.updates)
+
+    def _start(self, agent: Agent) -> None:
+        self.starting(agent)
+        self.world.start(agent)
+        self.started(agent)
+
+    def _leave(self, agent: Agent) -> None:
+        agent.present = False
+        agent.gone = agent.silent = True
+        self.turn(agent)
+
+    def starting(self, agent: Agent) -> None:
+        """Let an agent that is about to make its start know of its clock's ticks so far; by default it does."""
+        return
+
+    def started(self, agent: Agent) -> None:
+        """Act on an agent that has made its start; by default nothing."""
+        return
+
+    def ready(self, agent: Agent) -> None:
+        """Act on an agent whose start, told or not, is behind it; by default nothing."""
+        return
+
+    def turn(self, agent: Agent) -> None:
+        """Act on an agent that came up, went down or went for good; by default nothing."""
+        return
+
+    # Steps.
+
+    def step(self, agent: Agent) -> None:
+        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
+        out = self.world.step(agent)
+        if out.silent and not out.sent:
+            return
+        self.send(agent, out)
+        self.count(agent)
+
+    def react(self, agent: Agent, message: Message) -> None:
+        """Let an agent react to an arrival, and send what it gives out."""
+        world = self.world
+        world.effort.check(world.now)
+        out = world.receive(agent, message)
+        self.post.send(agent, out)
+        if out.sent:
+            world.reactions.count(agent.index, (sent.kind for sent in out.sent), world.now)
+        self.check_vectors()
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """Send what a step gave out."""
+        self.post.send(agent, out)
+
+    def count(self, agent: Agent) -> None:
+        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
+        agent.updates += 1
+        self.post.mail.updates[agent.index] = agent.updates
+        self.world.activations += 1
+        self.check_limits(agent)
+
+    def check_limits(self, agent: Agent) -> None:
+        """Record, and end the run, where the steps made so far ask for it."""
+        world = self.world
+        if world.record_activations and world.activations % world.record_activations == 0:
+            self._sample(final=False)
+        world.finish.check_activations(world.activations)
+        self.check_vectors()
+        world.finish.check_updates(agent.updates)
+
+    def check_vectors(self) -> None:
+        """End once the vectors asked for were sent."""
+        self.world.finish.check_vectors(int(self.post.mail.counts[tallies.VECTORS]))
+
+
+def _original(error: HushnetError) -> HushnetError:
+    """What was raised first: SimPy re-raises, from process to process, copies that have lost their fields."""
+    while isinstance(error.__cause__, type(error)):
+        error = error.__cause__
+    return error

@@ -1,0 +1,80 @@
+"""Broadcasts with a SimPy event for every wake-up and message, and a process for every agent: for reading and tracing.
+
+The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import simpy
+from numpy.typing import NDArray
+
+from ....agents.agent import Agent
+from ...rules.broadcasts import on_arrival, receiver_of, send
+from ...tables.broadcasts import IS_SILENT, NOW
+from ...world.world import World
+from ..broadcast_state import BroadcastState
+from .driver import EventDriver
+
+
+@final
+class EventBroadcasts(EventDriver):
+    """Every agent steps when its own clock wakes it, and may react to whatever arrives.
+
+    Parameters
+    ----------
+    world : World
+
+    Attributes
+    ----------
+    state : BroadcastState
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, there=self.is_there)
+        self.state = BroadcastState(world)
+        self.post.carry = self._carry
+        self._send, self._on_arrival, self._receiver_of = map(self.plain, (send, on_arrival, receiver_of))
+        self._reacts = world.traits.trigger == "message"
+
+    def wake(self, agent: Agent) -> None:
+        """See `EventDriver.wake`: it takes a step, with all that it has kept."""
+        self.state.hand_over(agent.index)
+        self.step(agent)
+
+    def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
+        """See `Post.carry`."""
+        self.state.make_room()
+        row = self.post.new_version(vector, self.world.env.now, agent.tick)
+        self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
+        self._change(self._send, agent.index, edges.tolist(), rank, row, leg, vectors)
+
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """See `EventDriver.happen`: a copy arrives."""
+        if not self._reacts:
+            self._change(self._on_arrival, subject)
+            return
+        mail, tables = self.views(self.post.mail, self.state.tables)
+        agent = self.world.agents[self._receiver_of(mail, tables, subject)]
+        tables.agents[agent.index][IS_SILENT] = agent.silent
+        if self._change(self._on_arrival, subject):
+            self.react(agent, self.state.arrived(subject))
+
+    def _change(self, rule: Any, *arguments: Any) -> Any:
+        """Let a rule change the tables, and do what it asks for."""
+        post = self.post
+        if self.observed:
+            post.notes.make_room(self.state.room)
+        mail, tables = self.views(post.mail, self.state.tables)
+        tables.now[NOW] = self.world.env.now
+        result = rule(mail, tables, *arguments)
+        if self.observed:
+            post.notes.tell()
+        return result
+
+    def settle(self, *, final: bool) -> None:
+        """See `Driver.settle`."""
+        super().settle(final=final)
+        if final:
+            self.state.hand_over_all()

@@ -1,0 +1,148 @@
+"""The event engine: a SimPy process for every agent, and an event for whatever a rule asks for; all in plain Python.
+
+The rules (`hushnet.simulator.rules`) are those that the batched engine runs compiled. This is the engine to read, to
+trace and to teach with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ....agents.agent import AVAILABILITY, WAKE, Agent, At
+from ....agents.availability import Timeline
+from ...rules.forms import Plain, PlainTables
+from ...tables.notes import LOST_DELAY
+from ...world.step_form import StepForm
+from ...world.world import World
+from ..driver import Driver
+
+
+class EventDriver(Driver):
+    """A SimPy event for whatever happens.
+
+    Parameters
+    ----------
+    world : World
+    **laws : callable
+        What stands in the place of rules of these names, see `Plain`. Every delay and loss is asked of the network.
+
+    Attributes
+    ----------
+    plain : Plain
+        Rules by their compiled forms.
+    views : PlainTables
+        Of the tables that these rules take.
+    observed : bool
+        Whether anybody is told what rules note.
+    empty : str
+        Kind of copies without numbers that are no acknowledgements.
+    """
+
+    engine = "event"
+    form = StepForm("python", "the event engine runs plain Python")
+    empty = ""
+
+    def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
+        super().__init__(world)
+        self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
+        self.observed = world.observer is not None
+        self.plain = Plain(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
+        self.views = PlainTables()
+        self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Driver.begin`: two processes for every agent, of its absences and of its life."""
+        env = self.world.env
+        self.post.notes.begin(self.world, empty=self.empty)
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
+            env.process(self.life(agent, join, leave))
+
+    def presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        """The process of an agent that comes up and goes down, at last perhaps for good."""
+        for time, up in timeline:
+            yield At(self.world.env, time, AVAILABILITY)
+            self.world.effort.look(self.world.now)
+            agent.up = up
+            self.turn(agent)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self.turn(agent)
+
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: by the agent's own clock, until that has no further tick or the agent has fallen silent.
+
+        A tick that finds the agent down is counted and does nothing else.
+        """
+        world, env = self.world, self.world.env
+        while not agent.silent:
+            time = world.clock.next_time(agent.index, agent.tick + 1, env.now)
+            if math.isinf(time):
+                return
+            yield At(env, time, WAKE + agent.index)
+            if not agent.silent:
+                world.effort.wake(agent.index, env.now)
+            agent.tick += 1
+            agent.reactions = 0
+            if agent.awake:
+                self.wake(agent)
+
+    def wake(self, agent: Agent) -> None:
+        """Act on a tick that finds its agent awake: it takes a step."""
+        self.step(agent)
+
+    def is_there(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
+        """See `hushnet.simulator.rules.lazy.there`: whether an agent is present and up at this instant."""
+        one = self.world.agents[agent]
+        return one.present and one.up
+
+    def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
+        """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
+        drawn = self._drawn.pop((edge, tick, leg), None)
+        if drawn is None:
+            receiver = np.array([mail.heads[edge]])
+            ((delay,), (lost,)) = self.world.network.fates(sender, receiver, tick, leg, now, size)
+            drawn = float(delay), bool(lost)
+        delay, lost = drawn
+        if lost:
+            mail.noting[LOST_DELAY] = delay
+            return math.inf
+        return delay
+
+    def draw_together(self, agent: Agent, edges: NDArray[np.int64], leg: int, size: int) -> None:
+        """Draw the fates of copies that an agent is about to send, in one call."""
+        world = self.world
+        copies = world.setting.graph.heads[edges], agent.tick, leg, world.env.now, size
+        delays, losses = world.network.fates(agent.index, *copies)
+        drawn = zip(edges.tolist(), repeat(agent.tick), repeat(leg))
+        self._drawn.update(zip(drawn, zip(delays.tolist(), losses.tolist(), strict=True), strict=False))
+
+    def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
+        """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
+        event = At(self.world.env, time, priority)
+        event.callbacks.append(partial(self.happen, what, subject, serial))  # type: ignore[union-attr]
+
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """Let happen what a rule has asked for, at that time; by default nothing."""
+        return
+
+    def settle(self, *, final: bool) -> None:
+        """See `Driver.settle`."""
+        super().settle(final=final)
+        if final:
+            self.post.notes.keep()
+
+
+def _copy_out(mail: Any, slot: int) -> None:
+    """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
+    begin, end, row = mail.places[slot], mail.places[slot + 1], mail.pool[mail.known[slot]]
+    mail.values[begin:end] = row if len(row) == end - begin else row[: end - begin]

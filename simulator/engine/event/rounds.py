@@ -1,0 +1,157 @@
+"""Rounds with a SimPy event for every message and timer, and a process for every agent: for reading and tracing.
+
+The rules are those of `hushnet.simulator.rules.rounds`, run as plain Python. What a rule asks for becomes an event at
+its time and priority, and what it notes is told to whoever observes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, final
+
+import simpy
+
+from ....agents.agent import Agent
+from ....agents.availability import Timeline
+from ....agents.errors import Stall
+from ....protocols.base import Out
+from ...network.randomness import check_leg
+from ...rules.round_messages import say_all
+from ...rules.rounds import (
+    after_step,
+    counts_as_event,
+    on_arrival,
+    on_available,
+    on_patience,
+    on_repeat,
+    on_round_end,
+    start_rounds,
+)
+from ...tables import tallies
+from ...tables.effects import ARRIVE, PATIENCE, REPEAT
+from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
+from ...world.rounds import EMPTY
+from ...world.world import World
+from ..round_state import RoundState
+from .driver import EventDriver
+
+
+@final
+class EventRounds(EventDriver):
+    """Every agent steps once it has heard a whole round from its neighbours.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    empty = EMPTY
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, next_time=lambda _, *clock: world.clock.next_time(*clock))
+        self.state = RoundState(world)
+        self._round_ends = [world.env.event() for _ in world.agents]
+
+    # The processes.
+
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """See `Driver.begin`."""
+        env = self.world.env
+        self.post.notes.begin(self.world, empty=self.empty)
+        for agent, timeline in zip(self.world.agents, timelines, strict=True):
+            self.post.mail.silent[agent.index] = agent.silent
+            agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
+        for agent in self.world.agents:
+            env.process(self.steps(agent))
+
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: a round ends, the agent steps, and waits for its neighbours."""
+        self._change(start_rounds, agent.index)
+        while True:
+            yield self._round_ends[agent.index]
+            self._round_ends[agent.index] = self.world.env.event()
+            if self._change(on_round_end, agent.index):
+                self._step(agent)
+                self._change(after_step, agent.index)
+
+    def turn(self, agent: Agent) -> None:
+        """See `Driver.turn`."""
+        self._change(on_available, agent.index, agent.up, agent.gone)
+
+    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+        """See `EventDriver.happen`."""
+        if what == ARRIVE:
+            self._change(on_arrival, subject)
+            return
+        mail, tables = self.views(self.post.mail, self.world.rounds)
+        if self.plain(counts_as_event)(mail, tables, what, subject, serial):
+            self.world.effort.check(self.world.now)
+            mail.counts[tallies.WAKES] += 1
+        if what == REPEAT:
+            self._change(on_repeat, subject)
+        elif what == PATIENCE:
+            self._change(on_patience, subject, serial)
+        else:
+            self._round_ends[subject].succeed()
+
+    # A step.
+
+    def _step(self, agent: Agent) -> None:
+        mail, updates = self.post.mail, agent.updates
+        agent.tick = int(mail.ticks[agent.index])
+        agent.reactions = 0
+        self.state.prepare(agent)
+        self.step(agent)
+        if agent.updates == updates:
+            # It fell silent without a word, which its neighbours are told all the same.
+            self._say(agent, *self.state.nothing)
+        self.post.mail.updates[agent.index] = agent.updates
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """See `Driver.send`; raises like `RoundState.charge`."""
+        self._say(agent, *self.state.charge(agent, out))
+
+    def _say(self, agent: Agent, said: Any, edges: Any) -> None:
+        mail = self.post.mail
+        mail.silent[agent.index] = agent.silent
+        for kind, row, first, last in said.tolist():
+            self.draw_together(agent, edges[first:last], kind, int(mail.size[row]))
+        self._change(say_all, agent.index, said.tolist(), edges.tolist())
+
+    # A rule, and what comes of it.
+
+    def _change(self, rule: Any, *arguments: Any) -> Any:
+        """Let a rule change the tables, and do what it asks for."""
+        post, world, finish = self.post, self.world, self.world.finish
+        mail, tables = self.views(post.mail, world.rounds)
+        if self._is_full(mail.counts, tables.counts):
+            self.state.make_room()
+            mail, tables = self.views(post.mail, world.rounds)
+        if self.observed:
+            post.notes.make_room(self.state.room)
+            mail, tables = self.views(post.mail, world.rounds)
+        tables.now[0] = world.env.now
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+        result = self.plain(rule)(mail, tables, *arguments)
+        finish.active, finish.short = mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT]
+        if self.observed:
+            post.notes.tell()
+        self._heed(tables.counts)
+        return result
+
+    def _is_full(self, counts: Any, made: Any) -> bool:
+        """Whether the next event's version, records and copies may not fit in."""
+        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self.state.room
+
+    def _heed(self, counts: Any) -> None:
+        """See whether the run, or everybody's part in it, is over."""
+        if counts[STALLED]:
+            raise Stall(self.state.complaint())
+        if counts[WORN]:
+            check_leg(2**24)
+        if counts[DONE]:
+            counts[DONE] = 0
+            self.world.finish.check()
+        if counts[ENOUGH]:
+            self.check_vectors()

@@ -1,0 +1,181 @@
+"""Pairwise exchange with a SimPy event for every message and timer, and a process for every agent: for reading.
+
+The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ....agents.agent import ARRIVAL, TIMER, Agent, At
+from ....protocols.kernel import ACCEPT, FINISH, OFFER
+from ...network.randomness import check_leg
+from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
+from ...tables import sessions as columns
+from ...tables import tallies
+from ...tables.sessions import SessionTables
+from ...world.sessions import REFUSAL, with_more_copies
+from ...world.world import World
+from ..halves import make_reply, make_request, take_reply
+from .driver import EventDriver
+
+
+@final
+class EventSessions(EventDriver):
+    """Every agent calls a neighbour when its own clock wakes it.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    empty = REFUSAL
+
+    def __init__(self, world: World) -> None:
+        super().__init__(
+            world,
+            there=self.is_there,
+            gone=lambda _, agent, now: world.agents[agent].gone,
+            push_copy=self._put_under_way,
+            set_timer=self._set_timer,
+        )
+        self._done = [world.env.event() for _ in world.agents]
+        rules = busy, carry_on, follow_up, free_edges, look_after, take_copy
+        self._busy, self._carry_on, self._follow_up, self._free_edges, self._repeat, self._take = map(self.plain, rules)
+
+    @property
+    def tables(self) -> SessionTables:
+        """Replaced when there is need for more room."""
+        assert self.world.sessions is not None
+        return self.world.sessions
+
+    def busy(self, edge: int) -> bool:
+        """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
+        return self._busy(*self.views(self.post.mail, self.world.sessions), edge)
+
+    # The processes.
+
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """See `Driver.steps`: an agent whose clock has ended still completes what it has opened."""
+        yield from super().steps(agent)
+        self.tables.over[agent.index] = True
+        if self.tables.watches[agent.index]:
+            yield self._done[agent.index]
+
+    # Calls, arrivals and timers.
+
+    def wake(self, agent: Agent) -> None:
+        """Open a session with the partner that the protocol picks, if their edge is free.
+
+        An agent all of whose neighbours have left for good, or that never had any, falls silent.
+        """
+        mail, tables = self.views(self.post.mail, self.world.sessions)
+        index, counts = agent.index, tables.counts
+        mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
+        tables.times[columns.NOW] = self.world.env.now
+        free = self._free_edges(mail, tables, index)
+        agent.silent = bool(mail.silent[index])
+        if not free:
+            return
+        made = make_request(self.world, agent, self.busy)
+        if made is None:
+            counts[columns.SKIPPED] += not agent.silent
+        else:
+            counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
+            counts[columns.ROW] = self.post.keep(made[1])
+            self._change(self._carry_on)
+
+    def _put_under_way(
+        self, mail: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float
+    ) -> None:
+        """See `hushnet.simulator.rules.session_agenda.push_copy`: an arrival is an event."""
+        counts = tables.counts
+        counts[columns.FREE_COPIES] -= 1
+        place, order = tables.free_copies[counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
+        copy = tables.copies[place]
+        copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
+        tables.copy_sent_at[place] = self.world.env.now
+        event = At(self.world.env, arrival, ARRIVAL)
+        event.callbacks.append(partial(self._arrive, place, order))  # type: ignore[union-attr]
+
+    def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
+        self._change(self._take, place, order)
+        _, tables = self.views(self.post.mail, self.world.sessions)
+        counts, edge = tables.counts, tables.copies[place][1]
+        tables.free_copies[counts[columns.FREE_COPIES]] = place
+        counts[columns.FREE_COPIES] += 1
+        if counts[columns.CLOSING] >= 0 or counts[columns.AGAIN] >= 0:
+            self._change(self._follow_up)
+        if counts[columns.PHASE] == ACCEPT:
+            self._accept(edge)
+        elif counts[columns.PHASE] == FINISH:
+            self._finish(edge)
+
+    def _accept(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
+        reply = make_reply(self.world, callee, back, self._heard(0, int(graph.tails[edge])))
+        self.tables.counts[columns.ROW] = -1 if reply is None else self.post.keep(reply)
+        self._change(self._carry_on)
+
+    def _finish(self, edge: int) -> None:
+        graph = self.world.setting.graph
+        caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
+        self._change(self._carry_on)
+        take_reply(self.world, caller, edge, vector)
+        self.count(caller)
+
+    def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
+        """A copy of the vector that half of an exchange is made with."""
+        width = self.tables.widths[kind, sender]
+        vector = self.post.mail.pool[self.tables.counts[columns.ROW], :width].copy()
+        vector.flags.writeable = False
+        return vector
+
+    def _set_timer(self, tables: Any, edge: int) -> None:
+        """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
+        tick = tables.sessions[edge][columns.TICK]
+        event = At(self.world.env, self.world.env.now + tables.times[columns.PATIENCE], TIMER)
+        event.callbacks.append(partial(self._look_after, edge, tick))  # type: ignore[union-attr]
+
+    def _look_after(self, edge: int, tick: int, _: simpy.Event) -> None:
+        if self.tables.sessions[edge, columns.TICK] == tick:
+            self.world.effort.count(self.world.now)
+            self._change(self._repeat, edge)
+
+    # A rule, and what comes of it.
+
+    def _change(self, rule: Any, *arguments: Any) -> Any:
+        """Let a rule in plain Python change the tables, and see what comes of it."""
+        post, world = self.post, self.world
+        mail, tables = self.views(post.mail, world.sessions)
+        counts = tables.counts
+        if mail.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
+            self._make_room()
+            mail, tables = self.views(post.mail, world.sessions)
+        tables.times[columns.NOW] = world.env.now
+        result = rule(mail, tables, *arguments)
+        if self.observed:
+            post.notes.tell()
+        if counts[columns.WORN]:
+            check_leg(2**24)
+        if counts[columns.ENOUGH]:
+            counts[columns.ENOUGH] = 0
+            self.check_vectors()
+        if counts[columns.ENDED] >= 0:
+            self._done[counts[columns.ENDED]].succeed()
+            counts[columns.ENDED] = -1
+        return result
+
+    def _make_room(self) -> None:
+        """See to it that the next version and copies fit in."""
+        self.post.make_room(2, 0)
+        self.post.notes.make_room(4)
+        if self.tables.counts[columns.FREE_COPIES] < 2:
+            self.world.sessions = with_more_copies(self.tables)

@@ -1,0 +1,144 @@
+"""What a world will hold in memory, estimated from its scenario before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ...agents.blocks import Width
+from ...agents.errors import OutOfResources
+from ...agents.tasks.extent import Files
+from ...protocols import catalog
+from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
+from ..language.scenario import Scenario
+from ..world.machine import SHARE, available_memory, size, total_memory
+
+BYTES_PER_AGENT = 3000
+"""An agent's process, view and ledger."""
+BYTES_PER_OWNER = 8
+"""Of a block, besides its numbers: where an owner's begin."""
+BYTES_PER_SLOT = 40
+"""Of an inbox, for each directed edge and kind of message, besides the newest vector: when it came, and what else."""
+REMEDY = "use fewer agents, test samples, dimensions or edges"
+
+Resolve = Callable[[str], type[Protocol]]
+"""The class of a ``kind``."""
+
+
+class Sizes(NamedTuple):
+    """What stands for a task where a layout is asked for before there are data."""
+
+    agents: int
+    dimension: int
+
+
+def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
+    """Memory of data, graph, states and inboxes, to within a factor of about two, of the protocol that needs most.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    files : Files, optional
+        Where files are; by default none is looked at, and what they decide counts as little as it can be.
+    resolve : callable, optional
+        For the scenario's protocols, by default those that everybody has.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If a file cannot be looked at, or there is no such protocol.
+    """
+    extent = scenario.task.extent(files)
+    edges = scenario.topology.expected_edges(extent, files)
+    making = scenario.topology.making(extent, edges)
+    sizes = Sizes(extent.agents, extent.dimension)
+    layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]
+    worlds = [world_bytes(layout, sizes.agents, edges) for layout in layouts]
+    return int(extent.data + making + max(worlds, default=0.0))
+
+
+def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:
+    """What a protocol lays out, asked of it before there are data and a graph.
+
+    Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
+    which it sends.
+    """
+    try:
+        bare = object.__new__(protocol)
+        bare.parameters, bare.problem = parameters, Problem(cast(Any, sizes), cast(Any, None))
+        layout = bare.layout()
+        world_bytes(layout, 1, 1)
+        return layout
+    except Exception:  # whatever code raises that misses what it was not given
+        return Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+
+
+def world_bytes(layout: Layout, agents: int, edges: float) -> float:
+    """Memory of agents with their blocks, of edges with theirs, and of inboxes.
+
+    Parameters
+    ----------
+    layout : Layout
+    agents : int
+    edges : float
+        Undirected ones.
+    """
+    each = sum(8 * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
+    owned = sum(8 * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
+    heard = sum(8 * _mean(kind.width) + BYTES_PER_SLOT for kind in layout.messages.values())
+    return agents * (BYTES_PER_AGENT + each) + 2 * edges * (owned + heard)
+
+
+def _mean(width: Width) -> float:
+    return float(np.mean(width)) if np.size(width) else 0.0
+
+
+def check_machine(scenario: Scenario, resolve: Resolve = catalog.resolve) -> None:
+    """Refuse a scenario that this machine could not hold if nothing else ran on it; raises like `check_memory`."""
+    needed, total = expected_bytes(scenario, resolve=resolve), total_memory()
+    if needed > total:
+        raise OutOfResources(
+            f"{scenario.scenario}: needs about {size(needed)} of memory, and this machine has {size(total)}; {REMEDY}"
+        )
+    _check_limit(scenario, needed)
+
+
+def check_memory(
+    scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve, *, processes: int = 1
+) -> None:
+    """Refuse a scenario that cannot fit.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    files : Files, optional
+        Where files are, which are looked at.
+    resolve : callable, optional
+        As for `expected_bytes`.
+    processes : int
+        How many of its runs are to be in memory at the same time.
+
+    Raises
+    ------
+    OutOfResources
+        With the numbers.
+    """
+    needed, available = expected_bytes(scenario, files, resolve), available_memory()
+    if processes * needed > SHARE * available:
+        where, fewer = (f" in {processes} processes", " --jobs,") if processes > 1 else ("", "")
+        raise OutOfResources(
+            f"{scenario.scenario}: needs about {size(processes * needed)} of memory{where}, and "
+            f"{size(available)} are available; {REMEDY.replace('fewer', f'fewer{fewer}')}"
+        )
+    _check_limit(scenario, needed)
+
+
+def _check_limit(scenario: Scenario, needed: int) -> None:
+    most = scenario.limits.limits().memory
+    if most is not None and needed > most:
+        raise OutOfResources(
+            f"{scenario.scenario}: needs about {size(needed)} of memory, and limits.memory admits {size(most)}; "
+            f"raise it, or {REMEDY}"
+        )

@@ -1,0 +1,290 @@
+"""Choosing parameters before the reported runs: as many trials for every protocol, on seeds that are not reported.
+
+Trials are runs like any others, in a store of their own (``results/<scenario>/tuning``): they are resumed, spread over
+workers and kept. What was tried is in ``tuning.parquet``; what was chosen is in the scenario of the reported runs,
+which also names the tuned fields among what is treated as public, and in the index under ``tuning``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ...agents.errors import Divergence, HushnetError, InputError
+from ...agents.quantity import Quantity
+from ..analysis.aggregate import final_values, mean_interval
+from ..analysis.results import Collection, load_all
+from ..language.loading import GridPoint, LoadedScenario, tuned
+from ..language.sweep_parameters import values_of
+from ..language.sweeps import TRIAL
+from ..language.trials import draws_data, trials_of
+from ..language.tune_parameters import VALIDATION, TuneParameters
+from ..storage.files import json_text, parquet, put_file, writing
+from ..storage.store import Store
+
+if TYPE_CHECKING:
+    from . import Experiment
+
+TABLE = "tuning.parquet"
+"""Name of the file that has everything that was tried."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one protocol's trial came to.
+
+    Parameters
+    ----------
+    protocol : str
+    place : int
+        Which of the grid points where there is tuning.
+    number : int
+        Which of the protocol's combinations.
+    values : mapping of str
+        What it set, by field.
+    scores : mapping of int to float
+        What decides, at the end of each run, by seed; NaN for a run that did not reach its end.
+    """
+
+    protocol: str
+    place: int
+    number: int
+    values: Mapping[str, Any]
+    scores: Mapping[int, float]
+
+    @property
+    def score(self) -> float:
+        """Mean over the seeds; NaN if a run did not reach its end."""
+        return sum(self.scores.values()) / len(self.scores)
+
+
+def trial_experiment(experiment: Experiment) -> Experiment | None:
+    """The trials that an experiment needs first; None if there is nothing to tune, or all is chosen."""
+    loaded = experiment.loaded
+    if not loaded.trials or loaded.tuning is not None:
+        return None
+    only = replace(loaded, scenario=loaded.trials[0].scenario, points=loaded.trials, trials=())
+    return replace(experiment, loaded=only, out=experiment.folder / "tuning", contract=False)
+
+
+def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetError]]) -> LoadedScenario:
+    """Try everything, and take what did best.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        One that needs trials.
+    perform : callable
+        Makes sure that all runs of an experiment are there.
+
+    Returns
+    -------
+    LoadedScenario
+        The experiment's, with the chosen values in its points and an account of the choice.
+
+    Raises
+    ------
+    InputError
+        If what decides is the objective and a protocol's trials differ in what theirs is.
+    Divergence
+        If no trial of a protocol reached its end.
+    """
+    trials = trial_experiment(experiment)
+    assert trials is not None
+    _check_objectives(experiment, trials)
+    perform(trials)
+    chosen, table = _decided(experiment.loaded, trials.folder)
+    with writing(experiment.folder):
+        put_file(parquet(table), experiment.folder / TABLE)
+    return chosen
+
+
+def _check_objectives(experiment: Experiment, trials: Experiment) -> None:
+    """Refuse, before anything is run, to tune by an objective that the tuned fields change."""
+    tune = experiment.loaded.scenario.tune
+    if tune is None or tune.metric != "objective":
+        return
+    met: dict[tuple[Any, ...], Quantity] = {}
+    first_seed = trials.loaded.scenario.seed_pairs()[0][0]
+    for run in trials.runs():
+        if run.seed != first_seed or (objective := trials.measured_objective(run)) is None:
+            continue
+        grid = json_text({name: value for name, value in run.point.values.items() if name != TRIAL})
+        first = met.setdefault((run.protocol, grid), objective.quantity)
+        if not objective.quantity.same(first):
+            raise InputError(
+                f"tune.metric: the trials of {run.protocol} are measured by other objectives ({first.words}; "
+                f"{objective.quantity.words}), so that the smallest gap says nothing; tune by {VALIDATION}, or let "
+                "record.objective_of name a protocol that is not tuned",
+                field=("tune", "metric"),
+            )
+
+
+def settled(experiment: Experiment) -> Experiment:
+    """An experiment whose trials are there, with what they make of it; nothing is run or written."""
+    trials = trial_experiment(experiment)
+    assert trials is not None
+    return replace(experiment, loaded=_decided(experiment.loaded, trials.folder)[0])
+
+
+def _decided(loaded: LoadedScenario, folder: Path) -> tuple[LoadedScenario, pd.DataFrame]:
+    """The scenario with what was chosen for it, and a table of all that was tried."""
+    assert loaded.scenario.tune is not None
+    there = load_all(folder) if Store(folder).entries() else None
+    tried = list(_tried(loaded, there))
+    more = _more_is_better(loaded.scenario.tune, there)
+    best = _best(tried, more, loaded)
+    places = max(trial.place for trial in best) + 1
+    chosen = [{t.protocol: dict(t.values) for t in best if t.place == place} for place in range(places)]
+    account = _account(loaded, there, tried, best, more)
+    return replace(tuned(loaded, chosen), tuning=account), _table(tried, best, loaded.trials)
+
+
+def sentences(tuning: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """An account of a choice in sentences, each with whether it is a warning."""
+    for chosen in tuning["chosen"]:
+        values = ", ".join(f"{field} = {value}" for field, value in chosen["values"].items())
+        grid = "".join(f", {name} = {value}" for name, value in chosen["grid"].items())
+        yield (
+            f"tuned {chosen['protocol']}{grid}: {values} ({tuning['decided_by']} {chosen['score']:.4g}, best of "
+            f"{tuning['trials']} trials on {len(tuning['seeds'])} seed{'s' * (len(tuning['seeds']) > 1)})",
+            False,
+        )
+    yield tuning["note"], False
+    for warning in tuning["warnings"]:
+        yield warning, True
+
+
+def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
+    """Every trial of every protocol, in order."""
+    tune = loaded.scenario.tune
+    assert tune is not None
+    scores = {} if there is None else _scores(tune, there)
+    combinations = trials_of(tune)
+    for rank, point in enumerate(loaded.trials):
+        place, number = divmod(rank, len(combinations))
+        where = json_text(point.values)
+        for key, values in combinations[number].items():
+            found = {seed: scores.get((key, seed, where), math.nan) for seed, _, _ in point.scenario.seed_pairs()}
+            yield Trial(key, place, number, values, found)
+
+
+def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str], float]:
+    """What decides, at the end of every run that reached it, by protocol, seed and grid point."""
+    values = final_values(there, *_measure(tune, there)).set_index("run")["value"]
+    pairs = zip(there.runs, there.manifests, strict=True)
+    return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
+
+
+def _measure(tune: TuneParameters, there: Collection) -> tuple[str, str]:
+    """Metric and statistic of the trace that decide."""
+    metric = there.manifests[0]["task"]["metric"] if tune.metric == VALIDATION else tune.metric
+    return metric, "gap" if metric == "objective" else "mean"
+
+
+def _more_is_better(tune: TuneParameters, there: Collection | None) -> bool:
+    return there is not None and _measure(tune, there)[0] == "accuracy"
+
+
+def _best(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Trial]:
+    """The best trial of every protocol at every place; of equal ones the first."""
+    best: dict[tuple[int, str], Trial] = {}
+    sign = 1 if more else -1
+    for trial in tried:
+        key, score = (trial.place, trial.protocol), trial.score
+        if math.isfinite(score) and (key not in best or (score - best[key].score) * sign > 0):
+            best[key] = trial
+    for trial in tried:
+        if (trial.place, trial.protocol) not in best:
+            own = [other for other in tried if (other.place, other.protocol) == (trial.place, trial.protocol)]
+            raise Divergence(
+                f"{loaded.scenario.scenario}: none of the {len(own)} trials of {trial.protocol} reached its end on "
+                "every seed; try other values"
+            )
+    return list(best.values())
+
+
+def _table(tried: Sequence[Trial], best: Sequence[Trial], points: Sequence[GridPoint]) -> pd.DataFrame:
+    """A row per trial and seed: protocol, grid point, trial, what it set, seed, score, whether it was chosen."""
+    trials, rows, grid = max(trial.number for trial in tried) + 1, [], {}
+    for trial in tried:
+        grid = {name: value for name, value in points[trial.place * trials].values.items() if name != TRIAL}
+        head = {"protocol": trial.protocol, **grid, "trial": trial.number}
+        values = json_text(dict(trial.values), indent=None)
+        for seed, score in trial.scores.items():
+            rows.append({**head, "values": values, "seed": str(seed), "score": score, "chosen": trial in best})
+    table = pd.DataFrame(rows)
+    mixed = [name for name in grid if table[name].dtype == object]
+    return table.astype(dict.fromkeys(mixed, str))
+
+
+def _account(
+    loaded: LoadedScenario, there: Collection | None, tried: Sequence[Trial], best: Sequence[Trial], more: bool
+) -> dict[str, Any]:
+    """What the index keeps of a choice."""
+    tune, trials = loaded.scenario.tune, len({trial.number for trial in tried})
+    assert tune is not None
+    assert there is not None
+    metric, statistic = _measure(tune, there)
+    chosen = []
+    for trial in best:
+        grid = loaded.trials[trial.place * trials].values if tune.at == "each point" else {}
+        _, half_width, _ = mean_interval(list(trial.scores.values()))
+        chosen.append(
+            {
+                "protocol": trial.protocol,
+                "grid": {name: value for name, value in grid.items() if name != TRIAL},
+                "values": dict(trial.values),
+                "score": trial.score,
+                "half_width": float(half_width) if math.isfinite(half_width) else None,
+            }
+        )
+    pairs = loaded.trials[0].scenario.seed_pairs()
+    return {
+        "metric": tune.metric,
+        "decided_by": f"validation {metric}" if tune.metric == VALIDATION else f"{metric} {statistic}",
+        "more_is_better": more,
+        "share": tune.share if tune.metric == VALIDATION else None,
+        "at": tune.at,
+        "trials": trials,
+        "seeds": [run for _, _, run in pairs],
+        "data_seeds": [data for _, data, _ in pairs],
+        "table": TABLE,
+        "chosen": chosen,
+        "note": _note(tune, draws_data(loaded.scenario.task)),
+        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_left_out(tried)])),
+    }
+
+
+def _note(tune: TuneParameters, drawn: bool) -> str:
+    data = "other data drawn alike" if drawn else "the reported runs' training rows"
+    if tune.metric == VALIDATION:
+        held_out = f"{tune.share:.0%} of every agent's training rows, held out"
+        return f"tuned on {data}, judged by {held_out}; no test row of the reported runs was used"
+    looks = "which looks at test rows" if tune.metric not in ("objective", "training_loss") else "on training rows"
+    return f"tuned on {data}, judged by {tune.metric}, {looks}"
+
+
+def _at_an_end(tune: TuneParameters, best: Sequence[Trial]) -> Iterator[str]:
+    for trial in best:
+        for field, value in trial.values.items():
+            values = values_of(tune.over[f"{trial.protocol}.{field}"])
+            if len(values) < 2 or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+                continue
+            for end, word in ((min(values), "smallest"), (max(values), "largest")):
+                if value == end:
+                    name = f"{trial.protocol}.{field}"
+                    yield f"{name} = {value} is the {word} value that was tried; the best one may lie beyond"
+
+
+def _left_out(tried: Sequence[Trial]) -> Iterator[str]:
+    for protocol in dict.fromkeys(trial.protocol for trial in tried):
+        own = [trial for trial in tried if trial.protocol == protocol]
+        broken = sum(not math.isfinite(trial.score) for trial in own)
+        if broken:
+            yield f"{broken} of {len(own)} trials of {protocol} did not reach their end and were left out"

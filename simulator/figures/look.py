@@ -1,0 +1,254 @@
+"""How figures look: column width, colour-blind-safe (Okabe and Ito), and told apart in grey by line and marker."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...agents.errors import InputError
+from ...agents.suggestions import listed, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+    from ..language.figure_style import FigureStyle
+
+WIDTH = 3.5
+"""Inches: one column of a two-column paper."""
+
+PAGE_WIDTH = 7.16
+"""Inches: both columns."""
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINES = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
+
+SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
+"""Colour maps of quantities, and of differences around 0."""
+
+ALARM = "#B00000"
+"""Of a legend entry whose claim does not hold, or whose runs broke off."""
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 6.5,
+    "legend.title_fontsize": 6.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "hushnet",  # the same names of parts every time
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+}
+
+
+LETTERS = tuple(name for name in STYLE if name.endswith(("font.size", "labelsize", "titlesize", "fontsize")))
+"""What of the style are sizes of letters."""
+
+GENERIC = {"serif": "dejavuserif", "sans-serif": "dejavusans", "monospace": "dejavusans"}
+"""Families that are always there, with the mathematics that goes with them."""
+
+MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix", "cmr10": "cm"}
+"""Likewise of some that are installed; others take their own letters."""
+
+
+class Look(NamedTuple):
+    """How one series is drawn."""
+
+    colour: str
+    line: Any
+    marker: str
+    hatch: str
+    place: int
+
+
+def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
+    """A protocol looks the same in every figure; where a sweep splits it, its series differ in line and marker.
+
+    The series of a single protocol over one swept number go from dark to light.
+    """
+    splits = list(dict.fromkeys(key[1:] for key in keys))
+    ranks, colours = _colour_ranks(keys, order), _palette(keys)
+    found = []
+    for place, (key, rank) in enumerate(zip(keys, ranks, strict=True)):
+        protocol, split = order.index(key[0]), splits.index(key[1:])
+        line, marker = (split, place) if len(splits) > 1 else (protocol, protocol)
+        hatch = place if len(splits) > 1 else protocol
+        found.append(
+            Look(
+                colours[rank % len(colours)],
+                LINES[line % len(LINES)],
+                MARKERS[marker % len(MARKERS)],
+                HATCHES[hatch % len(HATCHES)],
+                place,
+            )
+        )
+    return found
+
+
+def crowded(keys: Sequence[tuple[Any, ...]], order: list[str]) -> str:
+    """That some series share their colour although they differ in what colours stand for; empty if none do."""
+    if not keys:
+        return ""
+    ranks = _colour_ranks(keys, order)
+    palette = _palette(keys)
+    clashing = len(set(ranks)) - len({rank % len(palette) for rank in ranks})
+    if not clashing:
+        return ""
+    what = "series" if len({key[0] for key in keys}) == 1 else "protocols"
+    return f"{len(set(ranks))} {what} share {len(palette)} colours: lines and marks tell them apart"
+
+
+def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
+    """Which colour each series would like to have: one per protocol, or of a single protocol one per split."""
+    splits = list(dict.fromkeys(key[1:] for key in keys))
+    if len({key[0] for key in keys}) == 1 and len(splits) > 1:
+        return [splits.index(key[1:]) for key in keys]
+    return [order.index(key[0]) for key in keys]
+
+
+def _palette(keys: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """The colours that there are; the series of a single protocol over one swept number go from dark to light."""
+    splits = list(dict.fromkeys(key[1:] for key in keys))
+    one_protocol = len({key[0] for key in keys}) == 1
+    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
+    return ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
+
+
+def ramp(count: int) -> tuple[str, ...]:
+    """Colours of an ordered quantity, dark to light, told apart in grey and without seeing colours."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return tuple(to_hex(colormaps[SEQUENTIAL](share)) for share in np.linspace(0.0, 0.88, count))
+
+
+@contextmanager
+def house_style(style: FigureStyle | None = None) -> Iterator[None]:
+    """Matplotlib's defaults and our style, whatever the user has set, and the user's settings again afterwards.
+
+    Parameters
+    ----------
+    style : FigureStyle, optional
+        Its font and size of letters.
+
+    Raises
+    ------
+    InputError
+        If the font is not installed.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        if style is not None and style.font is not None:
+            matplotlib.rcParams.update(_letters(style.font))
+        if style is not None and style.font_size is not None:
+            factor = style.font_size / STYLE["axes.labelsize"]
+            matplotlib.rcParams.update({name: factor * STYLE[name] for name in LETTERS})
+        yield
+
+
+def _letters(font: str) -> dict[Any, Any]:
+    """Settings for a family; letters that it lacks come from the usual one."""
+    from matplotlib.font_manager import get_font_names
+
+    family = {"font.family": [font, STYLE["font.family"]]}
+    if font in GENERIC:
+        return {**family, "mathtext.fontset": GENERIC[font]}
+    known = sorted(get_font_names())
+    if font not in known:
+        near = suggestion(font, known)
+        sentence = (
+            f"style.font = {font!r}: is not installed{near} admissible: serif, sans-serif, monospace, {listed(known)}"
+        )
+        raise InputError(sentence, field=("style", "font"))
+    if font in MATHEMATICS:
+        return {**family, "mathtext.fontset": MATHEMATICS[font]}
+    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold"}
+    return {**family, "mathtext.fontset": "custom", **own}
+
+
+def check_font(style: FigureStyle) -> None:
+    """Raise an `InputError` if the font of a style is not installed."""
+    if style.font is not None:
+        _letters(style.font)
+
+
+def points(size: float) -> float:
+    """Points of letters that are so large in the usual style; to be called within `house_style`."""
+    import matplotlib
+
+    return size * matplotlib.rcParams["axes.labelsize"] / STYLE["axes.labelsize"]
+
+
+def characters(inches: float, per_inch: float) -> int:
+    """How many characters go into a width, if so many of the usual size go into an inch."""
+    return max(8, round(inches * per_inch / points(1)))
+
+
+def sparse_ticks(axis: Axis) -> None:
+    """On a short logarithmic axis label 2 and 5 between the powers of ten, and nothing on a long one."""
+    from matplotlib.ticker import FuncFormatter
+
+    def label(value: float, _position: int | None = None) -> str:
+        low, high = axis.get_view_interval()
+        power = np.floor(np.log10(value))
+        digit = round(value / 10**power)
+        return rf"${digit}\times10^{{{int(power)}}}$" if digit in (2, 5) and high / low < 50 else ""
+
+    axis.set_minor_formatter(FuncFormatter(label))
+
+
+def thin_ticks(axes: Axes) -> None:
+    """Fewer ticks on a linear x axis whose numbers would run into each other."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axes.get_xlim()
+    for ticks in (7, 6, 5, 4, 3):
+        if not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+            return
+        labels = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = [label.get_window_extent() for label in labels]
+        if all(right.x0 - left.x1 > 0.5 * left.height for left, right in pairwise(boxes)):
+            return
+        axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text with every line wrapped between words to a width in characters."""
+    lines = (textwrap.wrap(line, width, break_on_hyphens=False) or [""] for line in text.splitlines())
+    return "\n".join(part for parts in lines for part in parts)
+
+
+def characters_along(axes: Axes) -> int:
+    """How many characters of an axis label go along a panel."""
+    assert axes.figure is not None
+    room = 72 * axes.bbox.width / axes.figure.dpi
+    return max(12, int(room / (0.52 * points(STYLE["axes.labelsize"]))))
+
+
+def literal(text: str) -> str:
+    """The text as it is: no mathematics between dollar signs, and no leading underscore, which hides a label."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

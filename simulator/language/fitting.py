@@ -1,0 +1,79 @@
+"""Whether the parts of a scenario fit each other, as far as that is known without data, graph or files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...agents.availability import Always
+from ...agents.errors import InputError
+from ...protocols.base import Protocol, ProtocolParameters, Surroundings
+from ...protocols.schedule_selection import rounds_of
+from .scenario import Scenario
+
+
+def check_fit(scenario: Scenario) -> None:
+    """Refuse a task that graph, clock, record and protocols cannot be for.
+
+    Raises
+    ------
+    InputError
+        With the field to change.
+    """
+    outline = scenario.task.outline()
+    scenario.topology.check_task(outline)
+    if outline.agents is not None:
+        scenario.clock.check_size(outline.agents)
+    _check_record(scenario)
+
+
+def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol."""
+    availability = scenario.availability
+    always_up = isinstance(availability, Always) and not (availability.joins or availability.leaves)
+    in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
+    surroundings = Surroundings(scenario.task.outline(), scenario.topology.kind, always_up, in_rounds)
+    if surroundings.task.columns and protocol.learns_from == "rows":
+        raise InputError(
+            f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "
+            "set task.split to {by: rows, agents: ...}",
+            field=("kind",),
+        )
+    protocol.check_scenario(parameters, surroundings)
+
+
+def check_protocols(scenario: Scenario, classes: Sequence[tuple[str, type[Protocol]]]) -> None:
+    """`check_protocol` for protocols of a scenario by their keys, with the field's place in the scenario."""
+    for key, protocol in classes:
+        try:
+            check_protocol(scenario, protocol, scenario.protocols[key])
+        except InputError as error:
+            if error.field and error.field[0] not in Scenario.model_fields:
+                raise InputError(str(error), field=("protocols", key, *error.field)) from error
+            raise
+
+
+def _check_record(scenario: Scenario) -> None:
+    """Metrics that the task has, test rows to measure on, and agents that there are."""
+    outline = scenario.task.outline()
+    judged = {"accuracy", "rmse", "mse"}
+    for rank, name in enumerate(scenario.record.metrics or ()):
+        if name in judged - {outline.metric}:
+            raise InputError(
+                f"the task {outline.kind!r} is judged by {outline.metric}, not by {name}",
+                field=("record", "metrics", rank),
+            )
+        if name in judged | {"test_loss"} and not outline.tested and scenario.validation is None:
+            raise InputError(
+                f"cannot be measured: the task {outline.kind!r} has no test rows; "
+                "hold some out, or record other metrics",
+                field=("record", "metrics", rank),
+            )
+    window = scenario.record.messages
+    if window is None or outline.agents is None or isinstance(window.agents, int):
+        return
+    for rank, name in enumerate(window.agents):
+        if str(name) not in {str(agent) for agent in range(outline.agents)}:
+            raise InputError(
+                f"there is no agent {name!r}; agents are called 0 to {outline.agents - 1}",
+                field=("record", "messages", "agents", rank),
+            )

@@ -1,0 +1,311 @@
+"""What a scenario file may say: the frozen, checked description of an experiment."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
+
+from ...agents.availability import Always, AvailabilityParameters
+from ...agents.errors import InputError
+from ...agents.parameters import Interval, Parameters
+from ...agents.suggestions import require, suggestion
+from ...agents.tasks import TaskParameters
+from ...protocols.base import ProtocolParameters
+from ...protocols.user_files import is_file
+from ..network.clocks import ClockParameters, Poisson
+from ..network.network import NetworkParameters
+from ..network.topology import TopologyParameters
+from .figure_parameters import Figure, check_figures, check_style
+from .figure_style import FigureStyle
+from .limit_parameters import LimitParameters
+from .message_window import MessageWindow
+from .names import MAX_SEEDS, Count, Duration, Key, Name, Seed
+from .sweep_parameters import SweepParameters
+from .sweeps import Axis, axes
+from .target_parameters import TargetParameters, check_target
+from .tune_parameters import TuneParameters, check_tuning
+
+METRICS: dict[str, tuple[str, ...]] = {
+    "objective": ("objective",),
+    "accuracy": ("accuracy",),
+    "rmse": ("rmse",),
+    "mse": ("mse",),
+    "training_loss": ("training_loss",),
+    "test_loss": ("test_loss",),
+    "epsilon": ("epsilon_claimed", "epsilon_verified"),
+    "traffic": ("traffic",),
+    "age": ("age",),
+    "updates": ("updates",),
+    "conserved": ("conserved",),
+}
+"""What ``record.metrics`` may name, and the metrics that each writes to the trace."""
+
+STATISTICS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("accuracy", "rmse", "mse"), ("mean", "worst_decile")),
+    "objective": ("value", "gap"),
+    "training_loss": ("mean",),
+    "test_loss": ("mean",),
+    **dict.fromkeys(("epsilon_claimed", "epsilon_verified"), ("worst", "median", "q90")),
+    "traffic": ("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
+    "age": ("mean", "q90", "worst"),
+    "updates": ("mean", "min", "max"),
+}
+"""Statistics of metrics in the trace, but for those that data name (bins of agents by the size of their data), and
+without metrics of which a protocol's or a user's code names them."""
+
+MAX_SAMPLES = 1_000_000
+"""Of one run; every sample is kept in memory until the run ends."""
+
+
+def _known_metric(name: str) -> str:
+    if name not in METRICS and not is_file(name):
+        known = f"{', '.join(METRICS)}, ./file.py:function"
+        raise ValueError(f"unknown metric{suggestion(name, METRICS)} admissible: {known}")
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_known_metric)]
+
+
+class StopParameters(Parameters):
+    """When a run ends: at the first of these limits."""
+
+    time: Interval | None = None
+    """Time units."""
+    activations: Count | None = None
+    """Steps of all agents together."""
+    vectors: Count | None = None
+    """Model-sized vectors sent by all agents together."""
+    updates: Count | None = None
+    """Steps of every agent."""
+
+    @model_validator(mode="after")
+    def _some_limit(self) -> StopParameters:
+        if self.time is self.activations is self.vectors is self.updates is None:
+            raise ValueError("give at least one of time, activations, vectors, updates")
+        return self
+
+
+class RecordParameters(Parameters):
+    """When and what the recorder measures."""
+
+    every: Interval | None = None
+    """Time units between two samples."""
+    activations: Count | None = None
+    """Activations between two samples, instead of ``every``."""
+    metrics: list[MetricName] | None = Field(default=None, min_length=1)
+    """From objective, accuracy, rmse, mse, training_loss, test_loss, epsilon, traffic, age, updates, conserved, or
+    ``./file.py:function``; by default the objective and the task's own measure."""
+    objective_of: str | None = None
+    """Key of the protocol whose objective everyone is measured by; by default each by its own."""
+    messages: MessageWindow | None = None
+    """A few agents' messages, one by one, over a short window; by default none."""
+
+    @field_validator("metrics")
+    @classmethod
+    def _each_once(cls, metrics: list[str] | None) -> list[str] | None:
+        if metrics and len(set(metrics)) < len(metrics):
+            raise ValueError("names a metric twice")
+        return metrics
+
+    @model_validator(mode="after")
+    def _one_interval(self) -> RecordParameters:
+        if (self.every is None) == (self.activations is None):
+            raise ValueError("give exactly one of every and activations")
+        return self
+
+
+class SeedGrid(Parameters):
+    """Seeds of data and runs, crossed."""
+
+    data: Count = 1
+    """Data sets (and graphs)."""
+    run: Count = 1
+    """Runs on each of them: clocks, delays, losses, noise."""
+
+
+class SeedPair(Parameters):
+    """One repetition with seeds of its own for data and run; it goes by the latter."""
+
+    data: Seed
+    """Seed of data and graph."""
+    run: Seed
+    """Seed of clocks, delays, losses and noise."""
+
+
+class Scenario(Parameters):
+    """An experiment: a task spread over agents, a network, the protocols to compare, and what to record."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    """Version of the scenario language."""
+    scenario: Name
+    """Name of the scenario and of its results folder."""
+    title: str | None = None
+    """For figures and summaries."""
+    description: str | None = None
+    """What it is about."""
+    time_unit: Duration | None = None
+    """What one time unit means, such as 30 s; gives figures an axis in seconds."""
+    task: TaskParameters
+    """The learning problem and how its data are spread over agents."""
+    topology: TopologyParameters
+    """Who talks to whom."""
+    clock: ClockParameters = Field(default_factory=lambda: Poisson(kind="poisson"))
+    """When agents wake; by default Poisson clocks of rate 1."""
+    network: NetworkParameters = Field(default_factory=NetworkParameters)
+    """Delay, loss and bandwidth; by default perfect."""
+    availability: AvailabilityParameters = Field(default_factory=lambda: Always(kind="always"))
+    """When agents are up; by default always."""
+    protocols: dict[Key, SerializeAsAny[ProtocolParameters]] = Field(min_length=1)
+    """The protocols to run, by key; ``like`` takes over another entry's fields."""
+    stop: StopParameters
+    """When a run ends."""
+    record: RecordParameters = Field(default_factory=lambda: RecordParameters(every=1.0))
+    """What is measured and when; by default once per time unit."""
+    seeds: Count | Annotated[list[Seed | SeedPair], Field(min_length=1)] | SeedGrid = 1
+    """Number of seeds, their list, or numbers of data and run seeds."""
+    validation: float | None = Field(default=None, gt=0, lt=1)
+    """Share of every agent's training rows that is held out and measured instead of its test rows; for tuning."""
+    sweep: dict[str, SweepParameters] = Field(default={})
+    """Values by dotted path, or of several paths that move together by a name; every combination is run."""
+    tune: TuneParameters | None = None
+    """Parameters that are chosen before the reported runs, protocol by protocol."""
+    target: TargetParameters | None = None
+    """What reached means; by default that 90 % of the objective's gap at the start is closed."""
+    quick: dict[str, Any] = Field(default={})
+    """What ``hushnet run --quick`` sets, by dotted path."""
+    figures: list[Figure] = Field(default=[])
+    """What to draw."""
+    style: FigureStyle = Field(default_factory=FigureStyle)
+    """How figures look: width, font, files, legend, and what swept parameters are called."""
+    engine: Literal["auto", "event", "batched"] = "auto"
+    """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
+    compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
+    (``auto``); the results are the same."""
+    debug: bool = False
+    """Whether every step runs as the author's own Python, for prints and breakpoints: on the event engine, in this
+    process, without a progress bar."""
+    limits: LimitParameters = Field(default_factory=LimitParameters)
+    """What a run may do and take at most; no part of what a run is, so a complete one stays."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        self._check_seeds()
+        if self.debug and self.engine == "batched":
+            raise InputError("needs plain Python, and engine: batched compiles; leave engine out", field=("debug",))
+        swept = self.axes()
+        if self.tune is not None:
+            check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
+        self._check_protocols()
+        self._check_samples()
+        self._check_shown()
+        return self
+
+    def check_changed(self, fields: set[str]) -> None:
+        """Check a copy of a valid scenario in which some fields were changed, as far as these matter.
+
+        Parameters
+        ----------
+        fields : set of str
+
+        Raises
+        ------
+        InputError
+            If they do not fit the rest.
+        """
+        if "protocols" in fields:
+            self._check_protocols()
+        if fields & {"record", "stop"}:
+            self._check_samples()
+        if "record" in fields:
+            self._check_protocols()
+        if fields & {"record", "task", "validation"}:
+            self._check_shown()
+
+    def _check_shown(self) -> None:
+        """Target and figures ask for what there will be."""
+        if self.target is not None:
+            check_target(self.target, metrics=self.traced(), protocols=list(self.protocols))
+        check_style(self.style, list(self.sweep), ("style",))
+        check_figures(
+            self.figures,
+            metrics=self.traced(),
+            swept=list(self.sweep),
+            protocols=list(self.protocols),
+            messages=self.record.messages is not None,
+            statistics=STATISTICS,
+        )
+
+    def _check_protocols(self) -> None:
+        seen: dict[str, str] = {}
+        for key in self.protocols:
+            label = self.label(key)
+            if label in seen:
+                raise InputError(f"has the same label {label!r} as {seen[label]}", field=("protocols", key, "label"))
+            seen[label] = key
+        measured_by = self.record.objective_of
+        if measured_by is not None:
+            require(measured_by, list(self.protocols), "unknown protocol", ("record", "objective_of"))
+
+    @property
+    def repetitions(self) -> int:
+        """Number of `seed_pairs`."""
+        match self.seeds:
+            case SeedGrid(data=data, run=run):
+                return data * run
+            case int(count):
+                return count
+            case listed:
+                return len(listed)
+
+    def _check_seeds(self) -> None:
+        count = self.repetitions
+        if count > MAX_SEEDS:
+            raise InputError(f"asks for {count} seeds; at most {MAX_SEEDS} are admissible", field=("seeds",))
+        if isinstance(self.seeds, list) and len({run for _, _, run in self.seed_pairs()}) < len(self.seeds):
+            raise InputError("names a seed twice", field=("seeds",))
+
+    def _check_samples(self) -> None:
+        if len(self.stop.model_dump(exclude_none=True)) > 1:
+            return  # another limit may come long before this one
+        for name, limit in (("every", self.stop.time), ("activations", self.stop.activations)):
+            interval = getattr(self.record, name)
+            if interval is not None and limit is not None and limit / interval > MAX_SAMPLES:
+                raise InputError(
+                    f"asks for more than {MAX_SAMPLES} samples of a run; at least "
+                    f"{limit / MAX_SAMPLES:.3g} is admissible",
+                    field=("record", name),
+                )
+
+    def label(self, key: str) -> str:
+        """How figures and tables call a protocol."""
+        return self.protocols[key].label or key
+
+    def measured(self) -> list[str]:
+        """What the recorder is to measure: by default the objective and the task's own measure."""
+        if self.record.metrics is not None:
+            return self.record.metrics
+        judged = self.task.outline().metric
+        return [judged] if self.validation is not None else ["objective", judged]
+
+    def traced(self) -> list[str]:
+        """Metrics that the trace will have."""
+        return [traced for name in self.measured() for traced in METRICS.get(name, (name,))]
+
+    def axes(self) -> list[Axis]:
+        """The axes of the sweep, in order."""
+        return axes(self.sweep)
+
+    def seed_pairs(self) -> list[tuple[int, int, int]]:
+        """(label, data seed, run seed) of every repetition."""
+        if isinstance(self.seeds, SeedGrid):
+            runs = self.seeds.run
+            return [(d * runs + r, d, r) for d in range(self.seeds.data) for r in range(runs)]
+        listed = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
+        pairs = [SeedPair(data=seed, run=seed) if isinstance(seed, int) else seed for seed in listed]
+        return [(pair.run, pair.data, pair.run) for pair in pairs]
+
+    def resolved(self) -> dict[str, Any]:
+        """Everything, defaults included, as JSON-able data: for manifests and hashes."""
+        return self.model_dump(mode="json", by_alias=True)

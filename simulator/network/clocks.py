@@ -1,0 +1,336 @@
+"""When agents wake: Poisson clocks, periodic clocks with jitter, or a recorded order of agents."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ...agents.compilation.compiled import compiled
+from ...agents.errors import FieldError, InputError
+from ...agents.files import read_lines, shown
+from ...agents.parameters import Id, Interval, Parameters, Rate, Spread
+from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
+
+POISSON, PERIODIC, RECORDED = range(3)
+"""Codes of the clocks that compiled code winds up by itself."""
+CLOCK, PHASE = int(Purpose.CLOCK), int(Purpose.CLOCK_PHASE)
+
+
+@compiled
+def poisson_interval(key0, key1, number, tick, mean):  # pragma: no cover - compiled
+    """The interval that ends with an agent's wake-up number ``tick``, before rounding: exponential."""
+    return -mean * math.log(draw_one(key0, key1, number, 0, tick, CLOCK, 0)[0])
+
+
+@compiled
+def periodic_interval(key0, key1, number, tick, period, jitter, random_phase):  # pragma: no cover - compiled
+    """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
+    length = period
+    if jitter != 0.0:
+        length *= 1.0 + jitter * (2.0 * draw_one(key0, key1, number, 0, tick, CLOCK, 0)[0] - 1.0)
+    if tick == 0 and random_phase:
+        length *= draw_one(key0, key1, number, 0, 0, PHASE, 0)[0]
+    return length
+
+
+class UniformRates(Parameters):
+    """Rates drawn uniformly from an interval, one per agent."""
+
+    kind: Literal["uniform"]
+    low: Rate
+    """Smallest rate, wake-ups per time unit."""
+    high: Rate
+    """Largest rate, wake-ups per time unit."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> UniformRates:
+        if self.low > self.high:
+            raise FieldError(f"must not exceed high, {self.high}", "low")
+        return self
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        return self.low + (self.high - self.low) * uniform
+
+
+class LognormalRates(Parameters):
+    """Lognormal rates: a few agents much faster than the others."""
+
+    kind: Literal["lognormal"]
+    mean: Rate = 1.0
+    """Arithmetic mean rate, wake-ups per time unit."""
+    sigma: Spread
+    """Standard deviation of the rate's logarithm."""
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        from scipy.special import ndtri
+
+        return self.mean * math.exp(self.sigma * float(ndtri(uniform)) - 0.5 * self.sigma**2)
+
+
+class StragglerRates(Parameters):
+    """A share of slow agents among normal ones."""
+
+    kind: Literal["stragglers"]
+    share: float = Field(ge=0, le=1)
+    """Probability that an agent is slow."""
+    slow: Rate = 0.1
+    """Rate of a slow agent, wake-ups per time unit."""
+    rate: Rate = 1.0
+    """Rate of the other agents, wake-ups per time unit."""
+
+    def quantile(self, uniform: float) -> float:
+        """The rate at a uniform draw."""
+        return self.slow if uniform < self.share else self.rate
+
+
+Rates = Annotated[UniformRates | LognormalRates | StragglerRates, Field(discriminator="kind")]
+
+
+class ClockForm(NamedTuple):
+    """A clock for compiled code.
+
+    Parameters
+    ----------
+    code : int
+        `POISSON`, `PERIODIC` or `RECORDED`.
+    means : (n,) float64
+        Mean intervals of renewal clocks.
+    jitter : float
+    random_phase : bool
+        Of periodic clocks.
+    times : sequence of n sequences of float
+        Of recorded clocks.
+    """
+
+    code: int
+    means: NDArray[np.float64] | float = 1.0
+    jitter: float = 0.0
+    random_phase: bool = False
+    times: Sequence[Sequence[float]] = ()
+
+
+class Clock(ABC):
+    """The absolute wake-up times of every agent."""
+
+    @property
+    def form(self) -> ClockForm | None:
+        """The compiled form; by default there is none.
+
+        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        """
+        return None
+
+    @abstractmethod
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """Time of an agent's wake-up number ``tick`` (from 0), given that its previous one was at ``now``.
+
+        Infinite if there is none.
+        """
+
+
+class RenewalClock(Clock):
+    """Independent intervals, each a pure function of (agent, tick)."""
+
+    def __init__(self, means: NDArray[np.float64], ids: NDArray[np.uint64], draws: Draws) -> None:
+        self.means, self.ids, self.draws = means, ids, draws
+
+    @abstractmethod
+    def interval(self, agent: int, tick: int) -> float:
+        """Length of the interval that ends with wake-up number ``tick``, before rounding."""
+
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """See `Clock.next_time`; an interval lasts at least one quantum."""
+        return now + max(QUANTUM, lasting(self.interval(agent, tick)))
+
+
+class PoissonClock(RenewalClock):
+    """Exponential intervals."""
+
+    def interval(self, agent: int, tick: int) -> float:
+        """Exponential with the agent's mean."""
+        return poisson_interval(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
+
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(POISSON, self.means)
+
+
+class PeriodicClock(RenewalClock):
+    """Equal intervals, each shifted by uniform jitter; the first has a random or common phase."""
+
+    def __init__(
+        self, means: NDArray[np.float64], ids: NDArray[np.uint64], draws: Draws, *, jitter: float, random_phase: bool
+    ) -> None:
+        super().__init__(means, ids, draws)
+        self.jitter, self.random_phase = jitter, random_phase
+
+    def interval(self, agent: int, tick: int) -> float:
+        """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
+        number = int(self.ids[agent])
+        return periodic_interval(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
+
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(PERIODIC, self.means, self.jitter, self.random_phase)
+
+
+class RecordedClock(Clock):
+    """A given order of agents, one wake-up every ``spacing``."""
+
+    def __init__(self, order: Sequence[int], agents: int, spacing: float) -> None:
+        self.times: list[list[float]] = [[] for _ in range(agents)]
+        for position, agent in enumerate(order, start=1):
+            self.times[agent].append(quantise(position * spacing))
+
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        """See `Clock.next_time`."""
+        own = self.times[agent]
+        return own[tick] if tick < len(own) else math.inf
+
+    @property
+    def form(self) -> ClockForm:
+        """See `Clock.form`."""
+        return ClockForm(RECORDED, times=self.times)
+
+
+def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
+    """Global indices of everybody's first wake-ups, in order of time and agent, while nobody is ever absent.
+
+    Returns
+    -------
+    (agents, updates) int64
+        -1 where an agent has fewer wake-ups.
+    """
+    last = 0.0
+    for agent in range(agents):
+        now = 0.0
+        for tick in range(updates):
+            now = clock.next_time(agent, tick, now)
+        last = max(last, now)
+    every = []
+    for agent in range(agents):
+        now, tick = 0.0, 0
+        while (now := clock.next_time(agent, tick, now)) <= last and not math.isinf(now):
+            every.append((now, agent))
+            tick += 1
+    ranks = np.full((agents, updates), -1, dtype=np.int64)
+    seen = np.zeros(agents, dtype=np.int64)
+    for rank, (_, agent) in enumerate(sorted(every)):
+        if seen[agent] < updates:
+            ranks[agent, seen[agent]] = rank
+            seen[agent] += 1
+    return ranks
+
+
+class Poisson(Parameters):
+    """Poisson clocks: exponential intervals, independent over agents (Boyd et al. 2006)."""
+
+    kind: Literal["poisson"]
+    rate: Rate | list[Rate] | Rates = 1.0
+    """Wake-ups per time unit: one value, one per agent, or a distribution over agents."""
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if there is a list that does not have one rate per agent."""
+        if isinstance(self.rate, list):
+            _per_agent(self.rate, agents, "clock", "rate")
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clocks of these agents."""
+        return PoissonClock(1.0 / _rates(self.rate, numbers, draws), numbers, draws)
+
+
+class Periodic(Parameters):
+    """Periodic clocks with uniform jitter."""
+
+    kind: Literal["periodic"]
+    period: Interval | list[Interval] = 1.0
+    """Time units between wake-ups: one value, or one per agent."""
+    jitter: float = Field(default=0.0, ge=0, lt=1)
+    """Every interval is the period times a uniform factor in 1 +- jitter."""
+    phase: Literal["random", "common"] = "random"
+    """Whether the first wake-ups are spread over a period or fall together."""
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if there is a list that does not have one period per agent."""
+        _per_agent(self.period, agents, "clock", "period")
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clocks of these agents."""
+        periods = _per_agent(self.period, len(numbers), "clock", "period")
+        return PeriodicClock(periods, numbers, draws, jitter=self.jitter, random_phase=self.phase == "random")
+
+
+class Recorded(Parameters):
+    """A recorded order of agents, one wake-up every ``spacing``: golden traces and replays."""
+
+    kind: Literal["recorded"]
+    order: list[Id] | None = None
+    """Agent ids in the order in which they wake."""
+    path: str | None = None
+    """A text file with one agent id a line, instead of ``order``."""
+    spacing: Interval = 1.0
+    """Time units between two wake-ups."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Recorded:
+        if (self.order is None) == (self.path is None):
+            raise ValueError("give exactly one of order and path")
+        return self
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if the order names somebody who is none of the agents 0 to n - 1."""
+        known = {str(agent) for agent in range(agents)} if self.order else set()
+        for name in self.order or ():
+            if str(name) not in known:
+                raise InputError(f"{shown(name)} is not the id of an agent of this task", field=("clock", "order"))
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clock of these agents."""
+        position = {str(name): index for index, name in enumerate(ids)}
+        order: Sequence[int | str] = self.order or []
+        where, prefix = ("clock", "order"), ""
+        if self.path is not None:
+            file = (base or Path()) / self.path
+            where, prefix = ("clock", "path"), f"{file}:{{line}}: "
+            order = [line.strip() for _, line in read_lines(file, field=where, what="as a list of agent ids")]
+        known = []
+        for line, name in enumerate(order, start=1):
+            if self.path is not None and not name:
+                continue
+            if str(name) not in position:
+                raise InputError(
+                    f"{prefix.format(line=line)}{shown(name)} is not the id of an agent of this task", field=where
+                )
+            known.append(position[str(name)])
+        if self.path is not None and not known:
+            raise InputError(f"{self.path} names no agent; at least one wake-up is needed", field=where)
+        return RecordedClock(known, len(ids), self.spacing)
+
+
+CLOCKS: dict[str, type[Parameters]] = {"poisson": Poisson, "periodic": Periodic, "recorded": Recorded}
+ClockParameters = Annotated[Poisson | Periodic | Recorded, Field(discriminator="kind")]
+
+
+def _per_agent(value: float | list[float], agents: int, *where: str) -> NDArray[np.float64]:
+    if isinstance(value, list):
+        if len(value) != agents:
+            raise InputError(f"has {len(value)} values; one for each of the {agents} agents is needed", field=where)
+        return np.array(value, dtype=np.float64)
+    return np.full(agents, float(value))
+
+
+def _rates(rate: float | list[float] | Rates, numbers: NDArray[np.uint64], draws: Draws) -> NDArray[np.float64]:
+    if isinstance(rate, float | int | list):
+        return _per_agent(rate, len(numbers), "clock", "rate")
+    return np.array([rate.quantile(draws.uniform(Purpose.CLOCK_RATE, int(number))) for number in numbers])

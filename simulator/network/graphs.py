@@ -1,0 +1,172 @@
+"""What every topology has in common: a graph, packed and checked, and numbers about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import networkx as nx
+import numpy as np
+
+from ...agents.errors import InputError
+from ...agents.graph import Graph
+from ...agents.parameters import Parameters
+from ...agents.tasks.base import Task
+from ...agents.tasks.extent import Extent, Files
+from ...agents.tasks.outline import Outline
+
+BYTES_PER_EDGE = 300
+"""An undirected edge in networkx, with its attribute, both ways."""
+BYTES_PER_PACKED_EDGE = 80
+"""An undirected edge of a `Graph`, both ways, with what sorting takes."""
+
+
+class Topology(Parameters, ABC):
+    """Common to all kinds: what is refused unless it is allowed."""
+
+    allow_isolated: bool = False
+    """Accept agents without neighbours; they work alone."""
+    allow_disconnected: bool = False
+    """Accept a graph of several components."""
+
+    from_profiles: ClassVar[bool] = False
+    """Whether graph and weights are computed from the agents' profiles."""
+
+    def assumed_public(self, task: Task) -> tuple[str, ...]:
+        """Private inputs that the graph gives away."""
+        return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
+
+    def check_size(self, agents: int) -> None:
+        """Refuse a number of agents that there is no such graph of; by default none.
+
+        Raises
+        ------
+        InputError
+            With the field to change.
+        """
+        return
+
+    def check_task(self, outline: Outline) -> None:
+        """Refuse a task that the graph cannot be made for, as far as that is known without its data.
+
+        Raises
+        ------
+        InputError
+            With the field to change.
+        """
+        if self.from_profiles and not outline.profiles:
+            raise InputError(
+                f"needs profiles of the agents, which the task {outline.kind!r} does not have", field=("topology",)
+            )
+        if outline.agents is not None:
+            self.check_size(outline.agents)
+
+    @abstractmethod
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """Undirected edges of the graph, in expectation, or at least where the data decide it.
+
+        Parameters
+        ----------
+        extent : Extent
+        files : Files, optional
+            Where files are, for who may look at them.
+        """
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """Bytes that making a graph of so many edges takes at its peak: by default networkx's, and what is packed."""
+        return edges * BYTES_PER_EDGE
+
+    def connected(self, extent: Extent) -> float:
+        """Edges that there are at least, since nobody may be left alone unless this is allowed."""
+        return 0.0 if self.allow_isolated else extent.agents / 2
+
+    def least_degree(self, agents: int) -> int:
+        """Neighbours that every agent has at least: one, since nobody may be left alone unless this is allowed."""
+        return 0 if self.allow_isolated or agents < 2 else 1
+
+    @abstractmethod
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph | Graph:
+        """The graph over 0..n-1, not yet checked: packed, or networkx's with the edge attribute ``weight``."""
+
+    def build(self, task: Task, *, rng: np.random.Generator, base: Path | None = None) -> Graph:
+        """The graph over the task's agents, checked.
+
+        Raises
+        ------
+        InputError
+            If an agent is isolated or the graph is disconnected, and this is not allowed.
+        """
+        self.check_size(task.agents)
+        edges = self.edges(task, rng=rng, base=base)
+        built = edges if isinstance(edges, Graph) else _packed(edges)
+        if built.agents != task.agents:
+            raise InputError(f"makes {built.agents} agents where the task has {task.agents}", field=("topology",))
+        self._check(built, task)
+        return built
+
+    def _check(self, graph: Graph, task: Task) -> None:
+        isolated = np.flatnonzero(graph.degrees == 0)
+        if len(isolated) and not (self.allow_isolated or task.agents == 1):
+            raise InputError(
+                f"leaves {len(isolated)} of {task.agents} agents without a neighbour "
+                f"(first: {task.ids[isolated[0]]!r}); choose a denser graph or set allow_isolated: true",
+                field=("topology",),
+            )
+        parts = components(graph) - (len(isolated) if self.allow_isolated else 0)
+        if parts > 1 and not self.allow_disconnected:
+            raise InputError(
+                f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
+                field=("topology",),
+            )
+
+
+def pairs_of(agents: int) -> float:
+    """Pairs of so many agents."""
+    return agents * (agents - 1) / 2
+
+
+def _packed(graph: nx.Graph) -> Graph:
+    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
+    tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
+    return Graph.from_edges(
+        graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
+    )
+
+
+def components(graph: Graph) -> int:
+    """Number of connected components."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
+    return int(connected_components(matrix, directed=False, return_labels=False))
+
+
+def describe(graph: Graph) -> dict[str, Any]:
+    """Numbers about a graph for summaries and manifests."""
+    degrees, weights = graph.degrees, graph.weights
+    return {
+        "agents": graph.agents,
+        "edges": len(graph.heads) // 2,
+        "components": components(graph),
+        "isolated": int(np.sum(degrees == 0)),
+        "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
+        "weight": {
+            "min": float(weights.min(initial=np.inf)) if len(weights) else 0.0,
+            "mean": float(weights.mean()) if len(weights) else 0.0,
+            "max": float(weights.max(initial=0.0)),
+        },
+    }
+
+
+def graph_line(numbers: Mapping[str, Any]) -> str:
+    """Agents, degrees, weights and components of a graph in one line."""
+    degree, weight = numbers["degree"], numbers["weight"]
+    parts = numbers["components"]
+    return (
+        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
+        f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
+        f"{parts} component{'' if parts == 1 else 's'}"
+    )

@@ -1,0 +1,272 @@
+"""How long a message takes: distributions of delays, and fixed delays per link.
+
+Each distribution is scaled by its mean, so scaling the mean scales every single delay. Both engines call `delay_of`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import config, types
+from numba.extending import get_cython_function_address
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+from scipy.special import gammaincinv
+
+from ...agents.compilation.compiled import compiled
+from ...agents.errors import FieldError, InputError
+from ...agents.files import number, read_rows, shown
+from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
+
+LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
+"""Codes of the delays that compiled code draws or, per link, looks up."""
+Law = tuple[int, float, float]
+"""A delay distribution for `delay_of`: its code and its two parameters."""
+
+
+llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
+_inverse_gamma: Any = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
+"""SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
+if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+    _inverse_gamma = gammaincinv
+
+
+@compiled
+def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
+    """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller, gamma by inversion."""
+    if code == CONSTANT:
+        return first
+    if code == UNIFORM:
+        return first + (second - first) * u
+    if code == EXPONENTIAL:
+        return -first * math.log(u)
+    if code == GAMMA:
+        return first * _inverse_gamma(second, u)
+    normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+    return first * math.exp(second * normal - 0.5 * second * second)
+
+
+BRACKETS = 1024
+"""Parts of (0, 1) for which `brackets_of` bounds delays."""
+MARGIN = 1e-6
+"""By which share these bounds are wider than the law at the ends of a part, far above what its computation errs."""
+
+
+def brackets_of(law: Law) -> NDArray[np.float64]:
+    """Bounds of delays whose exact draw is dear, for those who may only have to know whether one is over.
+
+    Parameters
+    ----------
+    law : Law
+
+    Returns
+    -------
+    (BRACKETS, 2) float64
+        The k-th row has a lower and an upper bound, in time units, of every delay whose first uniform is at least
+        k / BRACKETS and at most (k + 1) / BRACKETS. No rows for laws that are drawn faster than looked up.
+    """
+    code, first, second = law
+    if code != GAMMA:
+        return np.empty((0, 2))
+    ends = first * gammaincinv(second, np.arange(BRACKETS + 1) / BRACKETS)
+    ends[-1] = math.inf
+    return np.stack([ends[:-1] * (1 - MARGIN), ends[1:] * (1 + MARGIN)], axis=1)
+
+
+@compiled
+def _delays_of(code, first, second, luck):  # pragma: no cover - compiled
+    out = np.empty(len(luck))
+    for k in range(len(luck)):
+        out[k] = delay_of(code, first, second, luck[k, 0], luck[k, 1])
+    return out
+
+
+class Latency(Parameters, ABC):
+    """A distribution of delays in time units."""
+
+    @property
+    def law(self) -> Law | None:
+        """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
+
+        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        """
+        return None
+
+    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
+        if self.law is None:
+            raise TypeError(f"{type(self).__name__} has no law, so it must define delays")
+        return _delays_of(*self.law, luck)
+
+    @property
+    @abstractmethod
+    def average(self) -> float:
+        """Mean delay in time units."""
+
+
+class Constant(Latency):
+    """The same delay for every message."""
+
+    kind: Literal["constant"]
+    value: Delay
+    """Delay in time units."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.value
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return CONSTANT, self.value, 0.0
+
+
+class Uniform(Latency):
+    """Uniform delays between two bounds."""
+
+    kind: Literal["uniform"]
+    low: Delay = 0.0
+    """Shortest delay in time units."""
+    high: Delay
+    """Longest delay in time units."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.low > self.high:
+            raise FieldError(f"must not exceed high, {self.high}", "low")
+        return self
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return (self.low + self.high) / 2
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return UNIFORM, self.low, self.high
+
+
+class Exponential(Latency):
+    """Exponential delays."""
+
+    kind: Literal["exponential"]
+    mean: Delay
+    """Mean delay in time units."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return EXPONENTIAL, self.mean, 0.0
+
+
+class Lognormal(Latency):
+    """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
+
+    kind: Literal["lognormal"]
+    mean: Delay
+    """Arithmetic mean of the delay in time units."""
+    sigma: Spread = 0.5
+    """Standard deviation of the delay's logarithm."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return LOGNORMAL, self.mean, self.sigma
+
+
+class Gamma(Latency):
+    """Gamma delays: the sum of ``shape`` exponential hops."""
+
+    kind: Literal["gamma"]
+    mean: Delay
+    """Mean delay in time units."""
+    shape: Positive = 2.0
+    """Shape parameter; the variance is mean^2 / shape."""
+
+    @property
+    def average(self) -> float:
+        """See `Latency.average`."""
+        return self.mean
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`."""
+        return GAMMA, self.mean / self.shape, self.shape
+
+
+class Matrix(Parameters):
+    """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
+
+    kind: Literal["matrix"]
+    path: str
+    """CSV file with a header line and the columns sender, receiver, delay (time units)."""
+    default: Delay | None = None
+    """Delay of a link that the file does not list; without it, every link must be listed."""
+
+    @property
+    def law(self) -> Law:
+        """See `Latency.law`: `hushnet.simulator.network.network.Network.link_delays` has the delays."""
+        return PER_LINK, 0.0, 0.0
+
+    def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
+        """The delays by (sender, receiver) index."""
+        where = ("network", "latency", "path")
+        position = {str(name): index for index, name in enumerate(ids)}
+        delays: dict[tuple[int, int], float] = {}
+        for line, row in read_rows((base or Path()) / self.path, ("sender", "receiver", "delay"), where):
+            for name in (row["sender"], row["receiver"]):
+                if name not in position:
+                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
+            delay = number(row["delay"], line, "delay", where)
+            if not 0 <= delay <= LONGEST:
+                raise InputError(f"{line}: delay {delay:g} must be at least 0 and at most {LONGEST}", field=where)
+            link = position[row["sender"]], position[row["receiver"]]
+            if link in delays:
+                raise InputError(
+                    f"{line}: the link from {row['sender']!r} to {row['receiver']!r} is listed twice", field=where
+                )
+            delays[link] = delay
+        return delays
+
+
+def shorthand(kind: str, field: str) -> BeforeValidator:
+    """A bare number stands for the simplest kind."""
+
+    def expand(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"kind": kind, field: value}
+        return value
+
+    return BeforeValidator(expand)
+
+
+LATENCIES: dict[str, type[Parameters]] = {
+    "constant": Constant,
+    "uniform": Uniform,
+    "exponential": Exponential,
+    "lognormal": Lognormal,
+    "gamma": Gamma,
+    "matrix": Matrix,
+}
+LatencyParameters = Annotated[
+    Annotated[Constant | Uniform | Exponential | Lognormal | Gamma | Matrix, Field(discriminator="kind")],
+    shorthand("constant", "value"),
+]

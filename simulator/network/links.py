@@ -1,0 +1,64 @@
+"""What becomes of a copy on its link, once for both engines: how long it is under way, and whether it is lost.
+
+Links that are good and bad in turn (Gilbert 1960, Elliott 1963) are advanced as far as they are asked about.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...agents.compilation.compiled import compiled
+from .randomness import Purpose, draw_one, lasting
+
+Bursts = tuple[float, float, float, float]
+"""Mean durations of a link's good and bad state, and its loss probabilities in them."""
+NO_BURSTS: Bursts = (0.0, 0.0, 0.0, 0.0)
+LINK_STATE = int(Purpose.LINK_STATE)
+UNASKED = 0, 0, 0.0
+"""The state of a link that nobody has asked about."""
+
+
+@compiled
+def under_way(delay, own):  # pragma: no cover - compiled
+    """How long a copy is under way, in time units: its link's delay, and ``own``, what its bytes take."""
+    return lasting(delay + own)
+
+
+@compiled
+def is_lost(luck, chance):  # pragma: no cover - compiled
+    """Whether a copy is lost, by its uniform; a greater chance only adds losses."""
+    return luck < chance
+
+
+@compiled
+def state_of_link(key0, key1, mean_good, mean_bad, sender, receiver, now, period, good, until):  # pragma: no cover
+    """The state of a directed link at a time, from the last that was asked for; times must not decrease.
+
+    Parameters
+    ----------
+    key0, key1 : uint64
+        The run's key.
+    mean_good, mean_bad : float
+        Mean durations of its states in time units; exponential.
+    sender, receiver : uint64
+        Stable numbers of its ends.
+    now : float
+    period, good, until : int, int and float
+        Its last state: number of its period, 1 if it is good, and when it ends; `UNASKED` at first.
+
+    Returns
+    -------
+    tuple of period, good and until
+    """
+    if period == 0:
+        u, _, _ = draw_one(key0, key1, sender, receiver, np.uint64(0), LINK_STATE, 0)
+        period, good, until = 1, 1 if u < mean_good / (mean_good + mean_bad) else 0, 0.0
+        u, _, _ = draw_one(key0, key1, sender, receiver, np.uint64(period), LINK_STATE, 0)
+        until = lasting(-(mean_good if good else mean_bad) * math.log(u))
+    while until <= now:
+        period, good = period + 1, 1 - good
+        u, _, _ = draw_one(key0, key1, sender, receiver, np.uint64(period), LINK_STATE, 0)
+        until += lasting(-(mean_good if good else mean_bad) * math.log(u))
+    return period, good, until

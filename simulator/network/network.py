@@ -1,0 +1,276 @@
+"""The network: how long each message takes, and which ones are lost.
+
+A message's fate is a pure function of (sender, receiver, tick of the sender's clock, leg), so every protocol of a
+scenario meets the same delays and losses, and raising a loss rate only adds losses. Delay distributions are scaled
+by their mean: scaling the mean scales every single delay.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ...agents.compilation.compiled import compiled, form_of
+from ...agents.errors import InputError
+from ...agents.parameters import Interval, Parameters, Positive
+from .latency import Constant, LatencyParameters, Matrix, shorthand
+from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
+from .randomness import Draws
+
+KINDS = 2**8
+"""Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
+
+
+LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64]]
+"""``(sender, receivers, now)`` -> (k,) probabilities that copies to k receivers are lost; times never decrease."""
+
+
+class LossModel(Parameters, ABC):
+    """How messages are lost on links."""
+
+    @property
+    def lossless(self) -> bool:
+        """Whether no message is ever lost; counts only if the very class defines it (`form_of`)."""
+        return False
+
+    @property
+    def chance(self) -> float | None:
+        """The compiled form: the probability of every loss, if it is one number. By default there is none.
+
+        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        """
+        return None
+
+    @property
+    def bursts(self) -> Bursts | None:
+        """The compiled form of links that are good and bad in turn, as `GilbertElliott`. By default there is none.
+
+        It serves the very class that defines it.
+        """
+        return None
+
+    @abstractmethod
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """The losses of one run.
+
+        Parameters
+        ----------
+        numbers : (n,) uint64
+            The agents' stable numbers.
+        draws : Draws
+        """
+
+
+class Bernoulli(LossModel):
+    """Every message is lost independently with the same probability."""
+
+    kind: Literal["bernoulli"]
+    probability: float = Field(ge=0, lt=1)
+    """Probability that a message is lost on one link."""
+
+    @property
+    def lossless(self) -> bool:
+        """See `LossModel.lossless`."""
+        return self.probability == 0
+
+    @property
+    def chance(self) -> float:
+        """See `LossModel.chance`."""
+        return self.probability
+
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """See `LossModel.begin`."""
+        return lambda sender, receivers, now: np.full(len(receivers), self.probability)
+
+
+class GilbertElliott(LossModel):
+    """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
+
+    kind: Literal["gilbert_elliott"]
+    mean_good: Interval
+    """Mean duration of a link's good state in time units."""
+    mean_bad: Interval
+    """Mean duration of a link's bad state in time units."""
+    loss_good: float = Field(default=0.0, ge=0, le=1)
+    """Loss probability in the good state."""
+    loss_bad: float = Field(default=1.0, ge=0, le=1)
+    """Loss probability in the bad state."""
+
+    @property
+    def lossless(self) -> bool:
+        """See `LossModel.lossless`."""
+        return self.loss_good == self.loss_bad == 0
+
+    @property
+    def bursts(self) -> Bursts:
+        """See `LossModel.bursts`."""
+        return self.mean_good, self.mean_bad, self.loss_good, self.loss_bad
+
+    def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
+        """See `LossModel.begin`."""
+        return _Links(self, numbers, draws)
+
+
+LOSS_MODELS: dict[str, type[Parameters]] = {"bernoulli": Bernoulli, "gilbert_elliott": GilbertElliott}
+LossParameters = Annotated[
+    Annotated[Bernoulli | GilbertElliott, Field(discriminator="kind")], shorthand("bernoulli", "probability")
+]
+
+
+class NetworkParameters(Parameters):
+    """Delay, loss, bandwidth, and what neighbours know at the start."""
+
+    latency: LatencyParameters = Field(default_factory=lambda: Constant(kind="constant", value=0.0))
+    """Delay of each message: a number (constant) or a distribution by ``kind``."""
+    loss: LossParameters = Field(default_factory=lambda: Bernoulli(kind="bernoulli", probability=0.0))
+    """Loss on each link: a probability, or a model by ``kind``."""
+    bandwidth: Positive | None = None
+    """Bytes per time unit and message; adds size / bandwidth to the delay, without queueing."""
+    header_bytes: int = Field(default=0, ge=0, le=10**9)
+    """Bytes that every message carries besides its numbers (8 bytes each)."""
+    start: Literal["known", "own", "zero"] = "known"
+    """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably
+    beforehand and counted apart), its own model, or zeros."""
+
+    @property
+    def lossless(self) -> bool:
+        """Whether no message is ever lost on its way."""
+        return bool(form_of(self.loss, "lossless"))
+
+
+class Network:
+    """The fate of every message of one run.
+
+    Parameters
+    ----------
+    parameters : NetworkParameters
+    ids : list of int or str
+        The user's agent ids.
+    numbers : (n,) uint64
+        Their stable numbers (`stable_ids`).
+    draws : Draws
+    base : Path or None
+        Folder that file names are relative to.
+    """
+
+    def __init__(
+        self,
+        parameters: NetworkParameters,
+        ids: Sequence[int | str],
+        numbers: NDArray[np.uint64],
+        draws: Draws,
+        base: Path | None = None,
+    ) -> None:
+        self.parameters, self.numbers, self.draws = parameters, numbers, draws
+        self._ids = ids
+        self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
+        self._loss_probabilities = parameters.loss.begin(numbers, draws)
+        # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
+        self._attempts: list[tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = [(-1, {}) for _ in ids]
+
+    def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
+        """Raise an `InputError` if a link that a run may use has no delay."""
+        latency = self.parameters.latency
+        if not isinstance(latency, Matrix) or latency.default is not None:
+            return
+        assert self._matrix is not None
+        for link in zip(tails.tolist(), heads.tolist(), strict=True):
+            if link not in self._matrix:
+                raise InputError(
+                    f"{latency.path} gives no delay from {self._ids[link[0]]!r} to {self._ids[link[1]]!r}; "
+                    "add the link or set default",
+                    field=("network", "latency", "path"),
+                )
+
+    def link_delays(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """(E,) delay of each link before rounding; None where delays are not fixed per link."""
+        if self._matrix is None or not isinstance(self.parameters.latency, Matrix):
+            return None
+        default = self.parameters.latency.default
+        links = zip(tails.tolist(), heads.tolist(), strict=True)
+        return np.array([self._matrix.get(link, default) for link in links], dtype=np.float64)
+
+    def size(self, numbers: int) -> int:
+        """Bytes of a message that carries this many float64 numbers."""
+        return 8 * numbers + self.parameters.header_bytes
+
+    def mean_delay(self, size: int) -> float:
+        """Mean delay in time units of a message of this many bytes; of a matrix, the mean of the delays it lists."""
+        latency = self.parameters.latency
+        if isinstance(latency, Matrix):
+            assert self._matrix is not None
+            delay = float(np.mean([*self._matrix.values()] or [latency.default or 0.0]))
+        else:
+            delay = latency.average
+        return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
+
+    def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
+        """How many messages of the kind of this rank each receiver was sent before within this tick; counts these."""
+        if self._attempts[sender][0] != tick:
+            self._attempts[sender] = (tick, {})
+        made = self._attempts[sender][1]
+        if kind not in made:
+            made[kind] = receivers
+            return [0] * len(receivers)
+        counts = made[kind]
+        if not isinstance(counts, dict):
+            counts = made[kind] = dict.fromkeys(counts.tolist(), 1)
+        attempts = []
+        for receiver in receivers.tolist():
+            attempts.append(counts.get(receiver, 0))
+            counts[receiver] = attempts[-1] + 1
+        return attempts
+
+    def fates(
+        self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
+        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
+        own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
+        chances = self._loss_probabilities(sender, receivers, now)
+        return _settled(luck, self._delays(sender, receivers, luck), own, chances)
+
+    def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
+        latency = self.parameters.latency
+        if not isinstance(latency, Matrix):
+            return latency.delays(luck)
+        assert self._matrix is not None
+        self.check_links(np.full(len(receivers), sender), receivers)
+        delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
+        return np.array(delays, dtype=np.float64)
+
+
+@compiled
+def _settled(luck, delays, own, chances):  # pragma: no cover - compiled
+    """Times under way of copies with these delays, and whether each is lost; ``own`` is what its bytes take."""
+    times, lost = np.empty(len(delays)), np.empty(len(delays), dtype=np.bool_)
+    for k in range(len(delays)):
+        times[k] = under_way(delays[k], own)
+        lost[k] = is_lost(luck[k, 2], chances[k])
+    return times, lost
+
+
+class _Links:
+    """The links' good/bad processes of one run."""
+
+    def __init__(self, loss: GilbertElliott, numbers: NDArray[np.uint64], draws: Draws) -> None:
+        self.loss, self.numbers, self.key = loss, numbers, draws.key
+        self.links: dict[tuple[int, int], tuple[int, int, float]] = {}
+
+    def __call__(self, sender: int, receivers: NDArray[np.int64], now: float) -> NDArray[np.float64]:
+        loss = self.loss
+        good = [self._is_good(sender, receiver, now) for receiver in receivers.tolist()]
+        return np.where(good, loss.loss_good, loss.loss_bad)
+
+    def _is_good(self, sender: int, receiver: int, now: float) -> bool:
+        ends = self.numbers[sender], self.numbers[receiver]
+        last = self.links.get((sender, receiver), UNASKED)
+        state = state_of_link(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
+        self.links[sender, receiver] = state
+        return bool(state[1])

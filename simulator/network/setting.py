@@ -1,0 +1,102 @@
+"""What the runs of one seed have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...agents.compilation.compiled import form_of
+from ...agents.graph import Graph
+from ...agents.tasks.base import Task
+from .network import NetworkParameters
+from .randomness import Draws
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run ends: at the first limit that is reached.
+
+    Parameters
+    ----------
+    time : float, optional
+        Time in expected wake-ups of a rate-1 agent.
+    activations : int, optional
+        Steps of all agents together.
+    vectors : int, optional
+        Model-sized vectors sent by all agents together.
+    updates : int, optional
+        Steps of every agent.
+    """
+
+    time: float | None = None
+    activations: int | None = None
+    vectors: int | None = None
+    updates: int | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may do and take at most before it ends as ``limited``, with what was recorded until then.
+
+    Reactions are those to messages, and only if they say something: without delays a chain of them may never end.
+
+    Parameters
+    ----------
+    events : int
+        Wake-ups, copies of messages and timers; see `hushnet.simulator.world.effort`.
+    seconds : float
+        Processor time of the thread that makes the run, without its data and compiling; not the time on the wall. A
+        step that goes on for long beyond it is interrupted where it runs Python.
+    memory : int, optional
+        Bytes that the run's process holds, everything that is in it included; by default nine tenths of the memory of
+        the machine, or of the container that it is in.
+    at_once, at_once_each : int
+        Reactions at one instant, of all agents together and of an agent on average; whichever comes first. The latter
+        is also how often a clock may wake an agent at one instant.
+    reactions : int, optional
+        Reactions of the whole run.
+    """
+
+    events: int = 10**9
+    seconds: float = 86_400.0
+    memory: int | None = None
+    at_once: int = 10**6
+    at_once_each: int = 1000
+    reactions: int | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that the runs of one seed have in common.
+
+    Parameters
+    ----------
+    task : Task
+    graph : Graph
+    clock, network, availability : Parameters
+        As in the scenario.
+    stop : Stop
+    draws : Draws
+    base : Path, optional
+        Folder that file names in the scenario are relative to.
+    assumed_public : tuple of str
+        Inputs computed from private data that the setting treats as public.
+    limits : Limits
+    """
+
+    task: Task
+    graph: Graph
+    clock: Any
+    network: NetworkParameters
+    availability: Any
+    stop: Stop
+    draws: Draws
+    base: Path | None = None
+    assumed_public: tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+    @property
+    def always_up(self) -> bool:
+        """Whether nobody is ever down between joining and leaving."""
+        return bool(form_of(self.availability, "unfailing"))

@@ -1,0 +1,263 @@
+"""Who talks to whom: similarity graphs, classical random graphs, or an edge list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import networkx as nx
+import numpy as np
+from pydantic import Field
+
+from ...agents.errors import InputError
+from ...agents.files import number, read_rows, shown
+from ...agents.parameters import MOST, Parameters, Size
+from ...agents.tasks.base import Task
+from ...agents.tasks.extent import Extent, Files, head_of
+from .graphs import BYTES_PER_EDGE, Topology, pairs_of
+from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
+
+PATH = ("topology", "path")
+BYTES_PER_LINE = 500
+"""A line of an edge list as it is read: its number, and a dictionary of its cells."""
+
+
+class Complete(Topology):
+    """Everybody talks to everybody."""
+
+    kind: Literal["complete"]
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return pairs_of(extent.agents)
+
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return agents - 1
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.complete_graph(task.agents)
+
+
+class Ring(Topology):
+    """A ring; each agent talks to the nearest ones on both sides."""
+
+    kind: Literal["ring"]
+    reach: Size = 1
+    """Neighbours on each side."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return min(self.reach * extent.agents, pairs_of(extent.agents))
+
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return min(2 * self.reach, agents - 1)
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.circulant_graph(task.agents, list(range(1, self.reach + 1)))
+
+
+class Torus(Topology):
+    """A grid whose opposite borders are joined."""
+
+    kind: Literal["torus"]
+    rows: Size
+    """Rows of the grid; must divide the number of agents."""
+
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if agents % self.rows:
+            raise InputError(f"{self.rows} does not divide the number of agents, {agents}", field=("topology", "rows"))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return 2 * extent.agents
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: the grid is numbered in a copy."""
+        return 2 * super().making(extent, edges)
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        grid = nx.grid_2d_graph(self.rows, task.agents // self.rows, periodic=True)
+        return nx.convert_node_labels_to_integers(grid, ordering="sorted")
+
+
+class ErdosRenyi(Topology):
+    """Every pair is joined independently with the same probability."""
+
+    kind: Literal["erdos_renyi"]
+    probability: float = Field(gt=0, le=1)
+    """Probability of each edge."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.probability * pairs_of(extent.agents)
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.fast_gnp_random_graph(task.agents, self.probability, seed=_seed(rng))
+
+
+class WattsStrogatz(Topology):
+    """A ring lattice with randomly rewired edges: a small world."""
+
+    kind: Literal["watts_strogatz"]
+    neighbours: int = Field(default=4, ge=2, le=MOST, multiple_of=2)
+    """Ring neighbours of each agent before rewiring (an even number)."""
+    rewire: float = Field(default=0.1, ge=0, le=1)
+    """Probability that an edge is rewired."""
+
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.neighbours >= agents:
+            raise InputError(f"must be below the number of agents, {agents}", field=("topology", "neighbours"))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.neighbours * extent.agents / 2
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
+
+
+class BarabasiAlbert(Topology):
+    """Preferential attachment: a few hubs, many leaves."""
+
+    kind: Literal["barabasi_albert"]
+    links: Size = 3
+    """Edges that each new agent brings."""
+
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.links >= agents:
+            raise InputError(f"must be below the number of agents, {agents}", field=("topology", "links"))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.links * max(extent.agents - self.links, 0)
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.barabasi_albert_graph(task.agents, self.links, seed=_seed(rng))
+
+
+class RandomRegular(Topology):
+    """A random graph in which every agent has the same degree."""
+
+    kind: Literal["random_regular"]
+    degree: Size = 4
+    """Neighbours of every agent; degree times agents must be even."""
+
+    def check_size(self, agents: int) -> None:
+        """See `Topology.check_size`."""
+        if self.degree >= agents or self.degree * agents % 2:
+            raise InputError(
+                f"{self.degree} must be below the number of agents ({agents}), and their product even",
+                field=("topology", "degree"),
+            )
+        if self.degree == 1 and agents > 2 and not self.allow_disconnected:
+            raise InputError("makes pairs; choose a denser graph or set allow_disconnected: true", field=("topology",))
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return self.degree * extent.agents / 2
+
+    def least_degree(self, agents: int) -> int:
+        """See `Topology.least_degree`."""
+        return self.degree
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
+
+
+class Star(Topology):
+    """Agent 0 with everybody else, with weight 1."""
+
+    kind: Literal["star"]
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        return extent.agents - 1
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        return nx.star_graph(task.agents - 1)
+
+
+class EdgeList(Topology):
+    """Edges from a CSV file with the columns source, target, weight."""
+
+    kind: Literal["edge_list"]
+    path: str
+    """CSV file with a header line and the columns source, target, weight."""
+
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        """See `Topology.expected_edges`."""
+        if files is None:
+            return self.connected(extent)
+        return head_of((files.base or Path()) / self.path, PATH).count
+
+    def making(self, extent: Extent, edges: float) -> float:
+        """See `Topology.making`: all lines are read before the first edge is made."""
+        return edges * (BYTES_PER_EDGE + BYTES_PER_LINE)
+
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        """See `Topology.edges`."""
+        where = PATH
+        position = {str(name): index for index, name in enumerate(task.ids)}
+        graph = nx.empty_graph(task.agents)
+        for line, row in read_rows((base or Path()) / self.path, ("source", "target", "weight"), where):
+            for name in (row["source"], row["target"]):
+                if name not in position:
+                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
+            weight = number(row["weight"], line, "weight", where)
+            if weight <= 0:
+                raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)
+            source, target = position[row["source"]], position[row["target"]]
+            if source == target:
+                raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)
+            if graph.has_edge(source, target):
+                raise InputError(f"{line}: the edge {row['source']} - {row['target']} is listed twice", field=where)
+            graph.add_edge(source, target, weight=weight)
+        return graph
+
+
+TOPOLOGIES: dict[str, type[Parameters]] = {
+    "angular_similarity": AngularSimilarity,
+    "gaussian_kernel": GaussianKernel,
+    "knn": NearestNeighbours,
+    "complete": Complete,
+    "ring": Ring,
+    "torus": Torus,
+    "erdos_renyi": ErdosRenyi,
+    "watts_strogatz": WattsStrogatz,
+    "barabasi_albert": BarabasiAlbert,
+    "random_regular": RandomRegular,
+    "star": Star,
+    "edge_list": EdgeList,
+}
+TopologyParameters = Annotated[
+    AngularSimilarity
+    | GaussianKernel
+    | NearestNeighbours
+    | Complete
+    | Ring
+    | Torus
+    | ErdosRenyi
+    | WattsStrogatz
+    | BarabasiAlbert
+    | RandomRegular
+    | Star
+    | EdgeList,
+    Field(discriminator="kind"),
+]
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**32))

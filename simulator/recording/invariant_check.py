@@ -1,0 +1,138 @@
+"""Whether a run keeps what its protocol says that it keeps; looked at when something is recorded, changing nothing."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import Block, State
+from ...protocols.invariants import Instant, Invariant, NoInvariant
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+@dataclass
+class Watched:
+    """What became of one invariant in a run.
+
+    Parameters
+    ----------
+    invariant : Invariant
+    checked : int
+        Instants at which it was looked at, somewhere.
+    scale : float
+        The largest of its scales so far.
+    worst : float
+        Largest distance as a share of the scale.
+    first : dict, optional
+        Time and agents of the first instant at which it was broken.
+    """
+
+    invariant: Invariant
+    checked: int = 0
+    scale: float = 0.0
+    worst: float = 0.0
+    first: dict[str, Any] | None = None
+
+    def look(self, instant: Instant, now: float, ids: Sequence[int | str]) -> None:
+        """Compare the distances of an instant with the scale."""
+        invariant = self.invariant
+        mask, distances = invariant.where.mask(instant), np.asarray(invariant.distance(instant), dtype=np.float64)
+        size = max(self.scale, float(invariant.scale(instant)))
+        # Near the largest floats sums say nothing; a run that is there is about to diverge.
+        if not mask.any() or not math.isfinite(size):
+            return
+        self.scale, self.checked = size, self.checked + 1
+        distance = float(np.max(distances, where=mask, initial=0.0))
+        share = 0.0 if distance == 0.0 else distance / size if size > 0.0 else math.inf
+        self.worst = max(self.worst, math.inf if math.isnan(share) else share)
+        if self.first is None and not share <= invariant.tolerance:
+            self.first = {"time": now, "agents": _agents(instant, np.where(mask, distances, 0.0), ids)}
+
+    def report(self) -> dict[str, Any]:
+        """What the manifest says."""
+        invariant = self.invariant
+        return {
+            "name": invariant.name,
+            "where": invariant.where.value,
+            "source": invariant.source,
+            "checked": self.checked,
+            "worst": self.worst,
+            "tolerance": invariant.tolerance,
+            "broken": self.first is not None,
+            "first": self.first,
+        }
+
+
+class InvariantCheck:
+    """The invariants of one run.
+
+    Parameters
+    ----------
+    world : World
+        Its protocol says what is to be kept.
+
+    Attributes
+    ----------
+    why_none : str or None
+        The protocol's reason for having no invariant, empty if it declares nothing; None if it has some.
+    """
+
+    def __init__(self, world: World) -> None:
+        declared = world.protocol.invariants()
+        self.why_none = declared.why if isinstance(declared, NoInvariant) else None
+        self._watched = [] if isinstance(declared, NoInvariant) else [Watched(each) for each in declared]
+        self._state = _shown(world.state)
+
+    def look(self, world: World) -> None:
+        """Look at every invariant as the world is now."""
+        if not self._watched:
+            return
+        instant = Instant(
+            state=self._state,
+            graph=world.setting.graph,
+            rounds=world.updates,
+            started=world.started,
+            quiet=world.quiet_edges,
+            zero_start=world.setting.network.start == "zero",
+            told=world.post.told,
+        )
+        with np.errstate(all="ignore"):
+            for watched in self._watched:
+                watched.look(instant, world.now, world.setting.task.ids)
+
+    def report(self) -> list[dict[str, Any]]:
+        """What became of every invariant, for the manifest."""
+        return [watched.report() for watched in self._watched]
+
+
+def _agents(instant: Instant, distances: NDArray[np.float64], ids: Sequence[int | str]) -> list[str]:
+    """Whom the largest distance is about: an agent, the two ends of an edge, or nobody in particular."""
+    place = int(np.argmax(np.where(np.isnan(distances), math.inf, distances)))
+    if distances.shape == (instant.graph.agents,):
+        return [str(ids[place])]
+    if distances.shape == instant.graph.heads.shape:
+        return [str(ids[int(end[place])]) for end in (instant.graph.tails, instant.graph.heads)]
+    return []
+
+
+def _shown(state: State) -> State:
+    """The same blocks, which nobody can write through this."""
+    shown = State(0, 0, {}, {})
+    for mine, theirs in ((shown.agent, state.agent), (shown.edge, state.edge)):
+        mine.update((name, _read_only(block)) for name, block in theirs.items())
+    return shown
+
+
+def _read_only(block: Block) -> Block:
+    shown = copy.copy(block)
+    shown.values = block.values.view()
+    shown.values.flags.writeable = False
+    return shown

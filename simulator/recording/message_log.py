@@ -1,0 +1,190 @@
+"""Who sent what when: a few agents' messages, steps and absences over a short window, for teaching and debugging.
+
+The log looks on while engines note single events, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ...agents.errors import InputError
+from ...agents.graph import Graph
+from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
+from ..network.attendance import attendance
+from ..tables import notes as columns
+from ..tables.notes import ARRIVED, SENT, WOKE
+from ..world.notes import Notebook
+
+if TYPE_CHECKING:
+    from ...agents.agent import Agent
+    from ..storage.files import Frame
+    from ..world.world import World
+
+COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")
+Part = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Times and notes of one sort."""
+
+
+@final
+class MessageLog(Notebook):
+    """Notebook of what a window asks for.
+
+    Parameters
+    ----------
+    window : MessageWindow
+    names : sequence of int or str
+        The task's agents.
+    graph : Graph
+
+    Raises
+    ------
+    InputError
+        If the window names an agent that there is not.
+    """
+
+    def __init__(self, window: MessageWindow, names: Sequence[int | str], graph: Graph) -> None:
+        self.first, self.last = window.between
+        self.between = self.first, self.last
+        self._names, self._graph = np.array([str(name) for name in names], dtype=object), graph
+        self.watched = np.zeros(len(names), dtype=bool)
+        self.watched[_indices(window.agents, self._names.tolist(), graph)] = True
+        self._kind_of: Callable[[int], str] = str
+        self._times = [np.empty((0, 2))]
+        self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
+
+    def woke(self, world: World, agent: Agent) -> None:
+        """See `Notebook`."""
+        if self.first <= world.now <= self.last and self.watched[agent.index]:
+            self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index})
+
+    def _add(self, now: float, delay: float, fields: Mapping[int, int]) -> None:
+        note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
+        note[0, list(fields)] = list(fields.values())
+        self._times.append(np.array([[now, delay]]))
+        self._notes.append(note)
+
+    def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
+        """See `Notebook`."""
+        self._kind_of = kind_of
+        self._times.append(times.copy())
+        self._notes.append(notes.copy())
+
+    def table(self, world: World) -> Frame:
+        """The log as rows in order of time.
+
+        Parameters
+        ----------
+        world : World
+            At its end.
+
+        Returns
+        -------
+        DataFrame
+            ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
+            (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
+            and infinite where nobody knows), ``fate`` and ``bytes``.
+        """
+        times, notes = np.concatenate(self._times), np.concatenate(self._notes)
+        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, SENT, ARRIVED))
+        messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
+        steps = _rows("step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0])
+        rows = pd.concat([self._absence_rows(world), messages, steps])
+        rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
+        rows["agent"] = self._names[rows["rank"]]
+        return rows[list(COLUMNS)]
+
+    def _absence_rows(self, world: World) -> Frame:
+        agents = np.flatnonzero(self.watched).tolist()
+        found = np.array([(agent, *absent) for agent in agents for absent in self._absences(world, agent)], dtype=float)
+        whose, start, end = found.reshape(-1, 3).T
+        return _rows("absence", whose.astype(np.int64), start, end)
+
+    def _message_rows(self, sent: Part, arrived: Part) -> Frame:
+        """Messages that were under way within the window, with what has become of them."""
+        (times, notes), (landed, fates) = sent, arrived
+        places, reach = notes[:, columns.PLACE], notes[:, columns.TAKEN] != 0
+        start, end = times[:, 0], np.where(reach, times.sum(axis=1), math.nan)
+        ranks, which = np.unique(notes[:, columns.KIND], return_inverse=True)
+        kinds = np.array([self._kind_of(rank) for rank in ranks.tolist()], dtype=object)
+        outcome = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
+        # One copy of a message goes over a link.
+        keys, wanted = (
+            part[:, columns.ORDER] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
+        )
+        copies = pd.Index(keys).get_indexer(wanted)
+        known = copies >= 0
+        copies, up, newest = copies[known], fates[known, columns.TAKEN], fates[known, columns.NEWEST]
+        end[copies] = landed[known, 0]
+        outcome[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
+        others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
+        numbers = {"bytes": notes[:, columns.SIZE], "order": notes[:, columns.ORDER]}
+        return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
+
+    def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
+        """Stretches of the window in which an agent was down, or had not joined, or had left."""
+        joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
+        here, found, since = timelines[agent], [], 0.0
+        up = next(here)[1]
+        for time, now_up in here:
+            if not up:
+                found.append((since, time))
+            up, since = now_up, time
+            if time > self.last:
+                break
+        if not up:
+            found.append((since, math.inf))
+        found += [(0.0, joins[agent])] if joins[agent] > 0 else []
+        found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
+        return _merged([(max(a, self.first), min(b, self.last)) for a, b in found])
+
+
+def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:
+    """Rows of one sort; ``rank`` is whose they are."""
+    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0}
+    return pd.DataFrame({"what": what, "rank": rank, "start": start, "end": end, **nothing, **others})
+
+
+def _merged(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Stretches without overlaps, in order; empty ones left out."""
+    merged: list[tuple[float, float]] = []
+    for start, end in sorted(stretches):
+        if end <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _indices(wanted: int | list[int | str], names: list[str], graph: Graph) -> list[int]:
+    if isinstance(wanted, int):
+        return _nearest(graph, wanted)
+    for rank, name in enumerate(wanted):
+        if str(name) not in names:
+            field = ("record", "messages", "agents", rank)
+            raise InputError(f"there is no agent {name!r}; agents are called {_few(names)}", field=field)
+    return [names.index(str(name)) for name in wanted]
+
+
+def _nearest(graph: Graph, count: int) -> list[int]:
+    """The first agent and those nearest to it, by breadth; further ones in order where the graph ends."""
+    found, queue = [0], deque([0])
+    while queue and len(found) < count:
+        for neighbour in graph.heads[graph.edges_of(queue.popleft())].tolist():
+            if neighbour not in found and len(found) < count:
+                found.append(neighbour)
+                queue.append(neighbour)
+    rest = np.setdiff1d(np.arange(graph.agents), found).tolist()
+    return [*found, *rest[: count - len(found)]]
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

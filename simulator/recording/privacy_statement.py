@@ -1,0 +1,101 @@
+"""What a run claims about its agents' privacy, what was verified, and why the two differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+TABLES = (
+    "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, without noise"
+)
+SHARED_NOISE = (
+    "a second run of the same seed: runs of one seed share their noise, so that their epsilons do not add (of two "
+    "noise scales the difference gives exact gradients back); publish at most one of them"
+)
+KEPT = "the models that are judged: the parties keep theirs and release none of them"
+"""What no epsilon covers, in words that begin with what it is."""
+
+
+def not_covered(*, model_released: bool) -> list[str]:
+    """What the epsilon of a run does not cover.
+
+    Parameters
+    ----------
+    model_released : bool
+        Whether the models that are judged follow from what was released.
+    """
+    return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE]
+
+
+def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
+    """What a run claims and what can be verified, for its worst agent, and warnings about it.
+
+    Parameters
+    ----------
+    world : World
+        At its end.
+
+    Returns
+    -------
+    statement : dict or None
+        None without noise. ``claimed`` and ``verified`` are the largest over the agents whose data the noise is to
+        protect; ``because`` says why ``verified`` is infinite, where it is. Where only one role is protected,
+        ``role`` names it and ``unprotected`` says, by role, what the others reveal. ``unit`` and ``adjacency`` say
+        between what data sets epsilon holds, and ``observer`` against whom. ``not_covered`` says what may not be
+        published on the strength of it.
+    warnings : list of str
+    """
+    privacy = world.protocol.privacy
+    if privacy is None or not world.private:
+        return None, []
+    delta, protected = privacy.reported_delta, world.protected
+    claimed = float(world.ledger.epsilon("claimed", delta)[protected].max())
+    verified = float(world.ledger.epsilon("verified", delta)[protected].max())
+    inside = np.flatnonzero(protected).tolist()
+    statement = {
+        "mechanism": privacy.mechanism,
+        "sensitivity": privacy.sensitivity,
+        "claimed": claimed,
+        "claimed_by": privacy.claimed_by,
+        "verified": verified,
+        "because": list(world.ledger.unverified(inside)),
+        "delta": delta,
+        "flagged": bool(claimed < verified * (1 - 1e-6)),
+        "strict": privacy.strict,
+        "assumed_public": list(world.assumed_public),
+        "unit": list(world.ledger.units(inside)),
+        "adjacency": list(world.ledger.adjacencies(inside)),
+        "observer": world.protocol.observer,
+        "not_covered": not_covered(model_released=world.protocol.model_released),
+    }
+    if not protected.all():
+        statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, protected)}
+    return statement, _warnings(delta, int(world.setting.task.train.counts.max()), statement["unit"])
+
+
+def _unprotected(world: World, protected: NDArray[np.bool_]) -> dict[str, list[str]]:
+    """What agents outside the protected role reveal without noise, by role."""
+    roles = world.layout.roles
+    assert roles is not None
+    found: dict[str, list[str]] = {}
+    for agent in np.flatnonzero(~protected).tolist():
+        reasons = found.setdefault(roles[agent], [])
+        reasons += [reason for reason in world.ledger.unverified([agent]) if reason not in reasons]
+    return found
+
+
+def _warnings(delta: float, records: int, units: list[str]) -> list[str]:
+    if delta * records < 1:
+        return []
+    larger = [unit for unit in units if unit != "record"]
+    allowed = f"all of a {larger[0]} with that probability" if larger else "one record in full"
+    return [
+        f"delta {delta:g} is not below 1/m for the agent with the most records (m = {records}): "
+        f"publishing {allowed} would satisfy it"
+    ]

@@ -1,0 +1,1 @@
+"""One run's finished record: setting, protocol, state, ledger and traffic; it knows no engine."""

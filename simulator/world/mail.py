@@ -1,0 +1,175 @@
+"""The tables of lazy delivery and of clocks (`hushnet.simulator.tables.mail`) in one run: made, and made larger."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...agents.graph import Graph
+from ...protocols.base import Layout
+from ..network.clocks import RECORDED
+from ..network.latency import brackets_of
+from ..network.laws import Forms
+from ..network.network import Network
+from ..network.setting import Stop
+from ..tables import tallies
+from ..tables.inbox import TableInbox
+from ..tables.mail import (
+    BANDWIDTH,
+    CLOCK_CONSTANTS,
+    CONSTANTS,
+    COPIES_OUT,
+    DELAY_CODE,
+    DELAY_FIRST,
+    DELAY_SECOND,
+    ENDS_BY_TIME,
+    LOSS_BAD,
+    LOSS_CHANCE,
+    LOSS_GOOD,
+    MEAN_BAD,
+    MEAN_GOOD,
+    MOST_ACTIVATIONS,
+    MOST_UPDATES,
+    MOST_VECTORS,
+    RECORD_EVERY,
+    Mail,
+)
+from ..tables.notes import NOTE_COLUMNS, NOTING
+from ..tables.room import extended
+
+
+def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: Forms | None) -> Mail:
+    """The tables of a run, of agents that have sent and heard nothing yet.
+
+    Parameters
+    ----------
+    graph, layout, inbox, network
+    forms : Forms or None
+        Of the network; none where every delay and loss is asked of it.
+    """
+    agents, edges, slots = graph.agents, len(graph.heads), len(inbox.flat_order)
+    widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
+    rows, nodes = 4 * agents + 64, edges + 64
+    bandwidth = network.parameters.bandwidth
+    constants = np.zeros(CONSTANTS)
+    constants[BANDWIDTH] = bandwidth or math.inf
+    if forms is not None:
+        constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.law
+        constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = forms.bursts
+        constants[LOSS_CHANCE] = forms.chance
+    constants[COPIES_OUT], constants[MOST_UPDATES] = 1.0, -1.0
+    constants[[MOST_ACTIVATIONS, MOST_VECTORS]] = math.inf
+    fixed = network.link_delays(graph.tails, graph.heads)
+    whole: dict[str, Any] = {
+        name: np.full(size, fill, dtype=np.int64)
+        for name, size, fill in (
+            ("order", rows, 0),
+            ("tick", rows, 0),
+            ("size", rows, 0),
+            ("references", rows, 0),
+            ("version", nodes, 0),
+            ("following", nodes, 0),
+            ("first_node", slots, -1),
+            ("known", slots, -1),
+            ("ticks", agents, -1),
+            ("updates", agents, 0),
+            ("charged", agents, 0),
+            ("latest", agents * max(1, len(layout.messages)), -1),
+            ("heap_agent", agents, 0),
+            ("recorded_offsets", 0, 0),
+            ("counts", tallies.COUNTERS, 0),
+        )
+    }
+    mail = Mail(
+        **whole,
+        constants=constants,
+        bursts=np.zeros((edges if constants[MEAN_BAD] > 0 else 0, 2), dtype=np.int64),
+        burst_until=np.zeros(edges if constants[MEAN_BAD] > 0 else 0),
+        key=np.array(network.draws.key, dtype=np.uint64),
+        offsets=graph.offsets,
+        heads=graph.heads,
+        reverse=graph.reverse,
+        numbers=network.numbers,
+        link_delays=np.empty(0) if fixed is None else fixed,
+        pool=np.zeros((rows, max(widths, default=1))),
+        sent_at=np.zeros(rows),
+        free_rows=np.arange(rows),
+        arrival=np.zeros(nodes),
+        free_nodes=np.arange(nodes),
+        brackets=np.empty((0, 2)),
+        uniform=np.empty(0),
+        heard_sent_at=inbox.flat_sent_at,
+        heard_order=inbox.flat_order,
+        heard_tick=inbox.flat_tick,
+        values=inbox.flat_values,
+        places=inbox.places,
+        joins=np.zeros(agents),
+        leaves=np.full(agents, math.inf),
+        gone_from=np.full(agents, math.inf),
+        was_up=np.ones(agents, dtype=bool),
+        changes=np.empty((agents, 0)),
+        heap_time=np.zeros(agents),
+        clock=np.zeros(CLOCK_CONSTANTS),
+        means=np.ones(agents),
+        recorded=np.empty(0),
+        silent=np.zeros(agents, dtype=bool),
+        alone=np.zeros(agents, dtype=bool),
+        noting=np.zeros(NOTING),
+        watched=np.zeros(0, dtype=bool),
+        note_times=np.zeros((0, 2)),
+        notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
+    )
+    mail.counts[tallies.FREE_ROWS], mail.counts[tallies.FREE_NODES] = rows, nodes
+    return mail
+
+
+def with_limits(mail: Mail, stop: Stop, forms: Forms | None, *, record: int, compiled: bool) -> Mail:
+    """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
+    mail.constants[COPIES_OUT] = float(not compiled)
+    mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
+    mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
+    mail.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
+    mail.clock[RECORD_EVERY] = record
+    mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
+    if forms is None:
+        return mail
+    clock = forms.clock
+    mail.clock[:3] = clock.code, clock.jitter, clock.random_phase
+    mail.means[:] = clock.means
+    if clock.code == RECORDED:
+        times = [np.array(own, dtype=np.float64) for own in clock.times]
+        offsets = np.cumsum([0, *(len(own) for own in times)])
+        return mail._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
+    return mail
+
+
+def with_brackets(mail: Mail, forms: Forms) -> Mail:
+    """The tables of a run in which delays that are dear to draw are drawn only when they have to be known.
+
+    It must not matter when a message arrives but for the order of arrivals and looks: nobody is ever absent, and nobody
+    observes.
+    """
+    brackets = brackets_of(forms.law)
+    return mail._replace(brackets=brackets, uniform=np.zeros(len(mail.arrival) if len(brackets) else 0))
+
+
+def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
+    """Tables into which so many more versions and copies under way fit."""
+    counts = mail.counts
+    if counts[tallies.FREE_ROWS] < rows:
+        old = len(mail.pool)
+        more = max(rows, old // 2)
+        names = ("pool", "sent_at", "order", "tick", "size", "references", "free_rows")
+        mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
+        mail.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
+        counts[tallies.FREE_ROWS] += more
+    if counts[tallies.FREE_NODES] < nodes:
+        old = len(mail.arrival)
+        more = max(nodes, old)
+        names = ("arrival", "version", "following", "free_nodes", *(("uniform",) if len(mail.brackets) else ()))
+        mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
+        mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
+        counts[tallies.FREE_NODES] += more
+    return mail

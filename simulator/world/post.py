@@ -1,0 +1,308 @@
+"""The post of one run: charges what is sent, hands it to the network, counts it, and delivers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.agent import Agent
+from ...agents.graph import Graph
+from ...protocols.base import Layout, Out, Sent
+from ...protocols.privacy.ledger import Ledger
+from ..network.laws import Forms
+from ..network.network import KINDS, Network
+from ..network.setting import Stop
+from ..rules import delivery, lazy
+from ..rules.forms import Plain
+from ..tables import tallies
+from ..tables.inbox import TableInbox
+from ..tables.mail import COPIES_OUT
+from .mail import make_mail, with_brackets, with_limits, with_room
+from .notes import NOTHING, Notes
+from .traffic import Traffic
+
+Carry = Callable[[Agent, NDArray[np.int64], int, NDArray[np.float64], int, int], None]
+MIRRORED = {
+    "sent": (tallies.SENT, tallies.SENT_BYTES),
+    "delivered": (tallies.DELIVERED, tallies.DELIVERED_BYTES),
+    "lost": (tallies.LOST, tallies.LOST_BYTES),
+    "dropped": (tallies.DROPPED, tallies.DROPPED_BYTES),
+    "in_flight": (tallies.IN_FLIGHT, tallies.IN_FLIGHT_BYTES),
+}
+
+
+@final
+class Post:
+    """Everything between ``out.send`` and an inbox.
+
+    Parameters
+    ----------
+    graph : Graph
+    layout : Layout
+    network : Network
+    ledger : Ledger
+    agents : sequence of Agent
+    forms : Forms or None
+        Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
+    now : callable
+        The time of the wake-up that is being run; ``env.now`` lags behind within a window.
+
+    Attributes
+    ----------
+    inbox : TableInbox
+    mail : Mail
+        All arrays; replaced when there is need for more room.
+    notes : Notes
+        Who is told of single events.
+    carry : callable
+        ``carry(agent, edges, rank, vector, leg, vectors)`` sends a message of a kind of this rank, which counts as so
+        many vectors on each link, over some of an agent's edges; by default for receivers that look when they wake.
+    sessions : bool
+        Whether steps send within sessions: a neighbour that joins is then told starts only.
+    """
+
+    sessions = False
+
+    def __init__(
+        self,
+        graph: Graph,
+        layout: Layout,
+        network: Network,
+        ledger: Ledger,
+        agents: Sequence[Agent],
+        *,
+        forms: Forms | None,
+        now: Callable[[], float],
+    ) -> None:
+        if len(layout.messages) >= KINDS:
+            raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
+        self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
+        self.agents, self.inbox = agents, TableInbox(graph, layout)
+        self._traffic = Traffic()
+        self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
+        self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
+            {} for _ in range(graph.agents)
+        ]
+        self._current, self._forms = now, forms
+        self._take_row = Plain()(delivery.take_row)
+        self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
+        self._telling: list[tuple[int, int, int]] = []
+        self.carry: Carry = self._carry_lazily
+        self.mail = make_mail(graph, layout, self.inbox, network, forms)
+        self.notes = Notes(self)
+
+    @property
+    def now(self) -> float:
+        """The time of the wake-up that is being run."""
+        return self._current()
+
+    def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
+        """See `with_limits`."""
+        self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
+
+    def draw_delays_late(self) -> None:
+        """See `with_brackets`."""
+        if self._forms is not None:
+            self.mail = with_brackets(self.mail, self._forms)
+
+    def make_room(self, rows: int, nodes: int) -> None:
+        """See `with_room`."""
+        self.mail = with_room(self.mail, rows, nodes)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was sent so far and became of it, as the tables have it now."""
+        counts, traffic = self.mail.counts.tolist(), self._traffic
+        traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
+        traffic.overtaken = counts[tallies.OVERTAKEN]
+        for fate, (links, size) in MIRRORED.items():
+            setattr(traffic.links, fate, counts[links])
+            setattr(traffic.bytes, fate, counts[size])
+        return traffic
+
+    def send(self, agent: Agent, out: Out) -> None:
+        """Charge and send everything that a step gave out; what nobody can hear is not sent."""
+        slots = self.graph.edges_of(agent.index)
+        for sent in out.sent:
+            edges = np.arange(slots.start, slots.stop)
+            if sent.to is not None:
+                edges = edges[np.isin(self.graph.heads[slots], sent.to)]
+            if len(edges):
+                self.ledger.commit(sent.release, sent.vector)
+                self.remember(agent, sent, agent.tick)
+                self._copy_to_links(agent, sent, edges)
+
+    def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
+        """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
+        last = self._last_sent[agent.index]
+        last.pop((sent.kind, sent.to), None)
+        last[sent.kind, sent.to] = (sent, self.now, tick)
+
+    def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.
+
+        Parameters
+        ----------
+        kind : str
+            A kind whose messages all have one width.
+
+        Returns
+        -------
+        vectors : (n, width) float64
+        known : (n,) bool
+            Whether there is such a vector.
+        """
+        width = int(np.max(self.layout.messages[kind].width))
+        agents = self.graph.agents
+        if self.mail.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
+            vectors = np.zeros((agents, width))
+            return vectors, self._fill_in(vectors, kind, range(agents))
+        # What compiled steps say to all neighbours is only in the mail.
+        rows = self.mail.latest[self._ranks[kind] * agents :][:agents]
+        vectors = self.mail.pool[np.maximum(rows, 0), :width]
+        return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
+
+    def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
+        """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""
+        known = np.zeros(len(vectors), dtype=bool)
+        for agent in agents:
+            entry = self._last_sent[agent].get((kind, None))
+            if entry is not None:
+                vectors[agent], known[agent] = entry[0].vector, True
+        return known
+
+    def signal(self, agent: Agent, edge: int, kind: str, *, attempt: int) -> None:
+        """Send a message without numbers over one directed edge, such as an acknowledgement: 0 vectors, a header."""
+        self._copies(agent, kind, NOTHING, np.array([edge]), 0, attempt * KINDS + KINDS - 1)
+
+    def _copy_to_links(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        rank = self._ranks[sent.kind]
+        attempts = self.network.attempts(agent.index, self.graph.heads[edges], agent.tick, rank)
+        vectors = self.layout.messages[sent.kind].vectors
+        different = dict.fromkeys(attempts)
+        for attempt in different:
+            part = edges if len(different) == 1 else edges[[a == attempt for a in attempts]]
+            self._copies(agent, sent.kind, sent.vector, part, vectors, attempt * KINDS + rank)
+
+    def _copies(
+        self,
+        agent: Agent,
+        kind: str,
+        vector: NDArray[np.float64],
+        edges: NDArray[np.int64],
+        vectors: int,
+        leg: int,
+    ) -> None:
+        """Send one copy over each of some directed edges."""
+        # Signals have the rank after all kinds of the protocol.
+        self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, leg, vectors)
+
+    def _carry_lazily(
+        self,
+        agent: Agent,
+        edges: NDArray[np.int64],
+        rank: int,
+        vector: NDArray[np.float64],
+        leg: int,
+        vectors: int,
+    ) -> None:
+        """Send a message that is delivered when its receivers look."""
+        self.make_room(1, len(edges))
+        self.notes.make_room(len(edges))
+        size = self.network.size(len(vector))
+        lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, self.now, vectors, size)
+
+    def keep(self, sent: Sent, tick: int = 0) -> int:
+        """Charge a message of a session or round; the version that holds its vector, with one reference."""
+        self.ledger.commit(sent.release, sent.vector)
+        return self.new_version(sent.vector, self.now, tick)
+
+    def new_version(self, vector: NDArray[np.float64], sent_at: float, tick: int) -> int:
+        """A version that holds a vector, with one reference, which was not sent yet."""
+        self.make_room(1, 0)
+        mail = self.mail
+        row = int(self._take_row(mail, sent_at, 0, tick, self.network.size(len(vector))))
+        mail.pool[row, : len(vector)] = vector
+        return row
+
+    def exchange_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably.
+
+        One broadcast before anything else was sent is told to all neighbours at once.
+        """
+        last = self._last_sent[agent.index]
+        if joining or [to for _, to in last] != [None]:
+            self._exchange_each(agent, joining=joining)
+            self.notes.make_room(0)
+            lazy.tell_each(self.mail, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
+            self._telling.clear()
+            return
+        ((kind, _), (sent, sent_at, tick)) = next(iter(last.items()))
+        slots = self.graph.edges_of(agent.index)
+        neighbours = self.graph.heads[slots].tolist()
+        there = np.array([self.agents[neighbour].present for neighbour in neighbours], dtype=bool)
+        places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
+        if len(places):
+            row = self._row_of(agent.index, sent, sent_at, tick)
+            lazy.tell_many(self.mail, places, row, int(self.mail.counts[tallies.ORDER]) + 1)
+            self.mail.counts[tallies.ORDER] += len(places)
+            self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
+
+    def _tell(self, sender: int, receiver: int, slot: int) -> None:
+        """Tell a receiver, reliably and at once, what a sender has sent last."""
+        for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
+            row = int(self.mail.latest[sender])
+            if row < 0 or self.sessions:
+                row = self._row_of(sender, sent, sent_at, tick)
+            # All in one call, for each costs as much as the work of all; until then the version is held.
+            self.mail.references[row] += 1
+            self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
+            self._traffic.start_vectors += self.layout.messages[kind].vectors
+
+    def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
+        """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
+        key = sender, self._ranks[sent.kind]
+        before = self._told.get(key)
+        if before is not None and before[0] is sent:
+            return before[1]
+        if before is not None:
+            delivery.let_go(self.mail, before[1])
+        self._charge(sender, sent)
+        row = self.new_version(sent.vector, sent_at, tick)
+        self._told[key] = sent, row
+        if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
+            # A compiled step compares what it sends with what was charged last.
+            if self.mail.latest[sender] >= 0:
+                delivery.let_go(self.mail, self.mail.latest[sender])
+            self.mail.references[row] += 1
+            self.mail.latest[sender] = row
+        return row
+
+    def _charge(self, sender: int, sent: Sent) -> None:
+        """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
+        mail, vector, latest = self.mail, sent.vector, int(self.mail.latest[sender])
+        if latest < 0:
+            self.ledger.commit(sent.release, vector)
+        elif (
+            mail.size[latest] != self.network.size(len(vector))
+            or mail.pool[latest, : len(vector)].tobytes() != vector.tobytes()
+        ):
+            self.ledger.commit(sent.release)
+
+    def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
+        """`exchange_start`, neighbour by neighbour."""
+        if not joining and not self._last_sent[agent.index]:
+            return
+        slots = self.graph.edges_of(agent.index)
+        for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
+            if self.agents[neighbour].present:
+                self._tell(agent.index, neighbour, int(self.graph.reverse[slot]))
+                if joining:
+                    self._tell(neighbour, agent.index, slot)
+
+    def _meant(self, sender: int, receiver: int) -> dict[str, tuple[Sent, float, int]]:
+        """By kind, the last that a sender has sent to a receiver or to all, with the time and tick of sending."""
+        return {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}

@@ -1,0 +1,133 @@
+"""Pairwise exchange beside its rules (`hushnet.simulator.rules.sessions`): which protocols fit, and its tables."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.graph import Graph
+from ...protocols.base import Layout, Protocol, Traits
+from ...protocols.schedule import ExchangeSchedule
+from ..network.network import Network
+from ..network.randomness import QUANTUM, lasting
+from ..tables import sessions as columns
+from ..tables.room import extended
+from ..tables.sessions import SessionTables
+
+REQUEST, REPLY, REFUSAL = "request", "reply", "refusal"
+
+
+class OpenSession(NamedTuple):
+    """One exchange that is open.
+
+    Parameters
+    ----------
+    caller, callee : int
+    edge, back : int
+        The caller's directed edge to the callee, and the callee's to the caller.
+    tick : int
+        Tick of the caller's clock that opened it.
+    accepted : bool
+        Whether the callee has made its half.
+    """
+
+    caller: int
+    callee: int
+    edge: int
+    back: int
+    tick: int
+    accepted: bool
+
+
+def check_exchange(protocol: Protocol, traits: Traits, layout: Layout) -> None:
+    """Raise a `ValueError` if a protocol's traits or message kinds do not fit an exchange."""
+    name = type(protocol).__name__
+    if traits.trigger != "wake" or traits.inbox != "latest":
+        raise ValueError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
+    if not {REQUEST, REPLY} <= layout.messages.keys() or REFUSAL in layout.messages:
+        kinds = ", ".join(layout.messages) or "none"
+        raise ValueError(
+            f"{name} exchanges pairwise, so its message kinds must include 'request' and 'reply' and "
+            f"must not include 'refusal'; they are: {kinds}"
+        )
+
+
+def callers_repeat(traits: Traits, layout: Layout) -> bool:
+    """Whether callers repeat a request until it is answered, or give up."""
+    return (traits.unanswered or ("repeat" if layout.edge else "give_up")) == "repeat"
+
+
+def patience(layout: Layout, network: Network, parameters: ExchangeSchedule, *, repeat: bool) -> float:
+    """How long a caller waits before it repeats its request or gives up; a positive multiple of 2^-30."""
+    widths = [np.max(layout.messages[kind].width) for kind in (REQUEST, REPLY)]
+    resend_after = 1 + sum(network.mean_delay(network.size(int(width))) for width in widths)
+    waits = parameters.resend_after or resend_after if repeat else parameters.timeout or 5 * resend_after
+    return max(QUANTUM, lasting(waits))
+
+
+def session_tables(
+    graph: Graph, layout: Layout, network: Network, parameters: ExchangeSchedule, *, repeat: bool
+) -> SessionTables:
+    """The tables of a run of pairwise exchanges, before its first call."""
+    agents, edges, kinds = graph.agents, len(graph.heads), layout.messages
+    ranks = {kind: rank for rank, kind in enumerate(kinds)}
+    rules = [repeat, network.size(0)]
+    for kind in (REQUEST, REPLY):
+        rules += [ranks[kind], kinds[kind].vectors]
+    copies, timers = agents + 64, 2 * agents + 64
+    counts = np.zeros(columns.COUNTERS, dtype=np.int64)
+    counts[columns.ENDED], counts[columns.FREE_COPIES] = -1, copies
+    sessions = np.zeros((edges, columns.FIELDS), dtype=np.int32)
+    sessions[:, columns.TICK] = -1
+    return SessionTables(
+        counts=counts,
+        times=np.array([patience(layout, network, parameters, repeat=repeat), 0.0, -1.0]),
+        rules=np.array(rules, dtype=np.int64),
+        widths=np.array([np.broadcast_to(kinds[kind].width, (agents,)) for kind in (REQUEST, REPLY)], np.int64),
+        sessions=sessions,
+        reply_due=np.zeros(edges),
+        watches=np.zeros(agents, dtype=np.int64),
+        over=np.zeros(agents, dtype=bool),
+        copy_time=np.zeros(copies),
+        copy_order=np.zeros(copies, dtype=np.int64),
+        copy_place=np.zeros(copies, dtype=np.int64),
+        copies=np.zeros((copies, 4), dtype=np.int64),
+        copy_sent_at=np.zeros(copies),
+        free_copies=np.arange(copies),
+        timer_due=np.zeros(timers),
+        timer_edge=np.zeros(timers, dtype=np.int64),
+        timer_tick=np.zeros(timers, dtype=np.int64),
+    )
+
+
+def counted(tables: SessionTables) -> dict[str, int]:
+    """What became of the sessions of a run; see `hushnet.simulator.tables.sessions.COUNTED`."""
+    return {f"sessions_{name}": int(tables.counts[place]) for name, place in columns.COUNTED.items()}
+
+
+def with_more_copies(tables: SessionTables) -> SessionTables:
+    """Tables with room for twice as many copies under way."""
+    size, counts = len(tables.copies), tables.counts
+    names = ("copy_time", "copy_order", "copy_place", "copies", "copy_sent_at", "free_copies")
+    more = tables._replace(**{name: extended(getattr(tables, name), size) for name in names})
+    free = int(counts[columns.FREE_COPIES])
+    more.free_copies[free : free + size] = np.arange(size, 2 * size)
+    counts[columns.FREE_COPIES] += size
+    return more
+
+
+def called_edges(tables: SessionTables) -> NDArray[np.bool_]:
+    """(E,) over which directed edges a session is open."""
+    return tables.sessions[:, columns.TICK] >= 0
+
+
+def open_sessions(tables: SessionTables, graph: Graph) -> dict[int, OpenSession]:
+    """Open sessions by their callers' directed edges."""
+    found = {}
+    for edge in np.flatnonzero(called_edges(tables)).tolist():
+        ends = int(graph.tails[edge]), int(graph.heads[edge])
+        tick, answer = int(tables.sessions[edge, columns.TICK]), tables.sessions[edge, columns.ANSWER]
+        found[edge] = OpenSession(*ends, edge, int(graph.reverse[edge]), tick, bool(answer >= 0))
+    return found

@@ -1,0 +1,76 @@
+"""Who may look at a run: recorders at their instants, observers at every single event, a watch at every step.
+
+Recorders and observers change nothing. A `Watch` may put other values in the place of noisy ones and of what is sent:
+that is how one run is forced along the transcript of another (`hushnet.simulator.contract.transcript`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from typing import Protocol as Structural
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.agent import Agent
+from ...agents.inbox import Message
+from ...protocols.base import Out, View
+from ...protocols.privacy.mechanisms import Watcher
+
+World = Any
+"""A `hushnet.simulator.world.world.World`, which imports this module."""
+
+Phase = Literal["start", "wake", "receive", "offer", "accept", "finish"]
+"""Which method of a protocol a step has run."""
+
+
+class Recorder(Structural):
+    """What the world calls at record instants; it must not change anything."""
+
+    def sample(self, world: World, *, final: bool) -> None:
+        """Measure the world as it is now."""
+
+
+class Observer(Structural):
+    """What the world tells about every single event, in order of time and on every engine; for tests and debugging.
+
+    `World.now` is the time of the event. The rest of the world is as it was then only when an agent steps, and what a
+    compiled step owns has changed already; the batched engine tells of messages at the end of a window, which lasts
+    until the next step. `hushnet.simulator.world.notes.Notebook` is for observers that want no single messages.
+    """
+
+    def woke(self, world: World, agent: Agent) -> None:
+        """An agent is about to step, or has just made a compiled step; it reads what its inbox has."""
+
+    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
+        """A message went out on one link; its delay is the one that was drawn for it, even if it is lost."""
+
+    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
+        """A message reached its receiver, which was up or not, and whether it was of any use."""
+
+
+class Watch(Watcher, Structural):
+    """What sees every random stream, every draw of noise, and every step before anything of it leaves.
+
+    Steps are then made one by one: in Python, or by the compiled form of a text, which tells of its draws after the
+    step (`hushnet.protocols.steps.tape`). So what a watch puts in place of a noisy value, it has to know before.
+
+    Delays, losses and absences are draws that no step changes, so two runs whose steps look the same here are the same
+    to everybody on the wire.
+    """
+
+    def assumed(self, name: str, value: Any) -> Any:
+        """A constant from agents' records that the protocol, which is preparing, treats as public; what it is given."""
+        ...
+
+    def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        """The stream that an agent is given in place of its own; it has to draw the same numbers."""
+        ...
+
+    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
+        """What `noisy` and `solved` are going to return for the next draws of an agent; nothing if that is open."""
+        ...
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """An agent has made a step: everything that leaves it is in ``out.sent`` and ``out.silent``."""

@@ -1,0 +1,360 @@
+"""One run as a record: protocol, state, inboxes, links, ledger, traffic, random draws; who drives it is not known here.
+
+A `hushnet.simulator.engine.choice.Engine` runs a world. What a step of a protocol sees and may do is here, for it is
+the same whoever makes agents step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from ...agents.agent import Agent
+from ...agents.blocks import State
+from ...agents.errors import Divergence
+from ...agents.inbox import Message
+from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, View
+from ...protocols.privacy.ledger import Ledger
+from ...protocols.schedule_selection import exchange_of, rounds_of
+from ..network.clocks import wake_up_ranks
+from ..network.laws import forms_or_none
+from ..network.network import Network
+from ..network.randomness import Purpose, stable_ids
+from ..network.setting import Setting
+from ..tables import tallies
+from ..tables.rounds import RoundTables
+from ..tables.sessions import SessionTables
+from . import rounds, sessions
+from .effort import Effort
+from .finish import Finish, Reactions
+from .notes import Notebook
+from .post import Post
+from .step_form import StepForm
+from .traffic import Traffic
+from .watchers import Observer, Phase, Recorder, Watch
+
+
+class World:
+    """One run of one protocol.
+
+    Parameters
+    ----------
+    setting : Setting
+    protocol_class : type of Protocol
+    parameters : ProtocolParameters
+    every, activations : float or int, optional
+        Record instants: every so much time, or every so many activations.
+    recorder : Recorder, optional
+    observer : Observer or Notebook, optional
+    watch : Watch, optional
+        Sees every step before anything of it leaves; compiled steps are then called one by one.
+    unproved : str
+        Why no epsilon of the protocol is verified, see `Ledger`.
+
+    Attributes
+    ----------
+    engine : str
+        Which engine runs it, and why; empty until one does.
+    form : StepForm, optional
+        In which form steps are made, once that is known.
+    remarks : tuple of str
+        What the run's summary should say of that.
+    steps : Protocol, or what stands for it
+        Whose ``wake``, ``offer``, ``accept`` and ``finish`` make steps that are made one by one: the protocol, unless
+        an engine has put the compiled form of its texts there.
+    env : simpy.Environment
+        The event loop.
+    ahead : float
+        Time that a compiled window between two of its events has come to.
+    in_rounds : RoundsSchedule, optional
+        How agents run in rounds, if they do.
+    rounds : RoundTables, optional
+        The state of rounds, where an engine keeps it; replaced when there is need for more room.
+    sessions : SessionTables, optional
+        The state of pairwise exchanges, if agents exchange in pairs; likewise.
+    noted : (n,) float, optional
+        Losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`.
+    private : bool
+        Whether noise protects data, so that nothing ends the run but what is sent.
+    started : (n,) bool
+        Which agents have ever joined.
+    activations : int
+        Steps of all agents so far.
+    finish : Finish
+    reactions : Reactions
+    effort : Effort
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        protocol_class: type[Protocol],
+        parameters: ProtocolParameters,
+        *,
+        every: float | None = None,
+        activations: int | None = None,
+        recorder: Recorder | None = None,
+        observer: Observer | Notebook | None = None,
+        watch: Watch | None = None,
+        unproved: str = "",
+    ) -> None:
+        self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
+        self.record_time, self.record_activations = every, activations
+        self.env = simpy.Environment()
+        task, graph = setting.task, setting.graph
+        self.numbers = stable_ids(task.ids)
+        self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
+        self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
+        self.network.check_links(graph.tails, graph.heads)
+        self.traits = protocol_class.traits_for(parameters)
+        self.in_rounds = rounds_of(self.traits, parameters)
+        exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
+        problem = Problem(task, graph, self._oracle(), self._stream_before)
+        if watch is not None:
+            problem = replace(problem, assumed=watch.assumed)
+        self.protocol = protocol_class(parameters, problem)
+        self.steps: Any = self.protocol
+        self.layout = self.protocol.layout()
+        self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        privacy = self.protocol.privacy
+        self.ledger = Ledger(
+            graph.agents,
+            budget=privacy.budget if privacy else None,
+            updates=privacy.updates if privacy else None,
+            claimed_by=privacy.claimed_by if privacy else "kairouz",
+            assumed_public=self.assumed_public,
+            strict=bool(privacy and privacy.strict),
+            unproved=unproved,
+        )
+        self.private = privacy is not None and not privacy.noiseless
+        self.started = np.zeros(graph.agents, dtype=bool)
+        self.activations = 0
+        self.finish = Finish(self.env, setting.stop, graph.agents)
+        self.reactions = Reactions(setting.limits, task.ids)
+        self.effort = Effort(setting.limits, task.ids, lambda: self.events)
+        self.agents = [Agent(index) for index in range(graph.agents)]
+        self.ahead = 0.0
+        parts = graph, self.layout, self.network, self.ledger, self.agents
+        self.post = Post(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
+        self.inbox = self.post.inbox
+        self.rounds: RoundTables | None = None
+        self.sessions: SessionTables | None = None
+        if self.in_rounds:
+            rounds.check_setting(setting, parameters.kind)
+        elif exchange is not None:
+            sessions.check_exchange(self.protocol, self.traits, self.layout)
+            self.post.sessions = True
+            self.sessions = sessions.session_tables(
+                graph,
+                self.layout,
+                self.network,
+                exchange,
+                repeat=sessions.callers_repeat(self.traits, self.layout),
+            )
+        self.noted: NDArray[np.float64] | None = None
+        self.engine = ""
+        self.form: StepForm | None = None
+        self.remarks: tuple[str, ...] = ()
+        self.views = [self._view(i) for i in range(graph.agents)]
+
+    @property
+    def now(self) -> float:
+        """Time in expected wake-ups of a rate-1 agent; while observers are told of something, when that was."""
+        telling, now = self.post.notes.telling, self.env.now
+        if telling is not None:
+            return telling
+        return now if now > self.ahead else self.ahead
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was sent so far, and what became of it."""
+        return self.post.traffic
+
+    @property
+    def updates(self) -> NDArray[np.int64]:
+        """(n,) completed steps of every agent, at a record instant or after the run."""
+        return self.post.mail.updates.copy()
+
+    @property
+    def events(self) -> int:
+        """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.world.effort`."""
+        counts = self.post.mail.counts
+        return self.effort.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """What became of sessions or rounds, for a run's totals."""
+        if self.in_rounds:
+            planned = rounds.planned(self.setting.stop, len(self.agents))
+            return rounds.counted(self.rounds, finished=self.activations, planned=planned)
+        return {} if self.sessions is None else sessions.counted(self.sessions)
+
+    @property
+    def quiet_edges(self) -> NDArray[np.bool_]:
+        """(E,) whether no session is open over a directed edge, in either direction; always so without sessions."""
+        graph = self.setting.graph
+        if self.sessions is None:
+            return np.ones(len(graph.heads), dtype=bool)
+        called = sessions.called_edges(self.sessions)
+        return ~(called | called[graph.reverse])
+
+    @property
+    def recorded_steps(self) -> int:
+        """Activations between two records; 0 if they do not count."""
+        return self.record_activations or 0 if self.recorder else 0
+
+    @property
+    def ended(self) -> str:
+        """Why the run is over; empty until then."""
+        return self.finish.why
+
+    @property
+    def assumed_public(self) -> tuple[str, ...]:
+        """Inputs computed from private data that this run treats as public."""
+        every = (*self.setting.task.assumed_public, *self.setting.assumed_public, *self.protocol.assumed_public)
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def protected(self) -> NDArray[np.bool_]:
+        """(n,) whose data the protocol's noise is there to protect: all agents, or those of one role."""
+        if self.protocol.protects is None or self.layout.roles is None:
+            return np.ones(len(self.agents), dtype=bool)
+        return np.array(self.layout.roles) == self.protocol.protects
+
+    def _view(self, index: int) -> View:
+        unheard = "zero" if self.setting.network.start == "zero" else "own"
+        return View(
+            index,
+            Problem(self.setting.task, self.setting.graph),
+            self.layout,
+            self.state,
+            self.inbox,
+            data=self.protocol.local_data(index, self.setting.task.shard(index)),
+            stream=self._stream,
+            partner_luck=self._partner_luck,
+            unheard=unheard,
+        )
+
+    def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
+        reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
+        return self._watched(self.setting.draws.generator(purpose, tick + 1, number, reactions), purpose, agent)
+
+    def _stream_before(self, purpose: str, agent: int) -> np.random.Generator:
+        before = f"{purpose} before time 0"
+        return self._watched(self.setting.draws.generator(before, int(self.numbers[agent])), before, agent)
+
+    def _watched(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        return stream if self.watch is None else self.watch.stream(stream, purpose, agent)
+
+    def _partner_luck(self, agent: int, tick: int) -> float:
+        return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
+
+    def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
+        """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
+        availability = self.setting.availability
+        if self.in_rounds or not self.setting.always_up or availability.joins or availability.leaves:
+            return None
+        return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
+
+    def open(self, agent: Agent) -> tuple[View, Out]:
+        """An agent's view of this instant, and its way out."""
+        view = self.views[agent.index]
+        view.begin(self.now, agent.tick, agent.updates)
+        return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit, self.ledger.releases)
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """Show a step that was just made to whoever watches, before anything of it leaves."""
+        if self.watch is not None:
+            self.watch.stepped(phase, view, out)
+
+    def step(self, agent: Agent) -> Out:
+        """Let an awake agent take a step; what it gives out is still to be sent."""
+        if self.observer:
+            self.observer.woke(self, agent)
+        view, out = self.open(agent)
+        if self.traits.inbox == "every":
+            view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
+        self.effort.interrupter.step(self.steps.wake, view, out)
+        self._made("wake", agent, view, out)
+        return out
+
+    def receive(self, agent: Agent, message: Message) -> Out:
+        """Let an agent react to an arrival; what it gives out is still to be sent."""
+        agent.reactions += 1
+        view, out = self.open(agent)
+        self.effort.interrupter.step(self.protocol.receive, view, message, out)
+        self._made("receive", agent, view, out)
+        return out
+
+    def start(self, agent: Agent) -> None:
+        """Let an agent begin with its start, which its neighbours may be told."""
+        self.started[agent.index] = True
+        view, out = self.open(agent)
+        self.effort.interrupter.step(self.protocol.start, view, out)
+        before = agent.silent
+        self._made("start", agent, view, out)
+        agent.silent = agent.silent or before
+        for sent in out.sent:
+            self.post.remember(agent, sent, -1)
+
+    def tell_start(self, agent: Agent, *, joining: bool) -> None:
+        """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""
+        if self.setting.network.start == "known":
+            self.post.exchange_start(agent, joining=joining)
+
+    def _made(self, phase: Phase, agent: Agent, view: View, out: Out) -> None:
+        self.stepped(phase, view, out)
+        agent.silent = out.silent
+        self.check_finite(agent, out)
+
+    def check_finite(
+        self, agent: Agent, out: Out | None = None, *, told: tuple[str, NDArray[np.float64]] | None = None
+    ) -> None:
+        """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
+
+        That a run ends tells that something was not finite. A block may depend on an agent's data in other ways than
+        through its releases, so a private run goes on whatever becomes of it.
+
+        Parameters
+        ----------
+        agent : Agent
+        out : Out, optional
+            What the agent sends in this step.
+        told : (str, (width,) float64), optional
+            Kind and vector of the one message that a compiled step sends.
+        """
+        if self.private:
+            sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]
+            sent += [] if told is None else [told]
+            vectors = [(f"the {kind} that it sends", vector) for kind, vector in sent]
+        else:
+            vectors = self._owned(agent)
+        for name, vector in vectors:
+            # The sum of squares is finite if all numbers are, unless it overflows.
+            if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():
+                raise Divergence(
+                    f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
+                    f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
+                    "check the data for extreme values or take smaller steps"
+                )
+
+    def _owned(self, agent: Agent) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """The blocks of an agent and of its outgoing edges, by name."""
+        slots = self.setting.graph.edges_of(agent.index)
+        for name, block in self.state.agent.items():
+            yield name, block[agent.index]
+        for name, block in self.state.edge.items():
+            vectors = block.of(slots)
+            for vector in vectors if isinstance(vectors, list) else [vectors]:
+                yield name, vector
+
+
+def _first_bad(vector: NDArray[np.float64]) -> str:
+    bad = float(vector[~np.isfinite(vector)][0])
+    return "not a number" if math.isnan(bad) else "infinite"

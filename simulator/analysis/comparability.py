@@ -9,25 +9,19 @@ says so. Of runs that do not say what they measure, as those of older versions, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from ...agents.errors import InputError
 from ...agents.quantity import Quantity, epsilon_quantity, identified
-from ..storage.files import json_text
-
-if TYPE_CHECKING:
-    from .results import Collection
+from ..storage.files import Frame, json_text
 
 Relation = Literal["same", "scaled", "unknown", "different"]
 DERIVED = "derived "
 """What begins an identity that was made from an older run's manifest."""
 
 EPSILON = "epsilon_"
-OF = " of "
-"""Between a metric and the protocol whose kind it is, where kinds are set apart."""
-
 WAY_OUT = "set record.objective_of, which measures all protocols by one objective"
 
 NOT_SAID = "runs of an older hushnet do not say what it measures"
@@ -104,17 +98,30 @@ class Ruling:
     unknown: frozenset[str]
 
 
+class RecordedRuns(Protocol):
+    """Runs of one experiment: what has to be known of them to tell what their metrics measure."""
+
+    trace: Frame
+    manifests: list[dict[str, Any]]
+    runs: list[str]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Label by protocol key, in drawing order."""
+        ...
+
+
 class Kinds:
     """What the metrics of a collection's runs measure.
 
     Parameters
     ----------
-    collection : Collection
+    collection : RecordedRuns
     first : str, optional
         Key of the protocol that the others are held against; the first in drawing order by default.
     """
 
-    def __init__(self, collection: Collection, first: str | None = None) -> None:
+    def __init__(self, collection: RecordedRuns, first: str | None = None) -> None:
         self._collection = collection
         keys = list(collection.labels)
         self._protocols = keys if first is None else [first, *(key for key in keys if key != first)]
@@ -254,36 +261,3 @@ class Kinds:
             labels = self._collection.labels
             named = ", ".join(dict.fromkeys(labels[key] for pair in pairs.items() for key in reversed(pair)))
             yield f"{metric}: {NOT_SAID}, so whether {named} are of one kind is unknown."
-
-
-def set_apart(collection: Collection, first: str | None = None) -> Collection:
-    """A collection in which every metric is of one kind: numbers of another kind are a metric of their own name.
-
-    But for epsilons, which stand beside what they are claimed for wherever they are shown.
-
-    Parameters
-    ----------
-    collection : Collection
-    first : str, optional
-        Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
-    """
-    kinds = collection.kinds if first is None else Kinds(collection, first)
-    trace = collection.trace
-    for metric in kinds.metrics:
-        ruling = kinds.ruling(metric)
-        if not ruling.apart or metric.startswith(EPSILON):
-            continue
-        names = {key: f"{metric}{OF}{_speaker(ruling, key)}" for key in ruling.apart}
-        there = (trace["metric"] == metric) & trace["protocol"].isin(list(names))
-        trace = trace.assign(metric=trace["metric"].where(~there, trace["protocol"].map(names)))
-    return collection if trace is collection.trace else replace(collection, trace=trace)
-
-
-def own_name(metric: str) -> str:
-    """A metric's own name, whichever protocol's kind `set_apart` has put beside it."""
-    return metric.partition(OF)[0]
-
-
-def _speaker(ruling: Ruling, protocol: str) -> str:
-    """The first protocol of the same kind."""
-    return next(key for key, kind in ruling.kinds.items() if kind == ruling.kinds[protocol])

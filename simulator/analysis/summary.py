@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from .aggregate import final_values, mean_interval, resolve, series
-from .comparability import set_apart
+from .apart import set_apart
+from .baselines import baselines, unbeaten, with_baselines
 from .results import Collection
-from .trivial import baselines, unbeaten, with_baselines
 
 if TYPE_CHECKING:
     from rich.console import Console

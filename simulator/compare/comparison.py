@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..analysis.comparability import Kinds, set_apart
+from ..analysis.apart import set_apart
+from ..analysis.comparability import Kinds
 from ..analysis.results import Collection
 from ..analysis.summary import MARK, held_against_each_other
 from ..analysis.targets import describe, per_run, target_of

@@ -9,19 +9,23 @@
     execute.py     one run, from its world to its result
     remarks.py     what a run should tell its author, though nothing forbids it
     attempts.py    one run and the store: skip it, keep its result, or keep why it failed
-    workers.py     who executes runs: this process, ...
+    workers.py     what whoever executes runs can do
+    hiring.py      who that is: this process, ...
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
     interrupts.py  Ctrl-C while that goes on
     batches.py     what one of those does with a batch of runs
     under_way.py   whether somebody waits for them, and which run a worker died of
     perform.py     all of it together: the entry
+    tuning.py      parameters chosen on validation data, before the runs that are reported
+    estimate.py    what an experiment will take: counts (expected.py), time (expected_time.py, step_times.py), memory.py
 """
 
 from .attempts import Answer
 from .execute import FAILURES, execute
+from .hiring import InProcess, hire
 from .perform import perform, run
 from .plan import Experiment, Run
-from .workers import InProcess, Jobs, Workers, hire
+from .workers import Jobs, Workers
 
 __all__ = [
     "FAILURES",

@@ -19,12 +19,13 @@ from ..storage.store import Store
 from ..world.world import World
 from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
+from .hiring import InProcess, hire
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
 from .survey import survey
 from .tuning import choose, trial_experiment
-from .workers import InProcess, Jobs, Workers, hire
+from .workers import Jobs, Workers
 
 
 def run(

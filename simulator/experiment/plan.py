@@ -32,10 +32,13 @@ from ..world.step_form import asked_form
 from ..world.watchers import Observer
 from ..world.world import World
 from .memory import check_memory
-from .proofs import NOT_ASKED, key_of
 
 KEPT = 2**26
 """Bytes of data and graphs that are kept beside those of the latest run."""
+
+
+NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
+"""Of a contract that nobody is to check."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class Run:
         """Protocol, seed and grid point, in words."""
         grid = "".join(f", {path} = {value}" for path, value in self.point.values.items())
         return f"protocol {self.protocol}, seed {self.seed}{grid}"
+
+    @property
+    def contract_key(self) -> str:
+        """Runs with the same key share what is known of their protocol's contract."""
+        return json_text(self.point.scenario.protocols[self.protocol].model_dump(exclude={"label"}), indent=None)
 
 
 @dataclass(frozen=True)
@@ -206,11 +214,11 @@ class Experiment:
 
     def verdict(self, run: Run) -> Verdict:
         """What is known of the privacy contract of a run's protocol."""
-        return self.verdicts.get(key_of(run), SHIPPED if self.source(run) is None else NOT_ASKED)
+        return self.verdicts.get(run.contract_key, SHIPPED if self.source(run) is None else NOT_ASKED)
 
     def _judged_source(self, run: Run) -> str | None:
         """The hash of the user's own code; with it what speaks against it, so that this is not taken for a proof."""
-        known = self.verdicts.get(key_of(run))
+        known = self.verdicts.get(run.contract_key)
         return self.source(run) if known is None or not known.unproved else f"{self.source(run)} {known.status}"
 
     def setting(self, run: Run) -> Setting:

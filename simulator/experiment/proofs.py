@@ -10,27 +10,17 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...agents.errors import HushnetError
 from ..contract.verdict import SHIPPED, Verdict, judged
 from ..engine.choice import Engine, engine_for
+from ..network.setting import Setting
 from ..storage.files import json_text, put_file
 from ..storage.user_code import source_hash
+from ..world.watchers import Watch
 from ..world.world import World
-
-if TYPE_CHECKING:
-    from ..network.setting import Setting
-    from ..world.watchers import Watch
-    from .plan import Experiment, PlannedRun, Run
-    from .workers import Workers
-
-NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
-
-
-def key_of(run: Run) -> str:
-    """Runs with the same key share a verdict."""
-    return json_text(run.point.scenario.protocols[run.protocol].model_dump(exclude={"label"}), indent=None)
+from .plan import NOT_ASKED, Experiment, PlannedRun, Run
+from .workers import Workers
 
 
 def prove(
@@ -52,7 +42,7 @@ def prove(
         Told of every run whose protocol is about to be checked.
     """
     for planned in queue:
-        key = key_of(planned.run)
+        key = planned.run.contract_key
         if key not in experiment.verdicts:
             experiment.verdicts[key] = _verdict(experiment, planned, workers, on_check)
 

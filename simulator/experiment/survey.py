@@ -20,7 +20,6 @@ from ..network.randomness import stable_ids
 from .attempts import is_there
 from .expected import check_events
 from .plan import naming_fields
-from .proofs import key_of
 
 if TYPE_CHECKING:
     from .plan import Experiment, PlannedRun, Run
@@ -97,7 +96,7 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
     yield ("recorder", words(scenario.record), objective), lambda: experiment.recorder(run)
     parameters = scenario.protocols[run.protocol]
     protocol = experiment.loaded.code.protocol(parameters.kind)
-    yield ("protocol", key_of(run)), lambda: protocol.check_problem(parameters, Problem(task, graph))
+    yield ("protocol", run.contract_key), lambda: protocol.check_problem(parameters, Problem(task, graph))
 
     def events() -> None:
         try:
@@ -107,4 +106,4 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
                 raise
 
     counted = (scenario.clock, scenario.availability, scenario.stop, scenario.limits)
-    yield ("events", run.seed, key_of(run), *map(words, counted)), events
+    yield ("events", run.seed, run.contract_key, *map(words, counted)), events

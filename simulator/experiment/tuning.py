@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -26,9 +26,7 @@ from ..language.trials import draws_data, trials_of
 from ..language.tune_parameters import VALIDATION, TuneParameters
 from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.store import Store
-
-if TYPE_CHECKING:
-    from . import Experiment
+from .plan import Experiment
 
 TABLE = "tuning.parquet"
 """Name of the file that has everything that was tried."""

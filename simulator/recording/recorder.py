@@ -19,13 +19,13 @@ from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
-from ..analysis.trivial import trivial
 from ..world.world import World
 from . import measures
 from .invariant_check import InvariantCheck
 from .measures import Rows
 from .objective_reading import ObjectiveReading
 from .quantities import quantities
+from .trivial import trivial
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import resolve
-from ..analysis.comparability import set_apart
+from ..analysis.apart import set_apart
+from ..analysis.baselines import unbeaten
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import held_against_each_other, trivial_rows, uncovered
 from ..analysis.targets import describe, target_of
-from ..analysis.trivial import unbeaten
 from ..figures.look import COLOURS
 from ..storage.files import put_file, writing, yaml_text
 from . import charts, overview, reproduction

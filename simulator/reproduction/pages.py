@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 from ...agents.errors import InputError
-from ..analysis.comparability import set_apart
+from ..analysis.apart import set_apart
+from ..analysis.baselines import baselines, unbeaten, with_baselines
 from ..analysis.summary import with_half_width
-from ..analysis.trivial import baselines, unbeaten, with_baselines
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file

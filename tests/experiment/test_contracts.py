@@ -13,9 +13,9 @@ from hushnet.simulator import run
 from hushnet.simulator.analysis.summary import claim_of, print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.hiring import InProcess
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import prove
-from hushnet.simulator.experiment.workers import InProcess
 from hushnet.simulator.language.loading import load
 from rich.console import Console
 

@@ -9,7 +9,8 @@ from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import GraphRegularised, LocalOnly
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.quantity import Quantity
-from hushnet.simulator.analysis.comparability import Incomparable, Kinds, relation, set_apart
+from hushnet.simulator.analysis.apart import set_apart
+from hushnet.simulator.analysis.comparability import Incomparable, Kinds, relation
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.analysis.targets import reached

@@ -8,10 +8,11 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.synthetic_ratings import SyntheticRatings
+from hushnet.simulator.analysis.baselines import unbeaten
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
-from hushnet.simulator.analysis.trivial import trivial, unbeaten
 from hushnet.simulator.api import run
+from hushnet.simulator.recording.trivial import trivial
 from hushnet.simulator.report.page import content
 from rich.console import Console
 

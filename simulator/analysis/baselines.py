@@ -1,88 +1,24 @@
-"""What predictions without any learning come to: a constant for everybody or for each agent, and the zero model.
+"""Protocols held against predictions without any learning: beside every metric stands what those come to.
 
-A run's manifest has them under ``baselines``, by metric and name; whoever shows a metric shows them beside it, and says
-so where nobody beats them.
+A run's manifest has them under ``baselines``, by metric and name (`hushnet.simulator.recording.trivial`); whoever shows
+a metric shows them beside it, and says so where nobody beats them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from ...agents.tables import Table
-from ...agents.tasks.base import Task
 from ..language.target_parameters import more_is_better
 from ..storage.files import Frame
 from .aggregate import final_values, mean_interval, resolve
-from .comparability import own_name
+from .apart import own_name
+from .results import Collection
 
-if TYPE_CHECKING:
-    from .results import Collection
-
-ZERO = "zero model"
 NO_BASELINES = "Runs of an older hushnet do not say what constant predictions come to, so nothing stands beside them."
-
-
-def trivial(task: Task, metrics: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """What trivial predictions come to, by metric and name.
-
-    Parameters
-    ----------
-    task : Task
-    metrics : tuple of str
-        Those that are recorded; of which the task's own, ``training_loss`` and ``test_loss`` have baselines.
-
-    Returns
-    -------
-    dict
-        Of the accuracy ``majority class`` (of all training rows) and ``own majority class`` (of every agent's); of
-        squared errors the zero model, ``overall mean`` and ``own mean``; of losses the zero model. Means over agents or
-        rows as the metric takes them. Nothing where there are no rows.
-    """
-    found: dict[str, dict[str, float]] = {}
-    for metric in metrics:
-        if metric == task.metric and len(task.test.labels):
-            found[metric] = {name: _quality(task, constants) for name, constants in _constants(task)}
-        elif metric == "test_loss" and len(task.test.labels):
-            found[metric] = {task.zero_is: float(_zero_losses(task, task.test).mean())}
-        elif metric == "training_loss" and len(task.train.labels):
-            sums, counts = task.train.sums(_zero_losses(task, task.train)), task.train.counts
-            found[metric] = {task.zero_is: float((sums[counts > 0] / counts[counts > 0]).mean())}
-    return found
-
-
-def _constants(task: Task) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """(n,) predictions of trivial predictors, one for all of an agent's rows."""
-    everybody, labels, counts = np.ones(task.agents), task.train.labels, task.train.counts
-    if task.metric == "accuracy":
-        overall = 1.0 if labels.sum() >= 0 else -1.0
-        yield "majority class", overall * everybody
-        own = task.train.sums(labels)
-        yield "own majority class", np.where(own == 0, overall, np.sign(own))
-        return
-    yield task.zero_is, 0.0 * everybody
-    overall = float(labels.mean()) if len(labels) else 0.0
-    yield "overall mean", overall * everybody
-    if task.zero_is == ZERO:
-        yield "own mean", np.where(counts > 0, task.train.sums(labels) / np.maximum(counts, 1), overall)
-
-
-def _quality(task: Task, constants: NDArray[np.float64]) -> float:
-    """The task's own measure of a constant for each agent, mean over the agents with test rows."""
-    table = task.test
-    predicted = constants[table.owners]
-    per_row = predicted == table.labels if task.metric == "accuracy" else (predicted - table.labels) ** 2
-    inhabited = table.counts > 0
-    means = table.sums(per_row.astype(np.float64))[inhabited] / table.counts[inhabited]
-    return float((np.sqrt(means) if task.metric == "rmse" else means).mean())
-
-
-def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:
-    return task.loss.value(np.zeros(len(table.labels)), table.labels)
 
 
 def baselines(collection: Collection, metric: str) -> Frame:

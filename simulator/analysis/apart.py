@@ -1,0 +1,44 @@
+"""Numbers of one metric that are not of one kind, told apart by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .comparability import EPSILON, Kinds, Ruling
+from .results import Collection
+
+OF = " of "
+"""Between a metric and the protocol whose kind it is, where kinds are set apart."""
+
+
+def set_apart(collection: Collection, first: str | None = None) -> Collection:
+    """A collection in which every metric is of one kind: numbers of another kind are a metric of their own name.
+
+    But for epsilons, which stand beside what they are claimed for wherever they are shown.
+
+    Parameters
+    ----------
+    collection : Collection
+    first : str, optional
+        Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
+    """
+    kinds = collection.kinds if first is None else Kinds(collection, first)
+    trace = collection.trace
+    for metric in kinds.metrics:
+        ruling = kinds.ruling(metric)
+        if not ruling.apart or metric.startswith(EPSILON):
+            continue
+        names = {key: f"{metric}{OF}{_speaker(ruling, key)}" for key in ruling.apart}
+        there = (trace["metric"] == metric) & trace["protocol"].isin(list(names))
+        trace = trace.assign(metric=trace["metric"].where(~there, trace["protocol"].map(names)))
+    return collection if trace is collection.trace else replace(collection, trace=trace)
+
+
+def own_name(metric: str) -> str:
+    """A metric's own name, whichever protocol's kind `set_apart` has put beside it."""
+    return metric.partition(OF)[0]
+
+
+def _speaker(ruling: Ruling, protocol: str) -> str:
+    """The first protocol of the same kind."""
+    return next(key for key, kind in ruling.kinds.items() if kind == ruling.kinds[protocol])

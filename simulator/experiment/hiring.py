@@ -1,0 +1,66 @@
+"""Who is hired to execute runs: this process, a cluster of its own on this machine, or one that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from ...agents.errors import InputError
+from ..contract.verdict import Verdict
+from .attempts import Answer, attempt
+from .plan import Experiment, PlannedRun
+from .proofs import judge
+from .workers import Jobs, OnSample, OnStart, Workers
+
+
+class InProcess(Workers):
+    """One run after the other, in this process."""
+
+    def work(
+        self,
+        experiment: Experiment,
+        queue: Sequence[PlannedRun],
+        *,
+        on_start: OnStart | None = None,
+        on_sample: OnSample | None = None,
+    ) -> Generator[tuple[int, Answer], None, None]:
+        """See `Workers.work`."""
+        for rank, planned in enumerate(queue):
+            if on_start:
+                on_start(planned.run)
+            yield rank, attempt(experiment, planned, on_sample)
+
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        """See `Workers.judge`."""
+        return judge(experiment, planned.run)
+
+
+def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
+    """The workers that somebody asks for.
+
+    Parameters
+    ----------
+    jobs : int or "auto"
+        Processes on this machine; 1 is this process, ``auto`` one for every processor that this process may use.
+    scheduler : str, optional
+        Address of a dask scheduler whose workers are used instead, ``tcp://host:8786`` or ``tls://host:8786``.
+
+    Raises
+    ------
+    InputError
+        If the number of processes is none.
+    """
+    if scheduler is not None:
+        from .cluster import Existing
+
+        return Existing(scheduler)
+    if jobs == "auto":
+        from dask.system import cpu_count
+
+        jobs = cpu_count()
+    if isinstance(jobs, str | float) or jobs < 1:
+        raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
+    if jobs == 1:
+        return InProcess()
+    from .cluster import Local
+
+    return Local(jobs)

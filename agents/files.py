@@ -100,7 +100,7 @@ def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOS
         return stream.read()
 
 
-class Text(NamedTuple):
+class OpenText(NamedTuple):
     """A text that is being read."""
 
     stream: BinaryIO
@@ -110,7 +110,7 @@ class Text(NamedTuple):
 
 
 @contextmanager
-def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int = MOST_BYTES) -> Iterator[Text]:
+def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int = MOST_BYTES) -> Iterator[OpenText]:
     """Open a regular file for reading what it holds, decompressed as it goes where its name says that it is compressed.
 
     Parameters and errors are those of `open_regular` and of `hushnet.agents.packed.unpacked`; neither the file nor what
@@ -121,7 +121,7 @@ def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int
         with unpacked(stream, path, field) as content:
             limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field))
             size = max(path.stat().st_size, 1)
-            yield Text(stream if content is stream else limited, lambda: min(raw.taken / size, 1.0))
+            yield OpenText(stream if content is stream else limited, lambda: min(raw.taken / size, 1.0))
 
 
 def read_lines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -181,6 +182,16 @@ def test_the_readmes_scenario_and_protocol_run(tmp_path):
         trust_code=True,
     )
     assert set(collection.trace["protocol"]) == {"local", "cd", "cd-private", "mine"}
+
+
+def test_no_two_public_classes_have_one_name():
+    found: dict[str, list[str]] = {}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 def test_names_of_what_is_not_whole_yet_come_from_one_place():

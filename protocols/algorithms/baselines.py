@@ -97,7 +97,7 @@ class Solitary(Protocol):
         return NoInvariant("every agent learns alone, and nothing is exchanged")
 
 
-class ConsensusParameters(ProtocolParameters):
+class CentralModelParameters(ProtocolParameters):
     """One model for everybody, computed centrally from all agents' rows (Vanhaesebrouck et al. 2017, equation 2)."""
 
     kind: Literal["consensus"]
@@ -114,7 +114,7 @@ class Consensus(Protocol):
     True
     """
 
-    Parameters = ConsensusParameters
+    Parameters = CentralModelParameters
     traits = Traits(central=True)
 
     def layout(self) -> Layout:

@@ -4,8 +4,8 @@
 ``verified`` is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
 
 ``multiplier`` is always noise scale over sensitivity, for the adjacency that the sensitivity was computed for. A
-release is dominated by the pair of distributions whose `Loss` its mechanism gives, and dominating pairs compose, also
-where later releases depend on earlier ones (Zhu, Dong, Wang 2022, Theorem 10).
+release is dominated by the pair of distributions whose `PrivacyLoss` its mechanism gives, and dominating pairs compose,
+also where later releases depend on earlier ones (Zhu, Dong, Wang 2022, Theorem 10).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .composed_losses import Losses, Memory, branches
-from .mechanisms import GAUSSIAN, Loss, Noise, noise_of
+from .mechanisms import GAUSSIAN, Noise, PrivacyLoss, noise_of
 from .mechanisms.loss import Sampled
 from .mechanisms.registry import edition
 
@@ -39,7 +39,7 @@ class Part(NamedTuple):
         """Their mechanism."""
         return noise_of(self.mechanism)
 
-    def loss(self, *, replaced: bool = False) -> Loss:
+    def loss(self, *, replaced: bool = False) -> PrivacyLoss:
         """What one of them reveals; ``replaced`` accounts for sampling under replace-one."""
         whole = self.noise.loss(self.multiplier, self.dimension)
         return whole if self.sampling == 1 else Sampled(whole, self.sampling, replaced)

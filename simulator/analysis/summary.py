@@ -29,7 +29,7 @@ MARK = "\N{WARNING SIGN}"
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimedPrivacy:
     """What a protocol's runs claim and what was verified, over all its runs.
 
     Parameters
@@ -84,13 +84,13 @@ class Claim:
         return f"{MARK} \N{GREEK SMALL LETTER EPSILON} claimed {claimed} < verified {verified}{share}, {delta}"
 
 
-def claim_of(manifests: Iterable[dict[str, Any]]) -> Claim | None:
+def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
     """The privacy claim of a protocol's runs; None where no run is private."""
     entries = [manifest["privacy"] for manifest in manifests if manifest.get("privacy")]
     if not entries:
         return None
     public = dict.fromkeys(name for entry in entries for name in entry.get("assumed_public") or ())
-    return Claim(
+    return ClaimedPrivacy(
         claimed=_extremes(entry.get("claimed") for entry in entries),
         verified=_extremes(entry.get("verified") for entry in entries),
         delta=_extremes(entry.get("delta") for entry in entries),
@@ -301,7 +301,7 @@ def _flagged(entry: dict[str, Any]) -> bool:
     return below if entry.get("flagged") is None else bool(entry["flagged"])
 
 
-def _privacy_columns(claim: Claim | None) -> dict[str, Any]:
+def _privacy_columns(claim: ClaimedPrivacy | None) -> dict[str, Any]:
     if claim is None:
         return {"epsilon_claimed": np.nan, "epsilon_verified": np.nan, "delta": np.nan, "flagged": False}
     largest = {

@@ -26,7 +26,7 @@ from .outcome import Game, Outcome
 from .pairs import bare, pairs
 from .players import Play, players
 from .profile import profile
-from .realised import Replayed, attacked, replay_pairs, replayed
+from .realised import ReplayedPair, attacked, replay_pairs, replayed
 from .sampling_as_drawn import sampling_checks
 from .statistics import Array, Bound, choose_test
 from .verdicts import verdict
@@ -173,7 +173,7 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
         outcome.failures += [f"tier A, {name} noise: {doubt}" for name in sorted(used) if (doubt := _doubt(name))]
         if not outcome.checks:
             outcome.notes.append("tier A: no noise is drawn through releases")
-    replays: list[Replayed] = []
+    replays: list[ReplayedPair] = []
     if {"B", "C"} & set(options.tiers):
         say(f"{subject.label}: tier B, {options.pairs} pairs")
         replays = replay_pairs(subject, order, options.pairs, rng=rng)
@@ -204,7 +204,7 @@ def _doubt(name: str) -> str:
 def _games(
     subject: Subject,
     recording: Recording,
-    replays: Sequence[Replayed],
+    replays: Sequence[ReplayedPair],
     options: Options,
     notes: list[str],
     play: Play,
@@ -255,7 +255,9 @@ def _guessing(subject: Subject, recording: Recording, order: list[int], name: st
     return [everybody]
 
 
-def _game(kind: str, best: Replayed, ratios: tuple[Array, Array], verified: float, delta: float, bound: Bound) -> Game:
+def _game(
+    kind: str, best: ReplayedPair, ratios: tuple[Array, Array], verified: float, delta: float, bound: Bound
+) -> Game:
     test = choose_test(*ratios, delta=delta, bound=bound)
     return Game(kind, best.pair.name, best.pair.agent, ratios[0], ratios[1], test, best.claimed, verified, delta)
 

@@ -40,7 +40,7 @@ AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
-class Trial:
+class JudgedRun:
     """One run that was judged.
 
     Parameters
@@ -55,21 +55,21 @@ class Trial:
     verified: float
 
 
-def trials(subject: Subject, pair: Pair, ranks: Iterable[tuple[int, bool]]) -> list[Trial]:
+def trials(subject: Subject, pair: Pair, ranks: Iterable[tuple[int, bool]]) -> list[JudgedRun]:
     """Trials of these numbers, each on D or, where its second number says so, on D'."""
     return list(starmap(lambda rank, changed: _trial(subject, pair, rank, changed=changed), ranks))
 
 
-def _trial(subject: Subject, pair: Pair, rank: int, *, changed: bool) -> Trial:
+def _trial(subject: Subject, pair: Pair, rank: int, *, changed: bool) -> JudgedRun:
     seed = trial_seed(subject.key, rank, changed=changed)
     world, seen = subject.record(pair.neighbour if changed else pair.data, seed=seed)
     agent = pair.agent
     proved = verified(world.ledger.histogram(agent), subject.delta)
     if any(draw.release.sampling < 1 for draw in seen.draws[agent]):
-        return Trial(_mixed_ratio(subject, pair, seen, seed), proved)
+        return JudgedRun(_mixed_ratio(subject, pair, seen, seed), proved)
     other = subject.led(pair.data if changed else pair.neighbour, seen, seed=seed)
     own, others = (sum(map(log_likelihood, watch.draws[agent])) for watch in (seen, other))
-    return Trial(others - own if changed else own - others, proved)
+    return JudgedRun(others - own if changed else own - others, proved)
 
 
 def _mixed_ratio(subject: Subject, pair: Pair, seen: Recording, seed: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from .noise_as_drawn import Check
-from .realised import Replayed
+from .realised import ReplayedPair
 from .statistics import Array, Test
 from .verdicts import Word
 
@@ -62,7 +62,7 @@ class Outcome:
         Proved, not proved or refuted.
     checks : list of Check
         Tier A.
-    replays : list of Replayed
+    replays : list of ReplayedPair
         Tier B.
     games : list of Game
         Tier C.
@@ -87,7 +87,7 @@ class Outcome:
     audited: float = 0.0
     word: Word = "not proved"
     checks: list[Check] = field(default_factory=list)
-    replays: list[Replayed] = field(default_factory=list)
+    replays: list[ReplayedPair] = field(default_factory=list)
     games: list[Game] = field(default_factory=list)
     counterexample: str = ""
     failures: list[str] = field(default_factory=list)
@@ -183,7 +183,7 @@ def _protocols(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(key: str, one: Replayed) -> dict[str, Any]:
+def _pair(key: str, one: ReplayedPair) -> dict[str, Any]:
     return {
         "protocol": key,
         "agent": one.pair.agent,

@@ -12,12 +12,12 @@ from pathlib import Path
 from ...protocols import catalog
 from ...protocols.user_files import is_file
 from ..experiment.batches import pack
-from .game import Trial, trials
+from .game import JudgedRun, trials
 from .pairs import Pair
 from .worlds import Subject
 
 Rank = tuple[int, bool]
-Play = Callable[[Subject, Pair, Sequence[Rank]], Iterator[Trial]]
+Play = Callable[[Subject, Pair, Sequence[Rank]], Iterator[JudgedRun]]
 
 BATCHES = 8
 """Batches for every process: few enough to cost little, enough to end at about the same time."""
@@ -39,7 +39,7 @@ def players(jobs: int, base: Path) -> Iterator[Play]:
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
 
-        def play(subject: Subject, pair: Pair, ranks: Sequence[Rank]) -> Iterator[Trial]:
+        def play(subject: Subject, pair: Pair, ranks: Sequence[Rank]) -> Iterator[JudgedRun]:
             size = max(1, -(-len(ranks) // (jobs * BATCHES)))
             files = tuple(filter(is_file, [subject.parameters.kind]))
             packed = pack((subject, pair))
@@ -53,7 +53,7 @@ def players(jobs: int, base: Path) -> Iterator[Play]:
         yield play
 
 
-def _batch(files: tuple[str, ...], base: Path, packed: bytes, ranks: Sequence[Rank]) -> list[Trial]:
+def _batch(files: tuple[str, ...], base: Path, packed: bytes, ranks: Sequence[Rank]) -> list[JudgedRun]:
     for spec in files:  # so that classes from it can be unpacked
         catalog.resolve(spec, trust_code=True, base=base)
     subject, pair = pickle.loads(packed)

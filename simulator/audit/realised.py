@@ -21,7 +21,7 @@ from .worlds import Subject
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedPair:
     """What came out about one pair.
 
     Parameters
@@ -54,7 +54,7 @@ class Replayed:
     failure: str = ""
 
 
-def replay_pairs(subject: Subject, order: list[int], count: int, *, rng: np.random.Generator) -> list[Replayed]:
+def replay_pairs(subject: Subject, order: list[int], count: int, *, rng: np.random.Generator) -> list[ReplayedPair]:
     """Replay candidates for the worst pair; those that the protocol refuses are left out.
 
     Parameters
@@ -74,12 +74,12 @@ def replay_pairs(subject: Subject, order: list[int], count: int, *, rng: np.rand
     return list(islice(admissible, count))
 
 
-def replayed(subject: Subject, pair: Pair) -> Replayed | None:
+def replayed(subject: Subject, pair: Pair) -> ReplayedPair | None:
     """Run a subject on D, and on D' along the same transcript; None if it refuses the data."""
     try:
         noted = Noted(subject.made, subject.on(pair.data))
     except ContractViolation as error:
-        return Replayed(pair, failure=str(error))
+        return ReplayedPair(pair, failure=str(error))
     held, failure = False, ""
     try:
         _, held = noted.force(pair.neighbour, [pair.agent])
@@ -96,7 +96,7 @@ def replayed(subject: Subject, pair: Pair) -> Replayed | None:
         ratios += [one.change(other) / charged] if 0 < charged < math.inf else []
         powers += (float(np.linalg.norm(other.exact - one.exact)) / one.release.scale) ** 2
     ledger, agent = noted.world.ledger, pair.agent
-    return Replayed(
+    return ReplayedPair(
         pair,
         verified=float(ledger.verified(subject.delta)[agent]),
         claimed=float(ledger.epsilon("claimed", subject.delta)[agent]),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.inbox import Message
 from ...protocols.base import Out
-from ..rules.forms import Plain
+from ..rules.forms import PlainRules
 from ..rules.round_messages import holds
 from ..tables import rounds as columns
 from ..tables.rounds import RoundTables
@@ -104,7 +104,7 @@ class RoundState:
         mail, made, world = self.post.mail, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
         agent = int(waiting[np.argmin(mail.ticks[waiting])])
-        number, is_here = int(mail.ticks[agent]) + 1, Plain()(holds)
+        number, is_here = int(mail.ticks[agent]) + 1, PlainRules()(holds)
         slots = range(int(mail.offsets[agent]), int(mail.offsets[agent + 1]))
         slot = next(slot for slot in slots if not is_here(made, slot, number))
         ids, neighbour = world.setting.task.ids, int(mail.heads[slot])

@@ -35,7 +35,7 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Post:
+class WorkerContext:
     """What every worker needs to know of an experiment.
 
     Parameters
@@ -60,11 +60,11 @@ class Post:
     libraries: tuple[tuple[str, str], ...]
 
 
-def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -> Post:
+def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -> WorkerContext:
     """Pack an experiment for workers."""
     elsewhere = experiment.elsewhere()
     kinds = {p.kind for one in queue for p in one.run.point.scenario.protocols.values()}
-    return Post(
+    return WorkerContext(
         pack(elsewhere),
         tuple(sorted(filter(is_file, kinds))),
         elsewhere.loaded.base,
@@ -79,12 +79,12 @@ def pack(content: object) -> bytes:
     return cloudpickle.dumps(content)
 
 
-def work(post: Post, packed: bytes, seconds: float) -> tuple[list[Answer], HushnetError | None]:
+def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[Answer], HushnetError | None]:
     """Execute runs in order until time is up, but one at least.
 
     Parameters
     ----------
-    post : Post
+    post : WorkerContext
     packed : bytes
         Some of the queue, packed.
     seconds : float
@@ -115,12 +115,12 @@ def work(post: Post, packed: bytes, seconds: float) -> tuple[list[Answer], Hushn
     return answers, None
 
 
-def judge_there(post: Post, packed: bytes) -> tuple[Verdict | None, HushnetError | None]:
+def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, HushnetError | None]:
     """What the privacy contract of a run's protocol comes to, or why nobody can say here.
 
     Parameters
     ----------
-    post : Post
+    post : WorkerContext
     packed : bytes
         The run, packed.
     """
@@ -147,7 +147,7 @@ def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int) -> Ans
     return Answer(None, FAILED, error=error)
 
 
-def _check(post: Post) -> None:
+def _check(post: WorkerContext) -> None:
     """Refuse to make runs that the other side would not recognise, or not find."""
     own = {"hushnet": code_version(), **libraries()}
     wanted = {"hushnet": post.code, **dict(post.libraries)}
@@ -167,11 +167,11 @@ def _imported(files: tuple[str, ...], base: Path) -> None:
         catalog.resolve(spec, trust_code=True, base=base)
 
 
-_latest: deque[tuple[Post, Experiment]] = deque(maxlen=1)
+_latest: deque[tuple[WorkerContext, Experiment]] = deque(maxlen=1)
 """The experiment of the batch before, with the data that it holds."""
 
 
-def _unpacked(post: Post) -> Experiment:
+def _unpacked(post: WorkerContext) -> Experiment:
     if not _latest or _latest[0][0] != post:
         _imported(post.files, post.base)
         _latest.append((post, _loaded(post.experiment)))

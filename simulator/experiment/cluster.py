@@ -125,7 +125,7 @@ class Cluster(Workers):
         return verdict
 
 
-class Local(Cluster):
+class OwnCluster(Cluster):
     """Processes of this machine that talk over the loopback interface, encrypted, and end with this one.
 
     Parameters
@@ -194,7 +194,7 @@ class Local(Cluster):
         self._settings.close()
 
 
-class Existing(Cluster):
+class GivenCluster(Cluster):
     """Workers of a scheduler that somebody else has started; what dask would log about them is said in a sentence.
 
     Parameters

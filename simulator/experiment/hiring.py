@@ -50,9 +50,9 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
         If the number of processes is none.
     """
     if scheduler is not None:
-        from .cluster import Existing
+        from .cluster import GivenCluster
 
-        return Existing(scheduler)
+        return GivenCluster(scheduler)
     if jobs == "auto":
         from dask.system import cpu_count
 
@@ -61,6 +61,6 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     if jobs == 1:
         return InProcess()
-    from .cluster import Local
+    from .cluster import OwnCluster
 
-    return Local(jobs)
+    return OwnCluster(jobs)

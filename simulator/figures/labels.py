@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..analysis.summary import MARK, Claim
+from ..analysis.summary import MARK, ClaimedPrivacy
 
 FULL, SHORT, MARKED = range(3)
 """At length; a line each, with deltas once for all; the mark alone of a claim that does not hold."""
@@ -24,14 +24,14 @@ class Label(NamedTuple):
     ----------
     text : str
         Its protocol, and where it stands in the grid.
-    claim : Claim or None
+    claim : ClaimedPrivacy or None
         None without privacy, or where it is not to be said.
     stopped : str
         What broke off; empty if nothing did.
     """
 
     text: str
-    claim: Claim | None = None
+    claim: ClaimedPrivacy | None = None
     stopped: str = ""
 
     @property

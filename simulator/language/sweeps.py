@@ -32,7 +32,7 @@ _SEVERAL = re.compile(r"protocols\.\{(?P<keys>[^{}]*)\}\.(?P<rest>.+)")
 
 
 @dataclass(frozen=True)
-class Setting:
+class SweptField:
     """A field that a place on an axis sets.
 
     Parameters
@@ -59,13 +59,13 @@ class Axis:
         A path, or the user's own name.
     places : list of bool, int, float, str or None
         What figures and tables call its places, each once.
-    settings : list of tuple of Setting
+    settings : list of tuple of SweptField
         What each place sets.
     """
 
     name: str
     places: list[Any]
-    settings: list[tuple[Setting, ...]]
+    settings: list[tuple[SweptField, ...]]
 
 
 def expand(path: str) -> list[str]:
@@ -108,7 +108,7 @@ def axes(sweep: Mapping[str, Sequence[Any] | Range | Geometric | Together]) -> l
 def _single(path: str, given: Sequence[Any] | Range | Geometric) -> Axis:
     where, values = ("sweep", path), values_of(given)
     paths = _expanded(path, where)
-    settings = [tuple(Setting(each, value, (*where, rank)) for each in paths) for rank, value in enumerate(values)]
+    settings = [tuple(SweptField(each, value, (*where, rank)) for each in paths) for rank, value in enumerate(values)]
     return Axis(path, _places(values, where), settings)
 
 
@@ -131,7 +131,7 @@ def _together(name: str, given: Together) -> Axis:
     paths = {path: _expanded(path, (*where, "zip", path)) for path in columns}
     settings = [
         tuple(
-            Setting(each, values[rank], (*where, "zip", path, rank))
+            SweptField(each, values[rank], (*where, "zip", path, rank))
             for path, values in columns.items()
             for each in paths[path]
         )

@@ -17,7 +17,7 @@ from .links import NO_BURSTS, Bursts
 from .network import NetworkParameters
 
 
-class Forms(NamedTuple):
+class CompiledLaws(NamedTuple):
     """What compiled windows know of a network and its clocks.
 
     Attributes
@@ -37,7 +37,7 @@ class Forms(NamedTuple):
     clock: ClockForm
 
 
-def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
+def forms_of(network: NetworkParameters, clock: Clock) -> CompiledLaws:
     """The compiled forms of a network and its clocks.
 
     Raises
@@ -48,10 +48,10 @@ def forms_of(network: NetworkParameters, clock: Clock) -> Forms:
     ticking = form_of(clock, "form")
     if ticking is None:
         raise InputError(f"clocks of the kind {_kind(clock)} have no compiled form")
-    return Forms(*delays_and_losses(network), ticking)
+    return CompiledLaws(*delays_and_losses(network), ticking)
 
 
-def forms_or_none(network: NetworkParameters, clock: Clock) -> Forms | None:
+def forms_or_none(network: NetworkParameters, clock: Clock) -> CompiledLaws | None:
     """The compiled forms of a network and its clocks; None if one of them has none."""
     try:
         return forms_of(network, clock)

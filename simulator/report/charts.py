@@ -16,7 +16,7 @@ from ..compare.measures import measures
 from ..language.metric_ranges import range_of
 from .grid import Grid, Series
 from .naming import axis_name, metric_name
-from .recording import Curves, Pair, Recording
+from .recording import Curves, Pair, RunRecord
 
 NUMBERS = 300_000
 """Numbers of all curves together; what keeps the file small, whatever the number of runs."""
@@ -56,10 +56,10 @@ def curves(collection: Collection, grid: Grid) -> dict[str, Any]:
     """
     pairs = recorded(collection)
     kept: Sequence[Series] = grid.series
-    recording = Recording(collection, pairs)
+    recording = RunRecord(collection, pairs)
     if _places(kept, pairs, recording) < PLACES[0]:
         pairs = [pair for pair in pairs if pair[1] == _usual(pair[0], pairs)]
-        recording = Recording(collection, pairs)
+        recording = RunRecord(collection, pairs)
     if (places := _places(kept, pairs, recording)) < PLACES[0]:
         count = max(1, len(kept) * places // PLACES[0])
         kept = [kept[rank] for rank in np.unique(np.linspace(0, len(kept) - 1, count).round().astype(int))]
@@ -79,7 +79,7 @@ def curves(collection: Collection, grid: Grid) -> dict[str, Any]:
     }
 
 
-def _places(series: Sequence[Series], pairs: list[Pair], recording: Recording) -> int:
+def _places(series: Sequence[Series], pairs: list[Pair], recording: RunRecord) -> int:
     """Places that the numbers allow; a half-width beside every mean where there are several runs."""
     each = 2 if any(len(one.runs) > 1 for one in series) else 1
     return NUMBERS // (each * max(1, len(series) * len(pairs) * len(recording.axes)))

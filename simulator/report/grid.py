@@ -11,7 +11,7 @@ from ..storage.files import json_text
 
 
 @dataclass(frozen=True)
-class Axis:
+class SweptAxis:
     """A swept parameter.
 
     Parameters
@@ -70,7 +70,7 @@ class Grid:
     def __init__(self, collection: Collection) -> None:
         self.protocols = list(collection.labels)
         points = [manifest.get("grid") or {} for manifest in collection.manifests]
-        self.axes = [Axis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
+        self.axes = [SweptAxis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
         ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
         found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         for run, (manifest, point) in enumerate(zip(collection.manifests, points, strict=True)):
@@ -93,7 +93,7 @@ class Grid:
 
 def _ordered(values: list[Any]) -> tuple[Any, ...]:
     distinct = list({_identity(value): value for value in values}.values())
-    axis = Axis("", tuple(distinct))
+    axis = SweptAxis("", tuple(distinct))
     return tuple(sorted(distinct)) if axis.numeric and all(map(math.isfinite, distinct)) else tuple(distinct)
 
 

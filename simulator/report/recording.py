@@ -45,7 +45,7 @@ class Curves:
     n: NDArray[np.int64]
 
 
-class Recording:
+class RunRecord:
     """A row per record instant of a run, a column per metric.
 
     Parameters

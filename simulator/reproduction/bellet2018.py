@@ -11,7 +11,7 @@ from ...protocols.privacy.plans import plan
 from ..analysis.aggregate import WITH_START
 from .attacks import DRAWS, LEVEL, turned_corner
 from .bellet2018_statements import STATEMENTS, largest_gradient
-from .claims import Claim, Figure, Finding, Paper, measured
+from .claims import Claim, Finding, Paper, PaperFigure, measured
 from .comparisons import ahead, ahead_along, promises
 from .runs import Runs
 
@@ -212,7 +212,7 @@ PAPER = Paper(
         "claimed.",
     ),
     figures=(
-        Figure(
+        PaperFigure(
             "bellet2018-fig1",
             "Figure 1",
             "Coordinate descent against gossip ADMM, both from local models, p = 100.",
@@ -225,46 +225,46 @@ PAPER = Paper(
                 "accuracy-vs-vectors",
             ),
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-fig2a",
             "Figure 2a",
             "Objective and accuracy of the private algorithm along its updates, from a constant start.",
             "bellet2018-fig2a",
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-fig2b",
             "Figure 2b",
             "The private algorithm from a private warm start of epsilon 0.05, and from a constant.",
             "bellet2018-fig2b",
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-fig2c",
             "Figure 2c",
             "Final accuracy against the dimension, by privacy budget.",
             "bellet2018-fig2c",
             quick=("sweep={task.dimension: [10, 100]}",),
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-fig3",
             "Figure 3",
             "Final accuracy by the size of an agent's data, p = 100.",
             "bellet2018-fig3",
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-fig4",
             "Figure 4",
             "Accuracy of local models from perturbed examples (local differential privacy), by dimension.",
             "bellet2018-fig4",
             quick=("sweep={task.dimension: [10, 100]}",),
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-proposition2",
             "Proposition 2",
             "How a budget is spread over an agent's updates, when all their times are known in advance.",
             "bellet2018-proposition2",
             quick=("protocols.proposition2.privacy.oracle_schedule=false",),
         ),
-        Figure(
+        PaperFigure(
             "bellet2018-table1",
             "Table 1",
             "Test RMSE per user on MovieLens-100K.",

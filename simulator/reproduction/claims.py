@@ -33,7 +33,7 @@ Kind = Literal["", "for all", "all of these parts", "ordering", "exists a settin
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """A figure or table of a paper, and the shipped scenario that stands for it.
 
     Parameters
@@ -275,10 +275,10 @@ class Paper:
     title: str
     venue: str
     remarks: tuple[str, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[PaperFigure, ...]
     claims: tuple[Claim, ...]
     statements: tuple[Statement, ...] = ()
 
-    def claims_about(self, figure: Figure) -> list[Claim]:
+    def claims_about(self, figure: PaperFigure) -> list[Claim]:
         """The claims about one of the figures."""
         return [claim for claim in self.claims if claim.figure == figure.name]

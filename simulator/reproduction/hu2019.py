@@ -8,7 +8,7 @@ import numpy as np
 
 from ...agents.errors import InputError
 from ...protocols.algorithms.feature_noise import range_root
-from .claims import Claim, Figure, Finding, Paper, Promise, Statement, measured
+from .claims import Claim, Finding, Paper, PaperFigure, Promise, Statement, measured
 from .comparisons import ahead, promises
 from .runs import Runs, Series
 
@@ -172,7 +172,7 @@ PAPER = Paper(
         "Figure 2 runs on a synthetic stand-in of gisette's shape; its scenario says how to run on gisette itself.",
     ),
     figures=(
-        Figure(
+        PaperFigure(
             "hu2019-fig1",
             "Figure 1",
             "Training objective and test loss on a9a, whose columns two parties hold.",
@@ -181,7 +181,7 @@ PAPER = Paper(
             quick_seeds=0,
             data="a9a",
         ),
-        Figure(
+        PaperFigure(
             "hu2019-fig2",
             "Figure 2",
             "The same where features are many: a stand-in for gisette over three parties.",
@@ -189,7 +189,7 @@ PAPER = Paper(
             quick=("seeds.run=1", "task.rows=400", "stop.time=30"),
             quick_seeds=0,
         ),
-        Figure(
+        PaperFigure(
             "hu2019-fig3",
             "Figure 3",
             "Test loss on a9a by the level of noise.",

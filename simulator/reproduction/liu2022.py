@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ...protocols.algorithms.subgradient_noise import verified_epsilon
 from .attacks import LEVEL, NODES, drawn_row, hinged_row, theorem_1_scale
-from .claims import Claim, Figure, Finding, Paper, Promise, Statement, measured
+from .claims import Claim, Finding, Paper, PaperFigure, Promise, Statement, measured
 from .comparisons import ahead, ahead_along, promises
 from .runs import Point, Runs
 
@@ -127,7 +127,7 @@ PAPER = Paper(
         "F* comes from an exact solver, not from a stochastic one.",
     ),
     figures=(
-        Figure(
+        PaperFigure(
             "liu2022-fig1",
             "Figure 1",
             "Algorithm 1 with and without noise, and dual averaging of Duchi et al. (2011), on a ring of 20 nodes.",
@@ -142,7 +142,7 @@ PAPER = Paper(
             ),
             quick_seeds=0,
         ),
-        Figure(
+        PaperFigure(
             "liu2022-fig2",
             "Figure 2",
             "Suboptimality and accuracy after three epochs, by claimed epsilon.",

@@ -15,7 +15,7 @@ from ..analysis.summary import with_half_width
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
-from .claims import Figure, Finding, Kind, Number, Paper, Promise, Verdict, measured
+from .claims import Finding, Kind, Number, Paper, PaperFigure, Promise, Verdict, measured
 from .runs import Runs
 
 RESOLUTION = 150
@@ -57,7 +57,7 @@ class Section:
 
     Parameters
     ----------
-    figure : Figure
+    figure : PaperFigure
     rows : tuple of Row
     runs : Runs or None
         None where there are no finished runs.
@@ -65,7 +65,7 @@ class Section:
         File names beside the page.
     """
 
-    figure: Figure
+    figure: PaperFigure
     rows: tuple[Row, ...]
     runs: Runs | None = None
     pictures: tuple[str, ...] = ()
@@ -134,13 +134,13 @@ def overview(reports: Iterable[Report]) -> str:
     return "\n".join([*lines, ""])
 
 
-def save_pictures(runs: Runs, figure: Figure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
+def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
     """Draw small PNGs of the scenario's figures that a page shows, and return their names.
 
     Parameters
     ----------
     runs : Runs
-    figure : Figure
+    figure : PaperFigure
     folder : Path
         Where the page goes.
     suffix : str

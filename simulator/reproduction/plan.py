@@ -11,13 +11,13 @@ from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
 from ..language.loading import LoadedScenario, find, load
-from .claims import Figure, Paper
+from .claims import Paper, PaperFigure
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _RUN_TIME = re.compile(r"Run time on 2 cores:\D*(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?|min|s|h)\b( a run\b)?")
 
 
-def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple[Figure, ...]]]:
+def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
     """The figures that a name means, by paper: all of them, a paper's, or one.
 
     Raises
@@ -38,7 +38,9 @@ def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple
     raise InputError(f"unknown paper or figure {name!r}{suggestion(name, known)} admissible: {', '.join(known)}")
 
 
-def announce(chosen: Iterable[tuple[Paper, tuple[Figure, ...]]], *, quick: bool, say: Callable[[str], None]) -> None:
+def announce(
+    chosen: Iterable[tuple[Paper, tuple[PaperFigure, ...]]], *, quick: bool, say: Callable[[str], None]
+) -> None:
     """Say what will run and, for full runs, how long it takes according to the scenarios' own comments."""
     total, seen = 0.0, set()
     for _, figures in chosen:
@@ -60,7 +62,7 @@ def announce(chosen: Iterable[tuple[Paper, tuple[Figure, ...]]], *, quick: bool,
         say(f"in all about {duration(total)}; what is complete is not run again")
 
 
-def scenario_of(figure: Figure, *, quick: bool) -> LoadedScenario:
+def scenario_of(figure: PaperFigure, *, quick: bool) -> LoadedScenario:
     """The checked scenario of a figure, made small for a quick run."""
     if not quick:
         return load(figure.scenario, seeds=figure.seeds or None)
@@ -72,7 +74,7 @@ def count_runs(loaded: LoadedScenario) -> int:
     return len(loaded.points) * len(loaded.scenario.protocols) * len(loaded.scenario.seed_pairs())
 
 
-def expected_seconds(figure: Figure) -> float:
+def expected_seconds(figure: PaperFigure) -> float:
     """Duration of a full run, by what its scenario's opening comment states; 0 where that states nothing."""
     match = _RUN_TIME.search(find(figure.scenario).read_text(encoding="utf-8").replace("\n# ", " "))
     if match is None:
@@ -82,7 +84,7 @@ def expected_seconds(figure: Figure) -> float:
     return each * count_runs(full)
 
 
-def missing_data(figure: Figure, data_dir: Path | None) -> str | None:
+def missing_data(figure: PaperFigure, data_dir: Path | None) -> str | None:
     """Why a figure cannot be run on this machine, if it cannot."""
     if figure.data is None:
         return None

@@ -14,7 +14,7 @@ from ..experiment import Experiment, Jobs, Workers, hire, perform
 from ..language.loading import LoadedScenario
 from ..storage.files import write_text
 from ..storage.provenance import run_id
-from .claims import Figure, Paper
+from .claims import Paper, PaperFigure
 from .pages import Report, Row, Section, judged, overview, page, save_pictures
 from .plan import announce, count_runs, duration, missing_data, scenario_of, select
 from .runs import Runs
@@ -64,7 +64,7 @@ class Place:
         """What ends the names of pages and pictures of quick runs."""
         return "-quick" if self.quick else ""
 
-    def runs(self, figure: Figure) -> Path:
+    def runs(self, figure: PaperFigure) -> Path:
         """Folder of a figure's runs, the one that ``hushnet run`` uses."""
         return (self.results / "quick" if self.quick else self.results) / figure.scenario
 
@@ -127,7 +127,7 @@ def look_at(
     place: Place,
     data_dir: Path | None = None,
     *,
-    run: Container[Figure] = (),
+    run: Container[PaperFigure] = (),
     workers: Workers | None = None,
     say: Callable[[str], None],
 ) -> tuple[Report, list[Failure]]:
@@ -138,7 +138,7 @@ def look_at(
     paper : Paper
     place : Place
     data_dir : Path, optional
-    run : container of Figure
+    run : container of PaperFigure
         Figures to run.
     workers : Workers, optional
         Who executes them; this process by default.
@@ -157,11 +157,11 @@ def look_at(
 
 def _look_at_figure(
     paper: Paper,
-    figure: Figure,
+    figure: PaperFigure,
     place: Place,
     data_dir: Path | None,
     *,
-    run: Callable[[Figure], list[Failure]] | None,
+    run: Callable[[PaperFigure], list[Failure]] | None,
     say: Callable[[str], None],
 ) -> tuple[Section, list[Failure]]:
     """One figure's section; whatever goes wrong is kept for the end, so that it costs no other figure."""
@@ -185,7 +185,7 @@ def _look_at_figure(
     return Section(figure, tuple(Row(claim.text, None, note) for claim in claims)), failures
 
 
-def finished(figure: Figure, place: Place) -> Runs | None:
+def finished(figure: PaperFigure, place: Place) -> Runs | None:
     """The runs of a figure, if all of them are there and are runs of the scenario as it is now."""
     folder = place.runs(figure)
     try:
@@ -204,7 +204,7 @@ def write_page(report: Report, place: Place) -> Path:
 
 
 def _run(
-    figure: Figure, place: Place, data_dir: Path | None, workers: Workers | None, say: Callable[[str], None]
+    figure: PaperFigure, place: Place, data_dir: Path | None, workers: Workers | None, say: Callable[[str], None]
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     began = time.perf_counter()
@@ -215,7 +215,7 @@ def _run(
     return [Failure(figure.name, error) for error in errors]
 
 
-def _beat(figure: Figure, loaded: LoadedScenario, say: Callable[[str], None]) -> Callable[..., None]:
+def _beat(figure: PaperFigure, loaded: LoadedScenario, say: Callable[[str], None]) -> Callable[..., None]:
     """Told before each run; says now and then how far it is."""
     total, count, said = count_runs(loaded), 0, time.perf_counter()
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..analysis.aggregate import wins
-from .claims import Claim, Figure, Finding, Number, Paper, measured
+from .claims import Claim, Finding, Number, Paper, PaperFigure, measured
 from .comparisons import ahead, straight_line
 from .runs import Runs
 
@@ -185,13 +185,13 @@ PAPER = Paper(
         "Hinge-loss minimisers are not unique: solitary models are 10 gradient steps from zero.",
     ),
     figures=(
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig1",
             "Figure 1",
             "Estimated means before and after propagation, at the largest spread of sizes; shown by size.",
             "vanhaesebrouck2017-fig1",
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig2-left",
             "Figure 2, left",
             "Error with and without confidence values against the spread of sizes; 1000 instances, as in the paper.",
@@ -201,7 +201,7 @@ PAPER = Paper(
             quick_seeds=10,
             pictures=("error",),
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig2-middle",
             "Figure 2, middle",
             "Share of the same instances in which confidence values win.",
@@ -211,7 +211,7 @@ PAPER = Paper(
             quick_seeds=10,
             pictures=("wins",),
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig2-right",
             "Figure 2, right",
             "Error of synchronous and gossip propagation against communications, averaged over instances; the paper "
@@ -220,7 +220,7 @@ PAPER = Paper(
             quick=("task.agents=50", "stop.vectors=25000", "seeds.data=2"),
             quick_seeds=0,
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig3-left",
             "Figure 3, left",
             "Accuracy of four kinds of models against the dimension.",
@@ -232,21 +232,21 @@ PAPER = Paper(
                 "task.agents=60",
             ),
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig3-middle",
             "Figure 3, middle",
             "Accuracy by the number of an agent's training points, p = 50.",
             "vanhaesebrouck2017-fig3-middle",
             quick=("stop.updates=30", "task.agents=60"),
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig3-right",
             "Figure 3, right",
             "Accuracy against communications: gossip and synchronous collaborative learning, gossip propagation.",
             "vanhaesebrouck2017-fig3-right",
             quick=("stop.updates=30", "task.agents=60"),
         ),
-        Figure(
+        PaperFigure(
             "vanhaesebrouck2017-fig5",
             "Figure 5",
             "Communications needed, against the number of agents.",

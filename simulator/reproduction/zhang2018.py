@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .claims import Claim, Figure, Finding, Number, Paper, measured
+from .claims import Claim, Finding, Number, Paper, PaperFigure, measured
 from .comparisons import ahead, promises
 from .runs import Runs, Series
 
@@ -128,10 +128,10 @@ def uneven_costs(runs: Runs) -> Finding:
     )
 
 
-def _perturbed(letter: str, privacy: str, alpha: int) -> tuple[Figure, Figure]:
+def _perturbed(letter: str, privacy: str, alpha: int) -> tuple[PaperFigure, PaperFigure]:
     """The pair of figures about accuracy and privacy at one alpha."""
     return (
-        Figure(
+        PaperFigure(
             f"zhang2018-fig2{letter}",
             f"Figure 2{letter}",
             f"Loss under penalty perturbation (PP) and dual variable perturbation (DVP), alpha(1) = {alpha}.",
@@ -140,7 +140,7 @@ def _perturbed(letter: str, privacy: str, alpha: int) -> tuple[Figure, Figure]:
             quick_seeds=0,
             data="adult",
         ),
-        Figure(
+        PaperFigure(
             f"zhang2018-fig2{privacy}",
             f"Figure 2{privacy}",
             f"Privacy of the runs of figure 2{letter}.",
@@ -152,8 +152,8 @@ def _perturbed(letter: str, privacy: str, alpha: int) -> tuple[Figure, Figure]:
     )
 
 
-def _network(number: int, sizes: str) -> Figure:
-    return Figure(
+def _network(number: int, sizes: str) -> PaperFigure:
+    return PaperFigure(
         f"zhang2018-fig{number}",
         f"Figure {number}",
         f"PP against DVP on 100 agents that hold the data {sizes}.",
@@ -197,7 +197,7 @@ PAPER = Paper(
         "L is measured on each agent's own rows at its own model, as the paper defines it.",
     ),
     figures=(
-        Figure(
+        PaperFigure(
             "zhang2018-fig1a",
             "Figure 1a",
             "M-ADMM with private penalties that grow at different rates, for three kinds of dual steps.",
@@ -206,7 +206,7 @@ PAPER = Paper(
             quick_seeds=1,
             data="adult",
         ),
-        Figure(
+        PaperFigure(
             "zhang2018-fig1b",
             "Figure 1b",
             "M-ADMM by the growth of the penalty.",

@@ -1,8 +1,8 @@
 """Rules in two forms: compiled, and as the plain Python that they are written in.
 
-A rule is called by its name, from another rule or from compiled code, and runs compiled there. `Plain` gives the same
-text as Python, in which every rule that it calls is Python, too; it reads and writes the same tables through views,
-whose elements are Python's own numbers.
+A rule is called by its name, from another rule or from compiled code, and runs compiled there. `PlainRules` gives the
+same text as Python, in which every rule that it calls is Python, too; it reads and writes the same tables through
+views, whose elements are Python's own numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) ->
     return made
 
 
-class Plain:
+class PlainRules:
     """Rules in plain Python, and the laws that they call.
 
     Parameters
@@ -45,7 +45,7 @@ class Plain:
     >>> @rule
     ... def double(number):
     ...     return 2 * number
-    >>> Plain()(double)(21)
+    >>> PlainRules()(double)(21)
     42
     """
 
@@ -105,12 +105,12 @@ def _views(before: Any, views: Any, tables: Any) -> Any:
     return tables._make(view if array is seen else _view(array) for array, seen, view in old)
 
 
-def _view(array: NDArray[Any]) -> memoryview | Rows:
-    return array.data if array.ndim == 1 else Rows(array)
+def _view(array: NDArray[Any]) -> memoryview | TableRows:
+    return array.data if array.ndim == 1 else TableRows(array)
 
 
 @final
-class Rows(dict[int, memoryview]):
+class TableRows(dict[int, memoryview]):
     """The rows of a table; the view of one is made when it is first asked for."""
 
     def __init__(self, array: NDArray[Any]) -> None:

@@ -106,7 +106,7 @@ class Index(_Document):
         return self
 
 
-class Range(_Document):
+class Extremes(_Document):
     """Smallest, mean and largest of some numbers."""
 
     min: Number
@@ -120,8 +120,8 @@ class TopologyEntry(_Document):
     agents: int | None = None
     edges: int | None = None
     components: int | None = None
-    degree: Range | None = None
-    weight: Range | None = None
+    degree: Extremes | None = None
+    weight: Extremes | None = None
     graph: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from ...agents.graph import Graph
 from ...protocols.base import Layout
 from ..network.clocks import RECORDED
 from ..network.latency import brackets_of
-from ..network.laws import Forms
+from ..network.laws import CompiledLaws
 from ..network.network import Network
 from ..network.setting import Stop
 from ..tables import tallies
@@ -40,13 +40,13 @@ from ..tables.notes import NOTE_COLUMNS, NOTING
 from ..tables.room import extended
 
 
-def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: Forms | None) -> Mail:
+def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledLaws | None) -> Mail:
     """The tables of a run, of agents that have sent and heard nothing yet.
 
     Parameters
     ----------
     graph, layout, inbox, network
-    forms : Forms or None
+    forms : CompiledLaws or None
         Of the network; none where every delay and loss is asked of it.
     """
     agents, edges, slots = graph.agents, len(graph.heads), len(inbox.flat_order)
@@ -125,7 +125,7 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
     return mail
 
 
-def with_limits(mail: Mail, stop: Stop, forms: Forms | None, *, record: int, compiled: bool) -> Mail:
+def with_limits(mail: Mail, stop: Stop, forms: CompiledLaws | None, *, record: int, compiled: bool) -> Mail:
     """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
     mail.constants[COPIES_OUT] = float(not compiled)
     mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
@@ -145,7 +145,7 @@ def with_limits(mail: Mail, stop: Stop, forms: Forms | None, *, record: int, com
     return mail
 
 
-def with_brackets(mail: Mail, forms: Forms) -> Mail:
+def with_brackets(mail: Mail, forms: CompiledLaws) -> Mail:
     """The tables of a run in which delays that are dear to draw are drawn only when they have to be known.
 
     It must not matter when a message arrives but for the order of arrivals and looks: nobody is ever absent, and nobody

@@ -12,11 +12,11 @@ from ...agents.agent import Agent
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Out, Sent
 from ...protocols.privacy.ledger import Ledger
-from ..network.laws import Forms
+from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy
-from ..rules.forms import Plain
+from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.mail import COPIES_OUT
@@ -45,7 +45,7 @@ class Post:
     network : Network
     ledger : Ledger
     agents : sequence of Agent
-    forms : Forms or None
+    forms : CompiledLaws or None
         Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
@@ -74,7 +74,7 @@ class Post:
         ledger: Ledger,
         agents: Sequence[Agent],
         *,
-        forms: Forms | None,
+        forms: CompiledLaws | None,
         now: Callable[[], float],
     ) -> None:
         if len(layout.messages) >= KINDS:
@@ -87,7 +87,7 @@ class Post:
             {} for _ in range(graph.agents)
         ]
         self._current, self._forms = now, forms
-        self._take_row = Plain()(delivery.take_row)
+        self._take_row = PlainRules()(delivery.take_row)
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily

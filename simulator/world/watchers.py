@@ -25,7 +25,7 @@ Phase = Literal["start", "wake", "receive", "offer", "accept", "finish"]
 """Which method of a protocol a step has run."""
 
 
-class Recorder(Structural):
+class Sampler(Structural):
     """What the world calls at record instants; it must not change anything."""
 
     def sample(self, world: World, *, final: bool) -> None:

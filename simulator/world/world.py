@@ -37,7 +37,7 @@ from .notes import Notebook
 from .post import Post
 from .step_form import StepForm
 from .traffic import Traffic
-from .watchers import Observer, Phase, Recorder, Watch
+from .watchers import Observer, Phase, Sampler, Watch
 
 
 class World:
@@ -50,7 +50,7 @@ class World:
     parameters : ProtocolParameters
     every, activations : float or int, optional
         Record instants: every so much time, or every so many activations.
-    recorder : Recorder, optional
+    recorder : Sampler, optional
     observer : Observer or Notebook, optional
     watch : Watch, optional
         Sees every step before anything of it leaves; compiled steps are then called one by one.
@@ -99,7 +99,7 @@ class World:
         *,
         every: float | None = None,
         activations: int | None = None,
-        recorder: Recorder | None = None,
+        recorder: Sampler | None = None,
         observer: Observer | Notebook | None = None,
         watch: Watch | None = None,
         unproved: str = "",

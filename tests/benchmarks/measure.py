@@ -118,7 +118,7 @@ class Stopwatch:
         self.began = self.ended = 0.0
 
     def sample(self, world: World, *, final: bool) -> None:
-        """See `hushnet.simulator.world.watchers.Recorder`; the first sample comes when all agents have started."""
+        """See `hushnet.simulator.world.watchers.Sampler`; the first sample comes when all agents have started."""
         self.began = self.began or time.process_time()
         if self.inner:
             self.inner.sample(world, final=final)

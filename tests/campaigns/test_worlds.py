@@ -18,7 +18,7 @@ from hushnet.simulator.engine.event import sessions as event_sessions
 from hushnet.simulator.network.network import Network
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.rules.delivery import arrive, deliver
-from hushnet.simulator.rules.forms import Plain
+from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.rules.sessions import follow_up
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
@@ -52,12 +52,12 @@ def test_a_case_of_the_campaign_can_be_replayed(tmp_path, capsys):
 
 def other_rule(patch, name, rule):
     """Let the event engine run another rule of that name, in plain Python."""
-    found = Plain.__call__
-    patch.setattr(Plain, "__call__", lambda self, made: rule if made.__name__ == name else found(self, made))
+    found = PlainRules.__call__
+    patch.setattr(PlainRules, "__call__", lambda self, made: rule if made.__name__ == name else found(self, made))
 
 
 def a_delivery_is_not_counted(patch):
-    honest = Plain()(arrive)
+    honest = PlainRules()(arrive)
 
     def forgetful(mail, *copy):
         honest(mail, *copy)
@@ -95,7 +95,7 @@ def a_delay_is_drawn_otherwise(patch):
 
 
 def the_last_to_arrive_is_read(patch):
-    honest = Plain()(deliver)
+    honest = PlainRules()(deliver)
 
     def late(mail, slot, *copy):
         mail.heard_order[slot] = -1
@@ -132,8 +132,8 @@ def a_run_goes_on(patch):
 
 
 def everybody_is_there(patch):
-    made = Plain.__init__
-    patch.setattr(Plain, "__init__", lambda self, **laws: made(self, **{**laws, "there": lambda *_: True}))
+    made = PlainRules.__init__
+    patch.setattr(PlainRules, "__init__", lambda self, **laws: made(self, **{**laws, "there": lambda *_: True}))
 
 
 def a_caller_does_not_move(patch):
@@ -182,7 +182,7 @@ def nothing_is_acknowledged(patch):
 
 def nothing_is_repeated(patch):
     def never(mail, tables, record):
-        Plain()(release)(mail, tables, record)
+        PlainRules()(release)(mail, tables, record)
 
     other_rule(patch, "on_repeat", never)
 

@@ -222,7 +222,7 @@ class Onlooker:
         self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, out.silent))
 
     def sample(self, world, *, final) -> None:
-        """See `hushnet.simulator.world.watchers.Recorder`."""
+        """See `hushnet.simulator.world.watchers.Sampler`."""
         self.recorder.sample(world, final=final)
         traffic, privacy, epsilons = world.traffic, world.protocol.privacy, {}
         if privacy is not None:

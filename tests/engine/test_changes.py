@@ -13,7 +13,7 @@ from hushnet.simulator.engine.batched import changes
 from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.engine.batched.presence import Presence
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
-from hushnet.simulator.rules.forms import Plain
+from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.lazy import there
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
 
@@ -152,7 +152,7 @@ def state(timeline, now, after):
 def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
     mail = mail_for(len(TOLD))
     presence = Presence(ToldChanges([iter(one) for one in TOLD], pass_by), mail)
-    is_there = Plain()(there)
+    is_there = PlainRules()(there)
     for forgotten in (0.0, 1.0, 2.5, 9.0):
         mail = presence.forget(forgotten, presence.draw(forgotten, mail))
         for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
@@ -166,7 +166,7 @@ def test_presence_that_is_drawn_little_by_little_is_the_whole():
     numbers, kind, mail = numbers_of(30), KINDS[0], mail_for(30)
     presence = Presence(DrawnChanges(kind.form, DRAWS, numbers, pass_by), mail)
     timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
-    is_there = Plain()(there)
+    is_there = PlainRules()(there)
     for now in np.linspace(0.0, 60.0, 41).tolist():
         mail = presence.forget(now, presence.draw(now, mail))
         assert [is_there(mail, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]

@@ -17,7 +17,7 @@ from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
-from hushnet.simulator.experiment.batches import Post
+from hushnet.simulator.experiment.batches import WorkerContext
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.store import Store
 
@@ -53,7 +53,7 @@ def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path, monkeypatch):
     monkeypatch.setattr("hushnet.simulator.experiment.cluster.MOST_RUNS", 1)
     assert perform(experiment(tmp_path, "single"), workers=workers) == []
     end = time.monotonic() + 60
-    while (kept := sum(type(there) is Post for there in gc.get_objects())) > 4:
+    while (kept := sum(type(there) is WorkerContext for there in gc.get_objects())) > 4:
         assert time.monotonic() < end, f"{kept} of {4 * 2 * 2} are still there"
         time.sleep(0.1)  # until the scheduler has heard that nobody asks for the last ones any more
         gc.collect()

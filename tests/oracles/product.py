@@ -73,7 +73,7 @@ class Recorded:
         self.diary = diary
 
     def sample(self, world: World, *, final: bool) -> None:
-        """See `hushnet.simulator.world.watchers.Recorder`."""
+        """See `hushnet.simulator.world.watchers.Sampler`."""
         self.diary.sample(Sampled(world), final=final)
 
 

@@ -12,8 +12,8 @@ from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import (
     GAUSSIAN,
     LAPLACE,
-    Loss,
     Noise,
+    PrivacyLoss,
     RandomisedResponse,
     Release,
     mechanism_of,
@@ -41,7 +41,7 @@ class Blend(Noise):
         x = np.abs(noise) / scale
         return (np.logaddexp(-x, -x / 2 - math.log(2)) - math.log(4 * scale)).sum(axis=-1)
 
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         return RandomisedResponse(1 / multiplier)
 
 
@@ -81,14 +81,14 @@ class DensityUnscaled(Blend):
 
 
 class LossTooSmall(Blend):
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         return RandomisedResponse(0.7 / multiplier)
 
 
 class LossShaved(Blend):
     """The pure epsilon is right, but not the curve."""
 
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         class Shaved(RandomisedResponse):
             def delta(self, epsilons: np.ndarray) -> np.ndarray:
                 return 0.6 * super().delta(epsilons)
@@ -115,7 +115,7 @@ class Staircase(Noise):
         top = math.log((1 - math.exp(-1)) / (2 * scale))
         return (top - np.floor(np.abs(noise) / scale)).sum(axis=-1)
 
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         return RandomisedResponse(float(math.ceil(1 / multiplier)))
 
 
@@ -206,7 +206,7 @@ def test_a_user_may_not_claim_to_merge_like_gaussian_noise() -> None:
 def test_a_sampled_loss_of_a_users_curve_is_that_of_the_shipped_one() -> None:
     # The generic route, from a curve alone, against the one of the accounting library.
     class Curve(LaplaceLoss):
-        distribution = Loss.distribution
+        distribution = PrivacyLoss.distribution
 
     for sampling in (1.0, 0.2):
         library = LAPLACE.loss(2.0).distribution(0.001, sampling).self_compose(20)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import plots
-from hushnet.simulator.report.recording import Recording
+from hushnet.simulator.report.recording import RunRecord
 
 from .made import LABELS, make_experiment, make_run
 
@@ -24,7 +24,7 @@ def test_a_curve_is_that_of_the_figure(tmp_path, axis):
         if run.manifest["status"] == "diverged":
             run.trace = run.trace[run.trace["time"] <= 6]
     collection = load_all(make_experiment(tmp_path, runs, time_unit="30 s"))
-    recording = Recording(collection, PAIRS)
+    recording = RunRecord(collection, PAIRS)
     for metric, (name, statistic) in enumerate(PAIRS):
         points = plots(collection, {"y": name, "statistic": statistic, "x": axis})[0].points
         for protocol in LABELS:
@@ -37,7 +37,7 @@ def test_a_curve_is_that_of_the_figure(tmp_path, axis):
 
 def test_a_thinned_curve_has_its_ends_and_points_of_the_whole(tmp_path):
     collection = load_all(make_experiment(tmp_path))
-    recording = Recording(collection, PAIRS)
+    recording = RunRecord(collection, PAIRS)
     whole, thin = (recording.curves(runs_of(collection, "cd"), "vectors", places) for places in (1000, 5))
     assert len(thin.x) == 5
     assert (thin.x[0], thin.x[-1]) == (whole.x[0], whole.x[-1])
@@ -48,7 +48,7 @@ def test_a_thinned_curve_has_its_ends_and_points_of_the_whole(tmp_path):
 def test_epsilon_is_an_axis_and_an_infinite_one_has_no_curve(tmp_path):
     runs = [make_run("cd-private"), make_run("cd")]
     collection = load_all(make_experiment(tmp_path, runs))
-    recording = Recording(collection, [*PAIRS, ("epsilon_verified", "worst")])
+    recording = RunRecord(collection, [*PAIRS, ("epsilon_verified", "worst")])
     private = recording.curves(runs_of(collection, "cd-private"), "epsilon", 100)
     np.testing.assert_allclose(private.x, 3.72 * np.arange(11))
     np.testing.assert_array_equal(private.mean[:, 3], private.x)
@@ -61,7 +61,7 @@ def test_a_metric_that_is_recorded_less_often_keeps_its_last_known_value(tmp_pat
     values = run.trace[(run.trace["metric"] == "accuracy") & (run.trace["statistic"] == "mean")].set_index("time")
     run.trace = run.trace[~rare]
     collection = load_all(make_experiment(tmp_path, [run]))
-    curve = Recording(collection, PAIRS).curves([0], "time", 100)
+    curve = RunRecord(collection, PAIRS).curves([0], "time", 100)
     expected = [np.nan] * 2 + [values["value"][held] for held in (2, 2, 2, 2, 6, 6, 6, 6, 10)]
     np.testing.assert_array_equal(curve.mean[:, 0], expected)
     assert np.isnan(curve.half).all()

@@ -14,7 +14,16 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.reproduction.bellet2018 import noise_against_signal
-from hushnet.simulator.reproduction.claims import Claim, Figure, Finding, Number, Paper, Promise, Statement, measured
+from hushnet.simulator.reproduction.claims import (
+    Claim,
+    Finding,
+    Number,
+    Paper,
+    PaperFigure,
+    Promise,
+    Statement,
+    measured,
+)
 from hushnet.simulator.reproduction.comparisons import ahead
 from hushnet.simulator.reproduction.pages import (
     RESOLUTION,
@@ -48,7 +57,7 @@ FIGURES = [(paper, figure) for paper in papers() for figure in paper.figures]
 
 def tiny_figure(name="tiny-fig1", **changed):
     settings = {"scenario": "bellet2018-fig3", "quick": TINY, "quick_seeds": 2, "pictures": PICTURES, **changed}
-    return Figure(name, "Figure 1", "A tiny run.", **settings)
+    return PaperFigure(name, "Figure 1", "A tiny run.", **settings)
 
 
 def gain(runs):

@@ -10,7 +10,7 @@ from .base import Mechanism, Noise, Norm
 from .gamma import GAMMA
 from .gaussian import GAUSSIAN
 from .laplace import LAPLACE
-from .loss import Extent, Loss, RandomisedResponse
+from .loss import LossExtent, PrivacyLoss, RandomisedResponse
 from .registry import NoiseName, mechanism_of, noise_of, noises, register
 from .release import Implied, LogJacobian, Release, SensitivitySource, Solve, WatchedStream, Watcher, draw_noise
 from .silent import PLAIN, PUBLIC
@@ -21,14 +21,14 @@ __all__ = [
     "LAPLACE",
     "PLAIN",
     "PUBLIC",
-    "Extent",
     "Implied",
     "LogJacobian",
-    "Loss",
+    "LossExtent",
     "Mechanism",
     "Noise",
     "NoiseName",
     "Norm",
+    "PrivacyLoss",
     "RandomisedResponse",
     "Release",
     "SensitivitySource",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
-from .loss import Loss
+from .loss import PrivacyLoss
 
 Norm = Literal["l1", "l2"]
 
@@ -90,7 +90,7 @@ class Noise(Mechanism):
         """Logarithm of the normalised density of (..., p) noise at a scale > 0, of shape (...)."""
 
     @abstractmethod
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         """What one release reveals at most, where what one record changes has a `length` of at most 1.
 
         Parameters

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .base import Mechanism, Noise
 from .gaussian import GaussianLoss
-from .loss import Loss
+from .loss import PrivacyLoss
 from .registry import shipped
 
 SEED = 1706
@@ -207,7 +207,7 @@ def _check_draws(mechanism: Noise, dimension: int) -> None:
             )
 
 
-def _levels(loss: Loss) -> NDArray[np.float64]:
+def _levels(loss: PrivacyLoss) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.linspace(0.05, 0.98, 7) * min(loss.extent().largest, 300.0)])
 
 
@@ -240,7 +240,7 @@ def _check_loss(mechanism: Noise, multiplier: float, dimension: int) -> None:
             _check_pure(loss, ratio, multiplier)
 
 
-def _check_pure(loss: Loss, ratio: NDArray[np.float64], multiplier: float) -> None:
+def _check_pure(loss: PrivacyLoss, ratio: NDArray[np.float64], multiplier: float) -> None:
     largest = float(ratio.max())
     _require(
         largest <= loss.pure * (1 + 1e-9) + 1e-12,
@@ -288,7 +288,7 @@ def _check_composed(mechanism: Noise, multiplier: float) -> None:
             _require(bool((bound <= least + 1e-9).all()), "its releases reveal more than the Gaussian ones they equal")
 
 
-def _check_grid(loss: Loss, levels: NDArray[np.float64], bound: NDArray[np.float64], multiplier: float) -> None:
+def _check_grid(loss: PrivacyLoss, levels: NDArray[np.float64], bound: NDArray[np.float64], multiplier: float) -> None:
     interval = loss.extent().largest / 300
     for sampling in (1.0, 0.3):
         on_grid = loss.distribution(interval, sampling)

@@ -32,7 +32,7 @@ from scipy.special import betainc, gammainc, gammainccinv, gammaincinv, gammaln
 
 from .base import Noise
 from .laplace import LaplaceLoss
-from .loss import LARGEST_LOSS, Extent, Loss, RandomisedResponse
+from .loss import LARGEST_LOSS, LossExtent, PrivacyLoss, RandomisedResponse
 from .registry import ship
 
 NODES = 100
@@ -46,7 +46,7 @@ MOST_DOTS = 2000
 
 
 @dataclass(frozen=True)
-class GammaLoss(Loss):
+class GammaLoss(PrivacyLoss):
     """The loss between gamma noise around 0 and around a vector of length 1, in p >= 2 dimensions."""
 
     multiplier: float
@@ -68,16 +68,16 @@ class GammaLoss(Loss):
         delta[inside] = above - np.exp(eps) * _ahead(eps, shift, self.dimension)
         return np.where(inside, np.clip(delta + MARGIN * np.abs(delta) + 1e-15, 0.0, 1.0), 0.0)
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """The deviation is about t / sqrt(p), and little is beyond some of them."""
         return self._extent
 
     @cached_property
-    def _extent(self) -> Extent:
+    def _extent(self) -> LossExtent:
         mesh = np.linspace(0.0, self.pure, 129)
         matters = np.flatnonzero(self.delta(mesh) > 3e-15)
         largest = float(mesh[min(matters[-1] + 1 if len(matters) else 1, 128)])
-        return Extent(min(self.pure / math.sqrt(self.dimension), 2.0), largest, self.pure)
+        return LossExtent(min(self.pure / math.sqrt(self.dimension), 2.0), largest, self.pure)
 
     def step(self, interval: float) -> int:
         """Between points where the curve is computed."""
@@ -138,7 +138,7 @@ def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @final
-class Gamma(Noise):
+class GammaNoise(Noise):
     """Spherical noise whose norm is Gamma(p, b), mean p b; ``scale`` is b."""
 
     name = "gamma"
@@ -162,7 +162,7 @@ class Gamma(Noise):
         lengths = np.linalg.norm(np.atleast_2d(change), axis=-1)
         return math.inf if dimension and np.count_nonzero(lengths) > 1 else float(lengths.sum())
 
-    def loss(self, multiplier: float, dimension: int = 0) -> Loss:
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         """The exact one where the noise was added; otherwise that of randomised response."""
         if dimension == 0 or multiplier * LARGEST_LOSS < 1:
             return RandomisedResponse(1 / multiplier)
@@ -173,4 +173,4 @@ class Gamma(Noise):
         return 1 / epsilon
 
 
-GAMMA = ship(Gamma())
+GAMMA = ship(GammaNoise())

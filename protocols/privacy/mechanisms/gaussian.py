@@ -16,7 +16,7 @@ from scipy.special import log_ndtr
 
 from ..composition import gaussian_epsilon
 from .base import Noise
-from .loss import Extent, Loss
+from .loss import LossExtent, PrivacyLoss
 from .registry import ship
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GaussianLoss(Loss):
+class GaussianLoss(PrivacyLoss):
     """The loss between N(0, 1) and N(mu, 1)."""
 
     multiplier: float
@@ -46,10 +46,10 @@ class GaussianLoss(Loss):
         """The root of that."""
         return gaussian_epsilon(1 / self.multiplier, delta)
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """Losses are normal with mean mu^2 / 2 and deviation mu."""
         mu = 1 / self.multiplier
-        return Extent(mu, mu * mu / 2 + 10 * mu, mu * mu)
+        return LossExtent(mu, mu * mu / 2 + 10 * mu, mu * mu)
 
     def distribution(self, interval: float, sampling: float = 1.0) -> PrivacyLossDistribution:
         """The loss on a grid, rounded up."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Noise
-from .loss import Extent, Loss
+from .loss import LossExtent, PrivacyLoss
 from .registry import ship
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LaplaceLoss(Loss):
+class LaplaceLoss(PrivacyLoss):
     """The loss between Lap(0, b) and Lap(1, b)."""
 
     multiplier: float
@@ -52,9 +52,9 @@ class LaplaceLoss(Loss):
         """1/b + 2 log(1 - delta), or 0 where it is negative."""
         return max(0.0, self.pure + 2 * math.log1p(-delta))
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """Losses lie within 1 / b."""
-        return Extent(min(self.pure, 2.0), self.pure, self.pure)
+        return LossExtent(min(self.pure, 2.0), self.pure, self.pure)
 
     def distribution(self, interval: float, sampling: float = 1.0) -> PrivacyLossDistribution:
         """The loss on a grid, rounded up."""

@@ -1,9 +1,9 @@
 """What one release reveals: the privacy loss between two neighbouring data sets, and what sampling makes of it.
 
-A `Loss` is that of a pair of distributions (P, Q), by its hockey-stick divergence delta(epsilon) = sup over events E of
-P(E) - e^epsilon Q(E). Where it is put on a grid, it is rounded up: between grid points the curve is replaced by its
-chord in e^epsilon, which lies above it, as the curve is convex there (connecting the dots: Doroshenko, Ghazi, Kamath,
-Kumar, Manurangsi 2022).
+A `PrivacyLoss` is that of a pair of distributions (P, Q), by its hockey-stick divergence delta(epsilon) = sup over
+events E of P(E) - e^epsilon Q(E). Where it is put on a grid, it is rounded up: between grid points the curve is
+replaced by its chord in e^epsilon, which lies above it, as the curve is convex there (connecting the dots: Doroshenko,
+Ghazi, Kamath, Kumar, Manurangsi 2022).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST_LOSS = 700.0
 """Beyond it exp overflows; larger losses count as infinite where a curve is sampled."""
 
 
-class Extent(NamedTuple):
+class LossExtent(NamedTuple):
     """How far privacy losses reach; it decides the grid that they are put on and nothing else."""
 
     spread: float
@@ -35,7 +35,7 @@ class Extent(NamedTuple):
     """Logarithm of 1 + the chi-square divergence, roughly."""
 
 
-class Loss(ABC):
+class PrivacyLoss(ABC):
     """The privacy loss of one release, between neighbouring data sets in either order."""
 
     @property
@@ -64,13 +64,13 @@ class Loss(ABC):
     def _delta(self, epsilon: float) -> float:
         return float(self.delta(np.array([epsilon]))[0])
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """How far losses reach; by default where delta falls below 1e-15."""
         spread = max(2.5 * self._delta(0.0), 1e-6)
         largest = min(spread, self.pure)
         while largest < min(self.pure, LARGEST_LOSS) and self._delta(largest) > 1e-15:
             largest = min(1.25 * largest, self.pure)
-        return Extent(spread, largest, largest)
+        return LossExtent(spread, largest, largest)
 
     def step(self, interval: float) -> int:
         """Number of intervals of a grid between points at which the curve is asked for."""
@@ -107,7 +107,7 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(Loss):
+class RandomisedResponse(PrivacyLoss):
     """The loss of randomised response, from which every release of that epsilon can be simulated.
 
     It is epsilon with probability 1 / (1 + e^-epsilon), else -epsilon (Kairouz, Oh, Viswanath 2015).
@@ -130,9 +130,9 @@ class RandomisedResponse(Loss):
         left = 1 - delta * (1 + math.exp(-self.size))
         return max(0.0, self.size + math.log(left)) if left > 0 else 0.0
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """Its two values."""
-        return Extent(min(self.size, 2.0), self.size, self.size)
+        return LossExtent(min(self.size, 2.0), self.size, self.size)
 
     def distribution(self, interval: float, sampling: float = 1.0) -> PrivacyLossDistribution:
         """Both values, split between their neighbours on the grid so that no probability changes under P or Q.
@@ -153,7 +153,7 @@ class RandomisedResponse(Loss):
 
 
 @dataclass(frozen=True)
-class Sampled(Loss):
+class Sampled(PrivacyLoss):
     """The loss of a release in which a given record takes part with a probability.
 
     Poisson sampling under add-or-remove-one. Under replace-one, whether records are drawn without replacement or by
@@ -161,7 +161,7 @@ class Sampled(Loss):
     included (Zhu, Dong, Wang 2022, Theorem 11): one order alone has not been proved to bound adaptive compositions.
     """
 
-    whole: Loss
+    whole: PrivacyLoss
     """Of the release in which every record takes part."""
     sampling: float
     """That probability, in (0, 1)."""
@@ -181,12 +181,12 @@ class Sampled(Loss):
         """log(1 + q (e^epsilon - 1)) at q delta; 0 where delta is at least q."""
         return amplified(self.whole.epsilon(delta / self.sampling), self.sampling) if delta < self.sampling else 0.0
 
-    def extent(self) -> Extent:
+    def extent(self) -> LossExtent:
         """Of a mixture of which a share q is like the whole."""
         spread, largest, exponent = self.whole.extent()
         if exponent < 50:
             spread = min(spread, self.sampling * math.sqrt(math.expm1(exponent)))
-        return Extent(spread, amplified(largest, self.sampling), exponent)
+        return LossExtent(spread, amplified(largest, self.sampling), exponent)
 
     def distribution(self, interval: float, sampling: float = 1.0) -> PrivacyLossDistribution:
         """The loss on a grid, rounded up; sampled once more if ``sampling`` is below 1."""

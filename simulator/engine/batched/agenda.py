@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ....agents.agent import AVAILABILITY, TIMER
 from ....agents.compilation.compiled import compiled
-from ...rules.forms import Plain, rule
+from ...rules.forms import PlainRules, rule
 from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 
 TICKS = 2.0**30
@@ -156,7 +156,7 @@ def settle_effects(tables, agenda):  # pragma: no cover - compiled
     take_effects(tables, agenda)
 
 
-_next_source, _first_of = map(Plain(), (next_source, first_of))
+_next_source, _first_of = map(PlainRules(), (next_source, first_of))
 
 
 def first(agenda: Agenda) -> tuple[float, int] | None:

@@ -24,16 +24,16 @@ MANY, MANY_EACH = 2**16, 8
 """Changes, in all and per agent, after which nobody looks further ahead than is necessary."""
 
 
-class Found(NamedTuple):
+class FoundChanges(NamedTuple):
     """Changes in order: when, what (`UP`, `DOWN` or `GONE`) and to whom."""
 
     times: NDArray[np.float64]
     whats: NDArray[np.int64]
     agents: NDArray[np.int64]
 
-    def first(self, count: int) -> Found:
+    def first(self, count: int) -> FoundChanges:
         """The first so many of them."""
-        return Found(self.times[:count], self.whats[:count], self.agents[:count])
+        return FoundChanges(self.times[:count], self.whats[:count], self.agents[:count])
 
 
 class Changes(ABC):
@@ -56,14 +56,14 @@ class Changes(ABC):
     def __init__(self, look: Callable[[], None]) -> None:
         self._look = look
 
-    def draw(self, needed: float, wished: float) -> Found:
+    def draw(self, needed: float, wished: float) -> FoundChanges:
         """All further changes up to a time, and on to a later one unless they are many.
 
         Parameters
         ----------
         needed, wished : float
         """
-        parts: list[Found] = []
+        parts: list[FoundChanges] = []
         count, most = 0, max(MANY, MANY_EACH * len(self.up))
         wished = max(needed, wished)
         while self.known_until < needed or (self.known_until < wished and count < most):
@@ -76,11 +76,11 @@ class Changes(ABC):
             else:
                 self.known_until = max(self.known_until, math.nextafter(following, -math.inf))
         if not parts:
-            return Found(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-        return parts[0] if len(parts) == 1 else Found(*map(np.concatenate, zip(*parts, strict=True)))
+            return FoundChanges(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        return parts[0] if len(parts) == 1 else FoundChanges(*map(np.concatenate, zip(*parts, strict=True)))
 
     @abstractmethod
-    def _next(self, until: float) -> Found:
+    def _next(self, until: float) -> FoundChanges:
         """The next `OFTEN` changes up to a time at most."""
 
     @abstractmethod
@@ -118,8 +118,8 @@ class DrawnChanges(Changes):
             # What changes at time 0 is yet to come.
             self.known_until = math.nextafter(0.0, -math.inf)
 
-    def _next(self, until: float) -> Found:
-        found = Found(np.empty(OFTEN), np.empty(OFTEN, dtype=np.int64), np.empty(OFTEN, dtype=np.int64))
+    def _next(self, until: float) -> FoundChanges:
+        found = FoundChanges(np.empty(OFTEN), np.empty(OFTEN, dtype=np.int64), np.empty(OFTEN, dtype=np.int64))
         count = draw_changes(self._law, self._key, self._numbers, self._table, until, *found)
         return found if count == OFTEN else found.first(count)
 
@@ -149,7 +149,7 @@ class ToldChanges(Changes):
         self.gone = ~self.up & np.array([change is None for change in first], dtype=bool)
         self.known_until = math.nextafter(0.0, -math.inf) if self._heap else math.inf
 
-    def _next(self, until: float) -> Found:
+    def _next(self, until: float) -> FoundChanges:
         found: list[tuple[float, int, int]] = []
         while self._heap and self._heap[0][0] <= until and len(found) < OFTEN:
             time, _, up, agent = self._heap[0]
@@ -161,7 +161,7 @@ class ToldChanges(Changes):
                 self._asked += 1
             found.append((time, UP if up else GONE if following is None else DOWN, agent))
         times, whats, agents = zip(*found, strict=True) if found else ((), (), ())
-        return Found(np.array(times, dtype=np.float64), np.array(whats, np.int64), np.array(agents, np.int64))
+        return FoundChanges(np.array(times, dtype=np.float64), np.array(whats, np.int64), np.array(agents, np.int64))
 
     def _upcoming(self) -> float:
         return self._heap[0][0] if self._heap else math.inf

@@ -17,7 +17,7 @@ from ....agents.compilation.compiled import announce, as_callback
 from ....protocols.base import Out, View
 from ....protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
 from ...network.randomness import check_leg
-from ...rules.forms import Plain
+from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions as desk
 from ...tables import tallies
@@ -28,7 +28,7 @@ from ..halves import make_reply, make_request, take_reply
 from . import exchange_windows, windows
 from .windowed import Pause, Windowed, checked
 
-_upcoming, _busy = map(Plain(), (exchange_windows.upcoming, busy))
+_upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
 """Halves of an exchange in words, and its opening."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ....agents.agent import AVAILABILITY, WAKE, Agent, At
 from ....agents.availability import Timeline
-from ...rules.forms import Plain, PlainTables
+from ...rules.forms import PlainRules, PlainTables
 from ...tables.notes import LOST_DELAY
 from ...world.step_form import StepForm
 from ...world.world import World
@@ -32,11 +32,12 @@ class EventDriver(Driver):
     ----------
     world : World
     **laws : callable
-        What stands in the place of rules of these names, see `Plain`. Every delay and loss is asked of the network.
+        What stands in the place of rules of these names, see `PlainRules`. Every delay and loss is asked of the
+        network.
 
     Attributes
     ----------
-    plain : Plain
+    plain : PlainRules
         Rules by their compiled forms.
     views : PlainTables
         Of the tables that these rules take.
@@ -54,7 +55,7 @@ class EventDriver(Driver):
         super().__init__(world)
         self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
         self.observed = world.observer is not None
-        self.plain = Plain(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
+        self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
         self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 

@@ -20,7 +20,6 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
-from hushnet.simulator.rules.sessions import follow_up
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.finish import Finish
@@ -150,7 +149,7 @@ def a_callee_moves_twice(patch):
 
     def again(self, rule, *arguments):
         edge = int(self.tables.counts[AGAIN])
-        if rule is follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
+        if rule is self._follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
             graph = self.world.setting.graph
             callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
             vector = self.post.mail.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]

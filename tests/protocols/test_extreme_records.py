@@ -150,7 +150,7 @@ SCENARIO = {
         "descent": {"kind": "coordinate_descent", "radius": 1.0, "privacy": LAPLACE},
     },
     "stop": {"time": 6},
-    "record": {"every": 1.0, "metrics": ["objective", "epsilon"]},
+    "record": {"every": 1.0, "metrics": ["objective", "epsilon"], "objective_of": "descent"},
     "seeds": 2,
     "figures": [{"y": "objective", "x": "time", "by": "protocol"}],
 }

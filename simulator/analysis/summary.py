@@ -26,6 +26,8 @@ COLUMNS = {"vectors_with_start": "with start"}
 """What columns are called whose name is too long."""
 
 MARK = "\N{WARNING SIGN}"
+EPSILON, DELTA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}="
+"""How legends write them."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,24 @@ class ClaimedPrivacy:
     @property
     def text(self) -> str:
         """One line for a legend; marked where the claim is below what was verified."""
+        return self._said(f", {DELTA}{_span(self.delta)}")
+
+    @property
+    def short(self) -> str:
+        """The same line for where delta is said once for all."""
+        return self._said("")
+
+    def _said(self, delta: str) -> str:
         if not self.verified:
-            return f"(\N{GREEK SMALL LETTER EPSILON} claimed {_span(self.claimed)}, not verified)"
+            return f"({EPSILON} claimed {_span(self.claimed)}, not verified)"
         digits = 3
         while digits < 17 and self.flagged and _span(self.claimed, digits) == _span(self.verified, digits):
             digits += 1
         claimed, verified = _span(self.claimed, digits), _span(self.verified, digits)
-        delta = f"\N{GREEK SMALL LETTER DELTA}={_span(self.delta)}"
         if not self.flagged:
-            return f"(\N{GREEK SMALL LETTER EPSILON} claimed {claimed}, verified {verified}, {delta})"
+            return f"({EPSILON} claimed {claimed}, verified {verified}{delta})"
         share = "" if self.flagged == self.runs else f" in {self.flagged} of {self.runs} runs"
-        return f"{MARK} \N{GREEK SMALL LETTER EPSILON} claimed {claimed} < verified {verified}{share}, {delta}"
+        return f"{MARK} {EPSILON} claimed {claimed} < verified {verified}{share}{delta}"
 
 
 def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:

@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..analysis.summary import MARK, ClaimedPrivacy
+from ..analysis.summary import DELTA, EPSILON, MARK, ClaimedPrivacy
 
 FULL, SHORT, MARKED = range(3)
 """At length; a line each, with deltas once for all; the mark alone of a claim that does not hold."""
 
 LENGTHS = (FULL, SHORT, MARKED)
-
-DELTA = f", {chr(0x3B4)}="
-"""What begins the end of a claim's line."""
 
 
 class Label(NamedTuple):
@@ -46,7 +43,7 @@ class Label(NamedTuple):
             if length == FULL:
                 parts.append(self.claim.text)
             elif length == SHORT:
-                parts[0] += f" {_without_delta(self.claim.text)}"
+                parts[0] += f" {self.claim.short}"
             elif self.claim.flagged:
                 parts[0] += f" {MARK}"
         return "\n".join([*parts, *([self.stopped] if self.stopped else [])])
@@ -58,15 +55,9 @@ def said_once(labels: Iterable[Label], length: int) -> list[str]:
     deltas = sorted({delta for claim in claims for delta in claim.delta})
     if length == SHORT and deltas:
         span = "\N{EN DASH}".join(f"{delta:.3g}" for delta in dict.fromkeys((deltas[0], deltas[-1])))
-        return [f"{DELTA[2:]}{span}"]
+        return [f"{DELTA}{span}"]
     if length == MARKED and any(claim.flagged for claim in claims):
         largest = max(max(claim.verified, default=0.0) for claim in claims if claim.flagged)
         said = "\N{INFINITY}" if math.isinf(largest) else f"{largest:.3g}"
-        return [f"{MARK} claims less \N{GREEK SMALL LETTER EPSILON} than is verified (up to {said})"]
+        return [f"{MARK} claims less {EPSILON} than is verified (up to {said})"]
     return []
-
-
-def _without_delta(text: str) -> str:
-    """A claim's line without its end."""
-    begin, found, end = text.rpartition(DELTA)
-    return f"{begin}{')' if end.endswith(')') else ''}" if found else text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import simpy
 
 ARRIVAL, AVAILABILITY, TIMER, WAKE = 2, 3, 4, 5
@@ -21,11 +23,15 @@ class At(simpy.Event):
     time : float
         Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
     priority : int
+    *callbacks : callable
+        What is called with the event when it happens.
     """
 
-    def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
+    def __init__(
+        self, env: simpy.Environment, time: float, priority: int, *callbacks: Callable[[simpy.Event], None]
+    ) -> None:
         # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
-        self.env, self.callbacks, self._ok, self._value = env, [], True, None
+        self.env, self.callbacks, self._ok, self._value = env, [*callbacks], True, None
         env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
 
 

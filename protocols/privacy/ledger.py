@@ -12,6 +12,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
@@ -29,6 +30,9 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 """More releases than anybody makes."""
 COUNTED = 10**6
 """Releases that are counted one by one to see how many a budget allows; one that allows so many counts as unlimited."""
+
+WITHOUT_SAMPLING: str = Charge._field_defaults["adjacency"]
+"""The adjacency of charges whose cost does not depend on it."""
 
 Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
 
@@ -145,14 +149,18 @@ class Ledger:
         bool
             Whether it was charged. What is sent is charged even if it was never reserved.
         """
-        owed = max(1, release.draws) - self._committed.get(release, 0)
-        if release.free or owed <= 0:
+        if release.free:
+            return False
+        committed = self._committed.get(release, 0)
+        owed = max(1, release.draws) - committed
+        if owed <= 0:
             return False
         agent = release.agent
         if vector is not None:
             key = (agent, release.mechanism, release.unit)
             digest = blake2b(vector.tobytes(), digest_size=16).digest()
-            if not release.draws and digest in (self._sent.get(key), self._free.get(release)):
+            again = digest == self._sent.get(key) or (bool(self._free) and digest == self._free.get(release))
+            if again and not release.draws:
                 self.cancel(release)
                 self._free[release] = digest
                 return False
@@ -171,7 +179,7 @@ class Ledger:
             self._note(release)
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
-        self._committed[release] = self._committed.get(release, 0) + owed
+        self._committed[release] = committed + owed
         return True
 
     def add(self, release: Release, times: int) -> None:
@@ -318,16 +326,22 @@ class Ledger:
 
 def charge_of(release: Release) -> Charge:
     """The part of a release that its cost depends on."""
-    return Charge(
+    return _charge(
         release.mechanism,
         release.multiplier,
         release.sampling,
         release.claimed_multiplier,
         release.claimed_epsilon,
         release.claimed_delta,
-        **({"adjacency": release.adjacency} if release.sampling < 1 else {}),
-        **({"dimension": release.dimension} if mechanism_of(release.mechanism).per_dimension else {}),
+        release.adjacency if release.sampling < 1 else WITHOUT_SAMPLING,
+        release.dimension if mechanism_of(release.mechanism).per_dimension else 0,
     )
+
+
+@lru_cache(maxsize=2**12)
+def _charge(*fields: Any) -> Charge:
+    """A charge, made and checked once for all releases that cost the same."""
+    return Charge(*fields)
 
 
 def _distinct(words: Iterable[str]) -> tuple[str, ...]:

@@ -19,13 +19,15 @@ from pydantic import Field
 from ...agents.compilation.compiled import compiled, form_of
 from ...agents.errors import InputError
 from ...agents.parameters import Interval, Parameters, Positive
-from .latency import Constant, LatencyParameters, Matrix, shorthand
+from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
 from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
-from .randomness import Draws
+from .randomness import Draws, Purpose, check_leg, draw_one
 
 KINDS = 2**8
 """Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
 
+
+MESSAGE = int(Purpose.MESSAGE)
 
 LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64]]
 """``(sender, receivers, now)`` -> (k,) probabilities that copies to k receivers are lost; times never decrease."""
@@ -171,6 +173,9 @@ class Network:
         self._ids = ids
         self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
+        # Copies whose delay and loss are drawn by laws that compile: each message takes one call.
+        law = None if self._matrix is not None else form_of(parameters.latency, "law")
+        self._law, self._chance = law, form_of(parameters.loss, "chance")
         # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
         self._attempts: list[tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = [(-1, {}) for _ in ids]
 
@@ -231,10 +236,24 @@ class Network:
         self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
-        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
+        if self._law is not None and self._chance is not None:
+            check_leg(leg)
+            ends = self.numbers[sender], self.numbers[receivers]
+            return _fates_of(*self.draws.key, *ends, tick & 0xFFFFFFFF, leg, *self._law, own, self._chance)
+        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
         chances = self._loss_probabilities(sender, receivers, now)
         return _settled(luck, self._delays(sender, receivers, luck), own, chances)
+
+    def fate(self, sender: int, receiver: int, tick: int, leg: int, now: float, size: int) -> tuple[float, bool]:
+        """The delay in time units and the loss of a message to one receiver, as `fates` has them, in one call."""
+        if self._law is None or self._chance is None:
+            delays, losses = self.fates(sender, np.array([receiver]), tick, leg, now, size)
+            return float(delays[0]), bool(losses[0])
+        check_leg(leg)
+        own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
+        ends = self.numbers[sender], self.numbers[receiver]
+        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, leg, *self._law, own, self._chance)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
         latency = self.parameters.latency
@@ -253,6 +272,23 @@ def _settled(luck, delays, own, chances):  # pragma: no cover - compiled
     for k in range(len(delays)):
         times[k] = under_way(delays[k], own)
         lost[k] = is_lost(luck[k, 2], chances[k])
+    return times, lost
+
+
+@compiled
+def _fate_of_one(key0, key1, sender, receiver, tick, leg, code, first, second, own, chance):  # pragma: no cover
+    """How long one copy is under way, and whether it is lost."""
+    u, v, luck = draw_one(key0, key1, sender, receiver, tick, MESSAGE, leg)
+    return under_way(delay_of(code, first, second, u, v), own), is_lost(luck, chance)
+
+
+@compiled
+def _fates_of(key0, key1, sender, receivers, tick, leg, code, first, second, own, chance):  # pragma: no cover
+    """The same of copies to several receivers."""
+    times, lost = np.empty(len(receivers)), np.empty(len(receivers), dtype=np.bool_)
+    for k in range(len(receivers)):
+        ends = sender, receivers[k]
+        times[k], lost[k] = _fate_of_one(key0, key1, *ends, tick, leg, code, first, second, own, chance)
     return times, lost
 
 

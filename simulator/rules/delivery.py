@@ -216,7 +216,8 @@ def count_arrival(mail, size, up):
 def arrive(mail, slot, order, size, now, up, newest):
     """A copy arrives at a slot; one whose receiver is up is overtaken unless it is the newest."""
     count_arrival(mail, size, up)
-    mail.counts[OVERTAKEN] += up and not newest
+    if up and not newest:
+        mail.counts[OVERTAKEN] += 1
     if mail.counts[OBSERVED]:
         note_arrived(mail, slot, order, now, up, newest)
 

@@ -46,7 +46,7 @@ class EventBroadcasts(EventDriver):
     def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
         """See `Post.carry`."""
         self.state.make_room()
-        row = self.post.new_version(vector, self.world.env.now, agent.tick)
+        row = self.post.new_version(vector, self.env.now, agent.tick)
         self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
         self._change(self._send, agent.index, edges.tolist(), rank, row, leg, vectors)
 
@@ -67,7 +67,7 @@ class EventBroadcasts(EventDriver):
         if self.observed:
             post.notes.make_room(self.state.room)
         mail, tables = self.views(post.mail, self.state.tables)
-        tables.now[NOW] = self.world.env.now
+        tables.now[NOW] = self.env.now
         result = rule(mail, tables, *arguments)
         if self.observed:
             post.notes.tell()

@@ -37,6 +37,8 @@ class EventDriver(Driver):
 
     Attributes
     ----------
+    env : simpy.Environment
+        The world's.
     plain : PlainRules
         Rules by their compiled forms.
     views : PlainTables
@@ -53,6 +55,7 @@ class EventDriver(Driver):
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
         super().__init__(world)
+        self.env = world.env
         self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
         self.observed = world.observer is not None
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
@@ -71,7 +74,7 @@ class EventDriver(Driver):
     def presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
         """The process of an agent that comes up and goes down, at last perhaps for good."""
         for time, up in timeline:
-            yield At(self.world.env, time, AVAILABILITY)
+            yield At(self.env, time, AVAILABILITY)
             self.world.effort.look(self.world.now)
             agent.up = up
             self.turn(agent)
@@ -110,9 +113,7 @@ class EventDriver(Driver):
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, leg), None)
         if drawn is None:
-            receiver = np.array([mail.heads[edge]])
-            ((delay,), (lost,)) = self.world.network.fates(sender, receiver, tick, leg, now, size)
-            drawn = float(delay), bool(lost)
+            drawn = self.world.network.fate(sender, mail.heads[edge], tick, leg, now, size)
         delay, lost = drawn
         if lost:
             mail.noting[LOST_DELAY] = delay
@@ -129,8 +130,7 @@ class EventDriver(Driver):
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
         """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
-        event = At(self.world.env, time, priority)
-        event.callbacks.append(partial(self.happen, what, subject, serial))  # type: ignore[union-attr]
+        At(self.env, time, priority, partial(self.happen, what, subject, serial))
 
     def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""

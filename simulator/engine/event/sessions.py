@@ -78,7 +78,7 @@ class EventSessions(EventDriver):
         mail, tables = self.views(self.post.mail, self.world.sessions)
         index, counts = agent.index, tables.counts
         mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
-        tables.times[columns.NOW] = self.world.env.now
+        tables.times[columns.NOW] = self.env.now
         free = self._free_edges(mail, tables, index)
         agent.silent = bool(mail.silent[index])
         if not free:
@@ -100,9 +100,8 @@ class EventSessions(EventDriver):
         place, order = tables.free_copies[counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
         copy = tables.copies[place]
         copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
-        tables.copy_sent_at[place] = self.world.env.now
-        event = At(self.world.env, arrival, ARRIVAL)
-        event.callbacks.append(partial(self._arrive, place, order))  # type: ignore[union-attr]
+        tables.copy_sent_at[place] = self.env.now
+        At(self.env, arrival, ARRIVAL, partial(self._arrive, place, order))
 
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         self._change(self._take, place, order)
@@ -141,8 +140,7 @@ class EventSessions(EventDriver):
     def _set_timer(self, tables: Any, edge: int) -> None:
         """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
         tick = tables.sessions[edge][columns.TICK]
-        event = At(self.world.env, self.world.env.now + tables.times[columns.PATIENCE], TIMER)
-        event.callbacks.append(partial(self._look_after, edge, tick))  # type: ignore[union-attr]
+        At(self.env, self.env.now + tables.times[columns.PATIENCE], TIMER, partial(self._look_after, edge, tick))
 
     def _look_after(self, edge: int, tick: int, _: simpy.Event) -> None:
         if self.tables.sessions[edge, columns.TICK] == tick:

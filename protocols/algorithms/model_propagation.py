@@ -46,7 +46,7 @@ from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
-from ..steps import Constants, average, heard_of
+from ..steps import Constants, add_scaled, average, heard_of
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
@@ -281,7 +281,7 @@ def _meet(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
     around = np.zeros(len(me.model))
     for rank in range(me.degree):
         theirs = me.copy[rank] if me.met[rank] > 0.0 else heard_of(me, rank)
-        around += me.weights[rank] * theirs  # said once, for compiled sums in two branches take twice as long
+        add_scaled(around, me.weights[rank], theirs)
     me.model = (around / me.weights.sum() + me.pull * me.solitary) / (1 + me.pull)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .names import Constants
 from .solves import minimised, perturbed_minimiser
 from .words import (
+    add_scaled,
     as_written,
     average,
     bends,
@@ -26,6 +27,7 @@ from .words import (
 
 __all__ = [
     "Constants",
+    "add_scaled",
     "as_written",
     "average",
     "bends",

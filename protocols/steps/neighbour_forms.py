@@ -9,6 +9,8 @@ import numpy as np
 
 from .word_form import Categories, Form, fast, reading
 
+OTHER_LENGTH = "what is added to a sum has another length"
+
 
 def _average(_: Categories) -> Callable[..., Any]:
     def average(me):  # pragma: no cover - compiled
@@ -71,6 +73,17 @@ def _weighted_sum(_: Categories) -> Callable[..., Any]:
     return fast(weighted_sum)
 
 
+def _add_scaled(_: Categories) -> Callable[..., Any]:
+    def add_scaled(total, weight, vector):  # pragma: no cover - compiled
+        if len(vector) != len(total):
+            raise ValueError(OTHER_LENGTH)
+        for k in range(len(total)):
+            total[k] += weight * vector[k]
+
+    return fast(add_scaled)
+
+
+ADD_SCALED = Form(reading(), _add_scaled)
 AVERAGE = Form(reading("weights", "known_", "pool_", "mirror_"), _average)
 HEARD_OF = Form(reading("known_", "pool_", "mirror_"), _heard_of)
 HEARD_SUM = Form(reading("known_", "pool_", "mirror_"), _heard_sum)

@@ -179,6 +179,26 @@ def draw_each(me: Any, share: float) -> NDArray[np.int64]:
     return np.flatnonzero(me._view.stream("sampling").random(me.rows) < share)
 
 
+@word(neighbour_forms.ADD_SCALED)
+def add_scaled(total: Array, weight: float, vector: Array) -> None:
+    """Add a multiple of a vector to a sum in place: ``total += weight * vector``, compiled without an array between.
+
+    Parameters
+    ----------
+    total, vector : (p,) float64
+        The same vector, or two that do not overlap.
+    weight : float
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if len(vector) != len(total):
+        raise ValueError(neighbour_forms.OTHER_LENGTH)
+    total += weight * vector
+
+
 @word(gradient_forms.SLOPES)
 def slopes(me: Any, scores: Array) -> Array:
     """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows."""

@@ -13,7 +13,16 @@ from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.noise import GradientNoise
-from hushnet.protocols.steps import Constants, average, heard_of, local_gradient, loss_gradient, perturbed, slopes
+from hushnet.protocols.steps import (
+    Constants,
+    add_scaled,
+    average,
+    heard_of,
+    local_gradient,
+    loss_gradient,
+    perturbed,
+    slopes,
+)
 from hushnet.protocols.steps.rewriting import notes_found_model
 from hushnet.protocols.steps.text import Text, most_draws
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
@@ -115,6 +124,29 @@ def test_both_forms_of_a_text_do_the_same(schedule):
 @pytest.mark.parametrize("schedule", ["async", "rounds"])
 def test_an_agent_without_any_neighbour_may_say_nothing(schedule):
     assert_same(*both(Quiet, {"schedule": schedule}, agents=1))
+
+
+class Accumulates(Mine):
+    """A sum over neighbours that is made in place."""
+
+    @staticmethod
+    def step(me):
+        around = np.zeros(len(me.model))
+        for rank in range(me.degree):
+            add_scaled(around, me.trust[rank], heard_of(me, rank))
+        add_scaled(me.model, 0.25, around)
+        add_scaled(me.model, 0.5, me.model)
+        add_scaled(me.gap[0], -1.0, me.target)
+        me.message = 0.1 * me.model + me.target
+
+
+def test_a_multiple_is_added_in_place_in_both_forms():
+    python, compiled = both(Accumulates)
+    assert_same(python, compiled)
+    assert (python.state.edge["gap"].values.min(), python.state.agent["model"].values.min() > 0) == (
+        -python.updates.max(),
+        True,
+    )
 
 
 def test_numbers_that_leave_their_range_become_infinite_in_both_forms():
@@ -474,6 +506,7 @@ def variant(text, **space):
         "np": np,
         "math": math,
         "scipy": scipy,
+        "add_scaled": add_scaled,
         "average": average,
         "local_gradient": local_gradient,
         "loss_gradient": loss_gradient,
@@ -542,6 +575,7 @@ def test_what_numba_cannot_compile_runs_as_python_and_says_which_line_stopped_it
         ("me.message = me.model\nme.model[:2] = np.linalg.solve(np.zeros((2, 2)), np.ones(2))", 3, "LinAlgError"),
         ("me.message = me.heard[me.degree]", 2, "IndexError"),
         ("me.message = np.zeros(len(me.model) + 1)", 2, "ValueError"),
+        ("me.message = me.model\nadd_scaled(me.model, 0.5, me.model[:1])", 3, "ValueError: what is added to a sum"),
         ("me.model = np.zeros(len(me.model) + 1)\nme.message = me.model", 2, "ValueError"),
         ("me.message = me.model / (me.updates - 2)\nraise ValueError('no such luck')", 3, "ValueError: no such luck"),
     ],

@@ -23,6 +23,7 @@ clipped vector moves by at most 2 B: what it protects is all that a party holds.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from ...agents.clipping import clip_rows
 from ...agents.errors import FieldError
 from ...agents.parameters import Positive
 from ..noise import active
-from ..privacy.budget import PrintedNoise, Privacy
+from ..privacy.budget import PrintedNoise, Privacy, RuleError, Total
 from ..privacy.mechanisms import Release
 from ..privacy.plans import Plan, plan
 from ..view import View
@@ -60,6 +61,10 @@ class RangeNoise(PrintedNoise, frozen=True):
     def reported_delta(self) -> float:
         """Delta at which epsilons are reported."""
         return 1e-5 if self.delta is None else self.delta
+
+    def scaled_to(self, total: Total) -> dict[str, Any]:
+        """See `Privacy.scaled_to`: what is verified is infinite, and the claim has a limit a round."""
+        raise RuleError(f"cannot be {total.words}: printed noise of this kind has no amount that follows from it")
 
     def release(self, view: View, *, parties: int, rho: float, ridge: float) -> Release:
         """What lemma 1 and theorem 3 say about a message of a party, and that nothing of it is proved."""

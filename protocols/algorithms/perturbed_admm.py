@@ -47,7 +47,7 @@ from ...agents.parameters import Factor, Positive
 from ..base import Problem, View
 from ..noise import UNBOUNDED
 from ..privacy.accounting import Charge, verified
-from ..privacy.budget import PrintedNoise, Target
+from ..privacy.budget import Amount, PrintedNoise, Target, Total
 from ..privacy.calibration import smallest_multiplier
 from ..privacy.mechanisms import Release
 from ..steps import perturbed_minimiser
@@ -73,6 +73,8 @@ class PenaltyNoise(PrintedNoise, frozen=True):
     """alpha_i(1), the inverse scale of the first round's noise; larger is less noise, and costs more."""
     target: Target | None = None
     """Verified epsilon that every agent's alpha_i(1) is calibrated to, over ``updates`` releases; instead of alpha."""
+    claimed: Amount | None = None
+    """P of theorem 4.1 after ``updates`` releases that every agent's alpha_i(1) follows from; instead of alpha."""
     growth: Factor | list[Factor] = 1.0
     """q_2: alpha of round t is alpha_i(1) times this to the power of t - 1."""
 
@@ -81,11 +83,18 @@ class PenaltyNoise(PrintedNoise, frozen=True):
 
     @model_validator(mode="after")
     def _amount_is_given_once(self) -> PenaltyNoise:
-        if (self.alpha is None) == (self.target is None):
-            raise FieldError("give exactly one of alpha and target")
-        if self.target is not None and self.updates is None:
-            raise FieldError("is required with target, which is spread over so many releases", "updates")
+        if sum(given is not None for given in (self.alpha, self.target, self.claimed)) != 1:
+            raise FieldError("give exactly one of alpha, target and claimed")
+        if self.alpha is None and self.updates is None:
+            amount = "target" if self.claimed is None else "claimed"
+            raise FieldError(f"is required with {amount}, which is spread over so many releases", "updates")
         return self
+
+    def scaled_to(self, total: Total) -> dict[str, Any]:
+        """See `Privacy.scaled_to`."""
+        if total.verified is None:
+            return {"alpha": None, "target": None, "claimed": total.claimed}
+        return {"alpha": None, "claimed": None, "target": {"verified": total.verified, "delta": total.delta}}
 
     @property
     def reported_delta(self) -> float:
@@ -138,6 +147,8 @@ class PerturbedAdmm(RoundsOfAdmm):
             costs.check(agent)
             if parameters.noise.target is not None:
                 costs.of_rounds(agent, parameters.noise.target)
+            if parameters.noise.claimed is not None:
+                costs.alpha_of_claim(agent, parameters.noise.claimed)
 
     def prepare(self) -> None:
         """Penalties, dual steps and noise of all agents, and the theorem's condition."""
@@ -150,6 +161,8 @@ class PerturbedAdmm(RoundsOfAdmm):
             self.costs.check(agent)
         if noise.target is not None:
             self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in agents])
+        if noise.claimed is not None:
+            self._first_alpha = np.array([self.costs.alpha_of_claim(agent, noise.claimed) for agent in agents])
         self.step_noise = RoundNoise(self)
 
     @staticmethod
@@ -202,11 +215,10 @@ class PerturbedAdmm(RoundsOfAdmm):
 
         Both cover all that noise and Jacobian do, so that the ledger sees sensitivities of epsilon / alpha.
         """
-        alpha, penalty = self.alpha(agent, number), self.iteration.penalty(agent, number)
-        share = self.parameters.loss_weight / rows
-        claimed = share * (1.4 * self.problem.task.loss.curvature + alpha) / (penalty * degree)
+        alpha = self.alpha(agent, number)
+        per_alpha, fixed = self.costs.claimed(agent, number, rows, degree)
         noise, determinant = self.costs.proved(agent, number, rows, degree)
-        return claimed, noise * alpha + determinant
+        return per_alpha * alpha + fixed, noise * alpha + determinant
 
     def _calibrated(self, target: Target, agent: int) -> float:
         """alpha_i(1) at which an agent's planned releases reach the target; any for one that releases nothing."""
@@ -300,6 +312,34 @@ class Costs:
         row = share * task.loss.curvature * radius**2
         determinant = math.log1p(row / self.iteration.local.curvature(degree, penalty))
         return share * radius * task.loss.lipschitz / (penalty * degree), determinant
+
+    def claimed(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
+        """What theorem 4.1 claims of a round: per alpha, and whatever alpha is."""
+        per_alpha = self.parameters.loss_weight / rows / (self.iteration.penalty(agent, number) * degree)
+        return per_alpha, 1.4 * self.problem.task.loss.curvature * per_alpha
+
+    def alpha_of_claim(self, agent: int, claim: float) -> float:
+        """alpha_i(1) at which P of the planned releases is what is claimed; 1 for an agent that releases nothing.
+
+        Raises
+        ------
+        InputError
+            If no alpha > 0 gives it.
+        """
+        rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
+        if not rows or not degree:
+            return 1.0
+        rounds = [self.claimed(agent, 1 + rank, rows, degree) for rank in range(self.parameters.noise.updates or 0)]
+        least = math.fsum(fixed for _, fixed in rounds)
+        if least >= claim:
+            raise InputError(
+                f"cannot be reached by any noise: theorem 4.1 claims {least:.4g} for the determinants of {len(rounds)} "
+                f"rounds of agent {self.problem.task.ids[agent]!r} alone; take fewer updates, a smaller loss_weight or "
+                "a larger penalty",
+                field=("noise", "claimed"),
+            )
+        growth = float(self.growth[agent])
+        return (claim - least) / math.fsum(each * growth**rank for rank, (each, _) in enumerate(rounds))
 
     def of_rounds(self, agent: int, target: Target) -> Counter[tuple[float, float]]:
         """How often a round costs ``noise * alpha + determinant``, by those two; none for one that releases nothing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -56,6 +56,32 @@ class Target(Terms, frozen=True):
     """Epsilon that the planned releases reach together, > 0."""
     delta: float = Field(gt=0, lt=1)
     """Delta at which they reach it, in (0, 1)."""
+
+
+class Total(Terms, frozen=True):
+    """An epsilon that all planned releases of an agent come to, from which the amount of noise follows."""
+
+    claimed: Amount | None = None
+    """As the paper or the mechanism's parameters claim it; exactly one of claimed and verified is given."""
+    verified: Amount | None = None
+    """As it can be proved."""
+    delta: float | None = Field(default=None, gt=0, lt=1)
+    """Delta at which it is reached, in (0, 1); required with verified; a claim has by default its own."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Total:
+        if (self.claimed is None) == (self.verified is None):
+            raise RuleError("give exactly one of claimed and verified")
+        if self.verified is not None and self.delta is None:
+            raise RuleError("delta is required with verified, which is read at a delta")
+        return self
+
+    @property
+    def words(self) -> str:
+        """Such as ``a verified epsilon of 1 at delta 1e-05``."""
+        kind, epsilon = ("claimed", self.claimed) if self.verified is None else ("verified", self.verified)
+        at = "" if self.delta is None else f" at delta {self.delta:g}"
+        return f"a {kind} epsilon of {epsilon:.6g}{at}"
 
 
 class Privacy(Terms, frozen=True):
@@ -123,6 +149,23 @@ class Privacy(Terms, frozen=True):
             raise RuleError(f"{self.mechanism.capitalize()} noise needs a budget with delta > 0", "budget", "delta")
         return self
 
+    def scaled_to(self, total: Total) -> dict[str, Any]:
+        """Fields that make the noise follow from a total epsilon; None for those that said its amount before.
+
+        Raises
+        ------
+        RuleError
+            If the claim needs a delta that nobody gives.
+        """
+        if total.verified is not None:
+            return {"budget": None, "multiplier": None, "target": {"verified": total.verified, "delta": total.delta}}
+        before = self.budget or self.target
+        delta = total.delta if total.delta is not None else before.delta if before else None
+        if delta is None:
+            raise RuleError("is required: the protocol has neither a budget nor a target that has one", "delta")
+        by = {} if self.budget is None else {"by": self.budget.by}
+        return {"target": None, "multiplier": None, "budget": {"epsilon": total.claimed, "delta": delta, **by}}
+
     @property
     def noise(self) -> Noise:
         """The mechanism itself."""
@@ -176,3 +219,7 @@ class PrintedNoise(Terms, ABC, frozen=True):
     @abstractmethod
     def reported_delta(self) -> float:
         """Delta at which epsilons are reported."""
+
+    @abstractmethod
+    def scaled_to(self, total: Total) -> dict[str, Any]:
+        """See `Privacy.scaled_to`."""

@@ -148,6 +148,7 @@ def sentences(tuning: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     for chosen in tuning["chosen"]:
         values = ", ".join(f"{field} = {value}" for field, value in chosen["values"].items())
         grid = "".join(f", {name} = {value}" for name, value in chosen["grid"].items())
+        grid += f" at {tuning['budget']}" if tuning.get("budget") else ""
         yield (
             f"tuned {chosen['protocol']}{grid}: {values} ({tuning['decided_by']} {chosen['score']:.4g}, best of "
             f"{tuning['trials']} trials on {len(tuning['seeds'])} seed{'s' * (len(tuning['seeds']) > 1)})",
@@ -249,6 +250,7 @@ def _account(
         "more_is_better": more,
         "share": tune.share if tune.metric == VALIDATION else None,
         "at": tune.at,
+        "budget": None if tune.budget is None else tune.budget.words,
         "trials": trials,
         "seeds": [run for _, _, run in pairs],
         "data_seeds": [data for _, data, _ in pairs],

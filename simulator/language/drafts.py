@@ -308,7 +308,7 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
         )
 
 
-def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]]) -> Source:
+def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Mapping[str, Mapping[str, Any]]) -> Source:
     """The scenario with some protocols' tuned fields set, and noted as tuned.
 
     Parameters
@@ -316,7 +316,12 @@ def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]]) -> Source:
     source : Source
     choices : mapping of str to mapping
         Values by field, by the protocol's key.
+    scaled : mapping of str to mapping
+        The same for what no data decided: fields that follow from an equal budget.
     """
+    for key, values in scaled.items():
+        for path, value in values.items():
+            source = source.with_value(("protocols", key, *path.split(".")), value, source.where(("tune", "budget")))
     for key, values in choices.items():
         for path, value in values.items():
             place = source.where(("tune", "over", f"{key}.{path}"))

@@ -23,7 +23,7 @@ from . import drafts
 from .admissible import kinds_of
 from .fitting import check_fit, check_protocols
 from .mistakes import Mistake, mistakes, sentences, without_kind
-from .points import Checker, GridPoint, points, trials, tuned_points
+from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
 from .scenario import METRICS, Scenario
 from .trials import trial_seeds
 from .yaml_source import Source, read_file
@@ -181,7 +181,7 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
     """
     source, scenario = loaded.source, loaded.scenario
     if len(choices) == 1:
-        source = drafts.chosen(source, choices[0])
+        source = drafts.chosen(source, choices[0], at_budget(scenario))
         scenario = _checked(source, loaded.code)
     checker = _checker(scenario, loaded.code)
     found = points(source, checker) if len(choices) == 1 else tuned_points(source, checker, choices)

@@ -19,6 +19,7 @@ from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ...protocols.base import ProtocolParameters
 from . import drafts
+from .equal_budget import scaled_fields
 from .scenario import Scenario
 from .sweeps import TRIAL
 from .trials import as_trial, trial_seeds, trials_of
@@ -116,12 +117,12 @@ def trials(source: Source, checker: Checker) -> Iterator[GridPoint]:
     scenario, tune = checker.scenario, checker.scenario.tune
     if tune is None:
         return
-    seeds, axes = trial_seeds(scenario), scenario.axes()
+    seeds, axes, scaled = trial_seeds(scenario), scenario.axes(), at_budget(scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
     grid = drafts.grid(source, axes) if scenario.sweep else iter([({}, source)])
     for values, draft in grid if tune.at == "each point" else islice(grid, 1):
         for number, choices in enumerate(trials_of(tune)):
-            trial = checker.point(drafts.chosen(draft, choices), [*paths, *_chosen(choices)])
+            trial = checker.point(drafts.chosen(draft, choices, scaled), [*paths, *_chosen(choices, scaled)])
             yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds))
 
 
@@ -129,14 +130,24 @@ def tuned_points(
     source: Source, checker: Checker, choices: Iterable[Mapping[str, Mapping[str, Any]]]
 ) -> Iterator[GridPoint]:
     """The points of a sweep with what was chosen for each."""
-    axes = checker.scenario.axes()
+    axes, scaled = checker.scenario.axes(), at_budget(checker.scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
     for (values, draft), own in zip(drafts.grid(source, axes), choices, strict=True):
-        yield GridPoint(values, checker.point(drafts.chosen(draft, own), [*paths, *_chosen(own)]))
+        yield GridPoint(values, checker.point(drafts.chosen(draft, own, scaled), [*paths, *_chosen(own, scaled)]))
 
 
-def _chosen(choices: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [f"protocols.{key}.{field}" for key, fields in choices.items() for field in (*fields, "tuned")]
+def at_budget(scenario: Scenario) -> dict[str, dict[str, Any]]:
+    """What makes the noise of tuned protocols follow from the tuning's budget: values by field, by protocol."""
+    tune = scenario.tune
+    return {} if tune is None else scaled_fields(scenario.protocols, tune.tuned, tune.budget)
+
+
+def _chosen(choices: Mapping[str, Mapping[str, Any]], scaled: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [
+        f"protocols.{key}.{field}"
+        for key, fields in choices.items()
+        for field in (*scaled.get(key, ()), *fields, "tuned")
+    ]
 
 
 def _heirs(protocols: Mapping[str, Any], changed: set[str]) -> list[str]:

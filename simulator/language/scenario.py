@@ -196,7 +196,7 @@ class Scenario(Parameters):
             raise InputError("needs plain Python, and engine: batched compiles; leave engine out", field=("debug",))
         swept = self.axes()
         if self.tune is not None:
-            check_tuning(self.tune, list(self.protocols), swept, self.seed_pairs(), self.traced())
+            check_tuning(self.tune, self.protocols, swept, self.seed_pairs(), self.traced())
         self._check_protocols()
         self._check_samples()
         self._check_shown()

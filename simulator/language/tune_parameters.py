@@ -12,6 +12,9 @@ from pydantic import Field
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ...agents.suggestions import require
+from ...protocols.base import ProtocolParameters
+from ...protocols.privacy.budget import Total
+from .equal_budget import check_budget
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
 from .sweeps import Axis, Taken
@@ -44,8 +47,17 @@ class TuneParameters(Parameters):
     """Share of every agent's training rows that is held out for ``validation``."""
     trials: Count | None = None
     """Trials of each protocol, drawn from its combinations; by default all of them, of which all must have as many."""
+    budget: Total | None = None
+    """Epsilon that every trial, and the tuned protocol after it, spends in all: ``{claimed: 10}`` or ``{verified: 1,
+    delta: 1e-5}``. The noise of every tuned protocol follows from it, whatever else a trial sets, so that protocols are
+    compared at one cost; by default noise is as the protocol says."""
     at: Literal["first point", "each point"] = "first point"
     """Where in a sweep to tune: once, at the first point of the grid, or anew at each."""
+
+    @property
+    def tuned(self) -> list[str]:
+        """Keys of the protocols that are tuned."""
+        return list(dict.fromkeys(path.partition(".")[0] for path in self.over))
 
     def choices(self) -> dict[str, list[dict[str, Any]]]:
         """What every trial of a protocol sets: values by field, by the protocol's key.
@@ -68,7 +80,7 @@ class TuneParameters(Parameters):
 
 def check_tuning(
     tune: TuneParameters,
-    protocols: Sequence[str],
+    protocols: Mapping[str, ProtocolParameters],
     swept: Sequence[Axis],
     reported: Sequence[tuple[int, int, int]],
     traced: Sequence[str],
@@ -78,8 +90,8 @@ def check_tuning(
     Parameters
     ----------
     tune : TuneParameters
-    protocols : sequence of str
-        Keys of the protocols.
+    protocols : mapping of str
+        Parameters by the protocols' keys.
     swept : sequence of Axis
         A field is either swept or tuned.
     reported : sequence of (int, int, int)
@@ -87,7 +99,8 @@ def check_tuning(
     traced : sequence of str
         Metrics that the trace will have.
     """
-    _check_paths(tune, protocols, swept)
+    _check_paths(tune, list(protocols), swept)
+    check_budget(protocols, tune.over, tune.budget)
     _check_trials(tune)
     if isinstance(tune.seeds, list):
         taken = {seed for _, data, run in reported for seed in (data, run)}

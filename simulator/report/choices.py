@@ -35,6 +35,7 @@ def choices(collection: Collection, folder: Path) -> dict[str, Any] | None:
         "decided_by": account["decided_by"],
         "trials": account["trials"],
         "seeds": ", ".join(map(str, seeds)),
+        "budget": account.get("budget"),
         "note": account["note"],
         "warnings": list(account["warnings"]),
         **_tried(collection, folder / account["table"]),

@@ -235,8 +235,11 @@ def test_a_target_below_what_determinants_cost_cannot_be_reached():
 @pytest.mark.parametrize(
     ("noise", "says"),
     [
-        ({"alpha": 1.0, "target": {"verified": 1.0, "delta": 1e-5}, "updates": 3}, "exactly one of alpha and target"),
-        ({}, "exactly one of alpha and target"),
+        (
+            {"alpha": 1.0, "target": {"verified": 1.0, "delta": 1e-5}, "updates": 3},
+            "exactly one of alpha, target and claimed",
+        ),
+        ({}, "exactly one of alpha, target and claimed"),
         ({"target": {"verified": 1.0, "delta": 1e-5}}, "is required with target"),
     ],
 )

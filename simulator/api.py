@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Comparison
     from .experiment import Jobs
     from .figures.notebook import Figures
-    from .recording.recorder import Metric
+    from .recording.recorder import OwnMetric
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +131,7 @@ def run(
     scenario: Path | str | Mapping[str, Any],
     *,
     protocols: Mapping[str, type[Protocol]] | None = None,
-    metrics: Mapping[str, Metric] | None = None,
+    metrics: Mapping[str, OwnMetric] | None = None,
     out: Path | str | None = None,
     data_dir: Path | str | None = None,
     seeds: int | None = None,

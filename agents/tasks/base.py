@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..tables import Shard, Table
-
-Metric = Literal["accuracy", "rmse", "mse"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,9 @@ class Task:
     loss : Loss
     regularisation : (n,) float64
         lambda_i of the term lambda_i |theta|^2.
-    metric : {"accuracy", "rmse", "mse"}
-        How test predictions are judged; mse is an agent's mean squared error, rmse its root.
+    metric : str
+        How test predictions are judged, from `hushnet.agents.criteria.CRITERIA`; mse is an agent's mean squared error,
+        rmse its root.
     bounds : dict
         Publicly known bounds on the norm of every admissible feature row, ``{"l1": ..., "l2": ...}``; a norm
         without an a-priori bound is absent. Only the definition of the data domain may enter here, never the data.
@@ -58,7 +57,7 @@ class Task:
     test: Table
     loss: Loss
     regularisation: NDArray[np.float64]
-    metric: Metric
+    metric: str
     bounds: dict[str, float] = field(default_factory=dict)
     profiles: Any = None
     profiles_are: str = ""

@@ -1,7 +1,7 @@
 """Protocols held against predictions without any learning: beside every metric stands what those come to.
 
-A run's manifest has them under ``baselines``, by metric and name (`hushnet.simulator.recording.trivial`); whoever shows
-a metric shows them beside it, and says so where nobody beats them.
+A run's manifest has them under ``baselines``, by metric and name (`hushnet.simulator.metrics.criteria.trivial`);
+whoever shows a metric shows them beside it, and says so where nobody beats them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..language.target_parameters import more_is_better
+from ..metrics import more_is_better
 from ..storage.files import Frame
 from .aggregate import final_values, mean_interval, resolve
 from .apart import own_name

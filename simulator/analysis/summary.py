@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ..metrics.epsilon import VERIFIED
+from ..metrics.metric import of_learning
 from .aggregate import final_values, mean_interval, resolve, series
 from .apart import set_apart
 from .baselines import baselines, unbeaten, with_baselines
@@ -18,9 +20,6 @@ from .results import Collection
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-ASIDE = ("epsilon_claimed", "epsilon_verified", "traffic", "age", "updates", "conserved")
-"""Recorded metrics that are no measure of what was learned."""
 
 COLUMNS = {"vectors_with_start": "with start"}
 """What columns are called whose name is too long."""
@@ -132,7 +131,7 @@ def summarise(collection: Collection) -> pd.DataFrame:
         and ``flagged`` (whether a claim is below what was verified).
     """
     collection, grid = set_apart(collection), collection.grid
-    metrics = [name for name in dict.fromkeys(collection.trace["metric"]) if name not in ASIDE]
+    metrics = of_learning(dict.fromkeys(collection.trace["metric"]))
     finals = {}
     for name in [*metrics, "vectors", *(["vectors_with_start"] if collection.started_with_vectors else [])]:
         metric, statistic = resolve(collection, name)
@@ -258,7 +257,7 @@ def column_of(metric: str, statistic: str) -> str:
 
 def held_against_each_other(collection: Collection) -> list[str]:
     """Recorded metrics by which protocols stand side by side."""
-    return [*(name for name in collection.kinds.metrics if name not in ASIDE), "epsilon_verified"]
+    return [*of_learning(collection.kinds.metrics), VERIFIED.name]
 
 
 def uncovered(collection: Collection) -> list[str]:

@@ -16,7 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ..language.target_parameters import SHARED, more_is_better
+from ..language.target_parameters import share_of
+from ..metrics import more_is_better
+from ..metrics.metric import names_of
 from ..storage.files import Frame
 from .aggregate import CURVE_AXES, curves, resolve
 from .comparability import Incomparable
@@ -36,11 +38,11 @@ def describe(target: Mapping[str, Any]) -> str:
     if target.get("level") is not None:
         sign = {True: "at least ", False: "at most ", None: ""}[more_is_better(str(target["metric"]))]
         return f"{target['metric']} {sign}{target['level']:g}"
-    if target["metric"] == "accuracy":
+    if share_of(str(target["metric"])) == "end":
         of = target.get("of")
         if isinstance(of, Mapping):
             of = ", ".join(f"{other} (for {key})" for key, other in of.items())
-        return f"{target['share']:.4g} of the last accuracy{f' of {of}' if of else ''}"
+        return f"{target['share']:.4g} of the last {target['metric']}{f' of {of}' if of else ''}"
     return f"objective gap down to {1 - target['share']:.4g} of its start"
 
 
@@ -123,7 +125,7 @@ def _levels(collection: Collection, target: Mapping[str, Any], rows: Frame) -> A
     first = rows.drop_duplicates("run").set_index("run")["value"]
     if target.get("level") is not None:
         return pd.Series(float(target["level"]), index=first.index)
-    if target["metric"] == "objective":
+    if share_of(str(target["metric"])) == "gap":
         return _common_starts(collection, first) * round(1 - target["share"], 12)  # 0.1, not 0.09999999999999998
     return target["share"] * _ends(collection, target.get("of"), rows).reindex(first.index)
 
@@ -182,10 +184,11 @@ def _meaning(collection: Collection, target: Mapping[str, Any]) -> tuple[str, st
     metric, share, level = str(target.get("metric")), target.get("share"), target.get("level")
     if (share is None) == (level is None):
         raise InputError("target: give a metric with either a share or a level", field=("target",))
-    if share is not None and not (metric in SHARED and 0 < share < 1):
-        said = "share: must be above 0 and below 1, of objective or accuracy; give a level for any other metric"
+    if share is not None and not (share_of(metric) and 0 < share < 1):
+        shared = " or ".join(names_of(lambda metric: metric.share))
+        said = f"share: must be above 0 and below 1, of {shared}; give a level for any other metric"
         raise InputError(f"target: {said}", field=("target", "share"))
-    wanted = "gap" if metric == "objective" and share is not None else target.get("statistic")
+    wanted = "gap" if share is not None and share_of(metric) == "gap" else target.get("statistic")
     return resolve(collection, metric, wanted)
 
 

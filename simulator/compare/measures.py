@@ -11,10 +11,10 @@ import pandas as pd
 
 from ..analysis.aggregate import final_values, resolve
 from ..analysis.results import Collection
-from ..analysis.summary import ASIDE
 from ..analysis.targets import area, describe, reached, target_of
-from ..language.figure_parameters import TO_TARGET
-from ..language.target_parameters import more_is_better
+from ..metrics import more_is_better
+from ..metrics.costs import TO_TARGET
+from ..metrics.metric import of_learning
 
 AXES_TO_TARGET = ("time_to_target", "vectors_to_target", "vectors_with_start_to_target", "bytes_to_target")
 
@@ -54,7 +54,7 @@ class Measure:
 
 def measures(collection: Collection) -> list[Measure]:
     """Everything that the runs of an experiment are compared by, in the order of tables."""
-    recorded = [str(name) for name in collection.trace["metric"].unique() if name not in ASIDE]
+    recorded = of_learning(map(str, collection.trace["metric"].unique()))
     means = [_mean_height(collection, name) for name in recorded]
     finals = [_final(collection, name) for name in recorded]
     return [*finals, *_to_target(collection, recorded), *means, *_sent(collection), *_epsilon(collection)]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ..language.scenario import METRICS
 from ..language.spellings import respelled
 from ..language.yaml_source import read_file
+from ..metrics import recordable
 from ..storage.files import checksum, json_text, put_folder, writing, yaml_text
 from ..storage.provenance import named_files
 from ..storage.user_code import source_files
@@ -88,7 +88,7 @@ def _files(experiment: Experiment) -> tuple[dict[str, Path], list[str]]:
     code, base = loaded.code, loaded.base.resolve()
     kinds = dict.fromkeys(protocol.kind for scenario in scenarios for protocol in scenario.protocols.values())
     metrics = dict.fromkeys(name for scenario in scenarios for name in scenario.record.metrics or [])
-    own = [code.metric(name) for name in metrics if name not in METRICS]
+    own = [code.metric(name) for name in metrics if name not in recordable()]
     named = code.files([*kinds, *metrics])
     paths = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
     for scenario in scenarios:

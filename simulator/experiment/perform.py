@@ -14,7 +14,7 @@ from ...agents.errors import HushnetError, InputError, RunFailure
 from ...protocols.base import Protocol
 from ..analysis.results import Collection, load_all
 from ..language.loading import load, locate
-from ..recording.recorder import Metric
+from ..recording.recorder import OwnMetric
 from ..storage.store import Store
 from ..world.world import World
 from .attempts import FAILED, Answer, failure_file
@@ -32,7 +32,7 @@ def run(
     source: Path | str | Mapping[str, Any],
     *,
     protocols: Mapping[str, type[Protocol]] | None = None,
-    metrics: Mapping[str, Metric] | None = None,
+    metrics: Mapping[str, OwnMetric] | None = None,
     out: Path | None = None,
     data_dir: Path | None = None,
     seeds: int | None = None,

@@ -18,12 +18,14 @@ from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
 from ..language.loading import GridPoint, LoadedScenario
-from ..language.scenario import METRICS, Scenario
+from ..language.scenario import Scenario
 from ..language.yaml_source import Source
+from ..metrics import METRICS, recordable
+from ..metrics.metric import names_of
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
-from ..recording.recorder import Metric, Recorder
+from ..recording.recorder import OwnMetric, Recorder
 from ..storage.files import json_text
 from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
 from ..storage.user_code import source_hash
@@ -112,7 +114,7 @@ class Experiment:
     loaded: LoadedScenario
     out: Path | None = None
     data_dir: Path | None = None
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
     token: str | None = field(default=None, init=False)
     contract: bool = True
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
@@ -120,7 +122,7 @@ class Experiment:
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        taken = {*METRICS, *(traced for names in METRICS.values() for traced in names)}
+        taken = {*METRICS, *recordable()}
         for name, metric in self.metrics.items():
             if name in taken:
                 raise InputError(f"metrics: {name!r} is a metric of hushnet's own; give yours another name")
@@ -203,7 +205,7 @@ class Experiment:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""
         record, protocols = run.point.scenario.record, run.point.scenario.protocols
         kinds = [protocols[key].kind for key in (run.protocol, record.objective_of) if key is not None]
-        own = [name for name in record.metrics or [] if name not in METRICS]
+        own = [name for name in record.metrics or [] if name not in recordable()]
         key = (*kinds, *own)
         if key not in self._sources:
             code = self.loaded.code
@@ -262,7 +264,8 @@ class Experiment:
         """What measures a run."""
         scenario, (task, _) = run.point.scenario, self.data(run)
         names = scenario.measured()
-        untested = {task.metric, "test_loss"} if not len(task.test.labels) and scenario.validation is None else set()
+        measurable = len(task.test.labels) > 0 or scenario.validation is not None
+        untested = () if measurable else names_of(lambda metric: metric.rows == "test")
         for rank, name in enumerate(scenario.record.metrics or ()):
             if name in untested:
                 raise InputError(
@@ -270,9 +273,9 @@ class Experiment:
                     "hold some out, or record other metrics",
                     field=("record", "metrics", rank),
                 )
-        own = {name: self.loaded.code.metric(name) for name in names if name not in METRICS}
+        own = {name: self.loaded.code.metric(name) for name in names if name not in recordable()}
         return Recorder(
-            [name for name in names if name in METRICS],
+            [name for name in names if name in recordable()],
             own={**own, **self.metrics},
             objective=self._common_objective(run),
             cache_dir=self.folder / ".cache" / numerics(),

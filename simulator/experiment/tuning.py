@@ -24,6 +24,7 @@ from ..language.sweep_parameters import values_of
 from ..language.sweeps import TRIAL
 from ..language.trials import draws_data, trials_of
 from ..language.tune_parameters import VALIDATION, TuneParameters
+from ..metrics import METRICS, more_is_better
 from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.store import Store
 from .plan import Experiment
@@ -183,11 +184,11 @@ def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str
 def _measure(tune: TuneParameters, there: Collection) -> tuple[str, str]:
     """Metric and statistic of the trace that decide."""
     metric = there.manifests[0]["task"]["metric"] if tune.metric == VALIDATION else tune.metric
-    return metric, "gap" if metric == "objective" else "mean"
+    return metric, METRICS[metric].judged_by
 
 
 def _more_is_better(tune: TuneParameters, there: Collection | None) -> bool:
-    return there is not None and _measure(tune, there)[0] == "accuracy"
+    return there is not None and bool(more_is_better(_measure(tune, there)[0]))
 
 
 def _best(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Trial]:

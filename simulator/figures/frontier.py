@@ -18,7 +18,7 @@ from ..analysis.aggregate import final_values, series, time_scale
 from ..analysis.results import Collection
 from ..analysis.targets import reached
 from ..language.figure_parameters import EPSILONS, TO_TARGET
-from ..language.metric_ranges import Range, range_of
+from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
 from .intervals import extent, interval
 from .limits import show

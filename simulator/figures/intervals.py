@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..analysis.aggregate import mean_interval
-from ..language.metric_ranges import ANY, Range
+from ..metrics.metric import ANY, Range
 
 FEW = 5
 """Runs below which a figure shows each of them: an interval from so few says more about itself than about them."""

@@ -16,8 +16,8 @@ from ..analysis.aggregate import final_values, resolve, time_scale, unknown, win
 from ..analysis.results import Collection
 from ..analysis.targets import reached
 from ..language.figure_parameters import TO_TARGET
-from ..language.metric_ranges import ANY, Range, range_of, range_of_difference
-from ..language.target_parameters import more_is_better
+from ..metrics import more_is_better
+from ..metrics.metric import ANY, Range, range_of, range_of_difference
 from ..storage.files import Frame
 from .intervals import extent, one_by_one
 

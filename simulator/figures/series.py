@@ -13,7 +13,7 @@ from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, CURVE_AXES, curves, resolve, series, share_interval, time_scale, unknown
 from ..analysis.results import Collection
 from ..language.figure_parameters import TO_TARGET
-from ..language.metric_ranges import ANY, Range
+from ..metrics.metric import ANY, Range
 from ..storage.files import Frame
 from .intervals import interval
 from .numbers import (

@@ -11,41 +11,23 @@ from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
 from ..analysis.results import Collection
 from ..analysis.summary import MARK, claim_of
+from ..metrics import METRICS
+from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
 from .labels import FULL, Label, said_once
 from .look import crowded, literal
 from .numbers import Plot, Spec, subset
 
-AXES = {
-    "activations": "activations",
-    "vectors": "vectors sent",
-    "messages": "messages sent",
-    "vectors_with_start": "vectors sent, with those before the start",
-    "messages_with_start": "messages sent, with those before the start",
-    "bytes": "bytes sent",
-    "updates": "updates per agent",
-    "samples": "samples of the agent",
-    "degree": "neighbours of the agent",
-    "rmse": "RMSE",
-    "mse": "mean squared error",
-    "training_loss": "training loss",
-    "test_loss": "test loss",
-    "epsilon_claimed": "\N{GREEK SMALL LETTER EPSILON} claimed",
-    "epsilon_verified": "\N{GREEK SMALL LETTER EPSILON} verified",
-    "age": "age of what is known (wake-ups)",
-    "conserved": "off the conserved sum by",
-    "vectors_to_target": "vectors sent to target",
-    "messages_to_target": "messages sent to target",
-    "vectors_with_start_to_target": "vectors sent to target, with those before the start",
-    "messages_with_start_to_target": "messages sent to target, with those before the start",
-    "activations_to_target": "activations to target",
-    "bytes_to_target": "bytes sent to target",
-}
 SEEDS = {"bars": "seeds (dots)", "frontier": "seeds (small)"}
 """How single runs are drawn where they are no thin lines."""
 
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
 """What is said about a statistic."""
+
+
+def words_of(name: str) -> str:
+    """What a metric or an axis is called; of what nobody knows (a user's own), its name."""
+    return METRICS[name].words if name in METRICS else LABELS.get(name, name)
 
 
 def axis_label(collection: Collection, name: str) -> str:
@@ -55,7 +37,7 @@ def axis_label(collection: Collection, name: str) -> str:
         return f"time ({unit})"
     if name == "time_to_target":
         return f"time to target ({unit})"
-    return "" if name == "protocol" else literal(named(collection, name, AXES.get(name, name)))
+    return "" if name == "protocol" else literal(named(collection, name, words_of(name)))
 
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:

@@ -12,26 +12,31 @@ from ...agents.errors import InputError
 from ...agents.parameters import Instant, Parameters
 from ...agents.suggestions import require
 from ...protocols.user_files import is_file
+from ..metrics import METRICS, more_is_better
+from ..metrics.costs import COSTS, TO_TARGET
+from ..metrics.epsilon import EPSILONS
+from ..metrics.metric import names_of
 from .figure_style import FigureStyle
 from .names import Name
-from .target_parameters import more_is_better
 
-AXES = ("time", "activations", "vectors", "updates", "bytes", "messages", "vectors_with_start", "messages_with_start")
+AXES = (
+    "time",
+    "activations",
+    "vectors",
+    "updates",
+    *[axis for axis in COSTS if axis not in ("time", "activations", "vectors")],
+)
 """What curves may have on their x axis."""
 
-EPSILONS = ("epsilon_verified", "epsilon_claimed")
-"""Privacy axes of a frontier: verified and claimed."""
+ALWAYS_PER_AGENT = ("degree", "samples", "model")
+"""What is known of agents beside metrics; a model where it is one number."""
 
-COSTS = ("time", "activations", "vectors", "messages", "bytes", "vectors_with_start", "messages_with_start")
-"""Cost axes of a frontier."""
 
-TO_TARGET = {f"{axis}_to_target": axis for axis in COSTS}
-"""What it took a run to reach the scenario's target, with the axis that it is counted on."""
+def per_agent(*, always: bool = False) -> tuple[str, ...]:
+    """What a portrait may colour agents by, or what of it is known whatever is recorded."""
+    found = names_of(lambda metric: metric.per_agent and (metric.unasked or not always))
+    return (*found, *ALWAYS_PER_AGENT)
 
-PER_AGENT = (
-    "accuracy", "rmse", "mse", "epsilon_verified", "epsilon_claimed", "age", "updates", "degree", "samples", "model",
-)  # fmt: skip
-"""What a portrait may colour agents by; a task gives one of the first three, and a model where it is one number."""
 
 PER_RUN = ("samples", "scatter", "portrait", "timeline")
 """Kinds of figures that show what is known at a run's end, or of messages, and no statistic of a metric."""
@@ -51,11 +56,10 @@ class Figure(Parameters):
     agents' data), bars (a bar per protocol), heat (a map over two swept parameters), frontier (accuracy against privacy
     or cost, one mark per protocol and grid point), scatter (an agent's data against its gain), portrait (the graph of
     one run) or timeline (its messages); by default what x and rows ask for."""
-    y: str
-    """A metric of the trace: objective, accuracy, rmse, mse, training_loss, test_loss, epsilon_claimed,
-    epsilon_verified, traffic, age, updates, conserved; or time_to_target, vectors_to_target, messages_to_target,
-    activations_to_target, bytes_to_target, vectors_with_start_to_target, messages_with_start_to_target.
-    A portrait, a scatter and samples take what is known per agent; a timeline shows messages."""
+    y: str = Field(
+        description=f"A metric of the trace: {', '.join(METRICS)}; or {', '.join(TO_TARGET)}. A portrait, a scatter "
+        "and samples take what is known per agent; a timeline shows messages."
+    )
     x: str = "time"
     """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
     epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
@@ -120,8 +124,8 @@ class Figure(Parameters):
             usual = "protocol" if str(filled.get("y")) in TO_TARGET else "time"
             filled["x"] = by_kind.get(str(filled.get("kind")), usual)
         if "statistic" not in filled and isinstance(filled.get("y"), str):
-            own = {"objective": "value", "traffic": "sent", **dict.fromkeys(EPSILONS, "worst")}
-            filled["statistic"] = own.get(filled["y"], "value" if is_file(filled["y"]) else "mean")
+            y, others = filled["y"], "value" if is_file(filled["y"]) else "mean"
+            filled["statistic"] = METRICS[y].usual if y in METRICS else others
         return filled
 
     @model_validator(mode="after")
@@ -211,7 +215,8 @@ def _check(
     kind = figure.drawn_as
     known = [*metrics, *TO_TARGET] if kind in ("sweep", "bars", "heat") else metrics
     if kind in ("samples", "scatter", "portrait"):
-        known = list(dict.fromkeys([*(name for name in metrics if name in PER_AGENT), *PER_AGENT[3:]]))
+        recorded = [name for name in metrics if name in per_agent()]
+        known = list(dict.fromkeys([*recorded, *per_agent(always=True)]))
     if kind == "timeline":
         known = ["messages"]
     require(figure.y, known, "metric is not recorded", (*where, "y"))

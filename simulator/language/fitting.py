@@ -8,6 +8,8 @@ from ...agents.availability import Always
 from ...agents.errors import InputError
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
 from ...protocols.schedule_selection import rounds_of
+from ..metrics import METRICS
+from ..metrics.metric import names_of
 from .scenario import Scenario
 
 
@@ -55,14 +57,14 @@ def check_protocols(scenario: Scenario, classes: Sequence[tuple[str, type[Protoc
 def _check_record(scenario: Scenario) -> None:
     """Metrics that the task has, test rows to measure on, and agents that there are."""
     outline = scenario.task.outline()
-    judged = {"accuracy", "rmse", "mse"}
+    tested = names_of(lambda metric: metric.rows == "test")
     for rank, name in enumerate(scenario.record.metrics or ()):
-        if name in judged - {outline.metric}:
+        if name in METRICS and METRICS[name].criterion and name != outline.metric:
             raise InputError(
                 f"the task {outline.kind!r} is judged by {outline.metric}, not by {name}",
                 field=("record", "metrics", rank),
             )
-        if name in judged | {"test_loss"} and not outline.tested and scenario.validation is None:
+        if name in tested and not outline.tested and scenario.validation is None:
             raise InputError(
                 f"cannot be measured: the task {outline.kind!r} has no test rows; "
                 "hold some out, or record other metrics",

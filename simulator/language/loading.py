@@ -19,12 +19,13 @@ from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
+from ..metrics import recordable
 from . import drafts
 from .admissible import kinds_of
 from .fitting import check_fit, check_protocols
 from .mistakes import Mistake, mistakes, sentences, without_kind
 from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
-from .scenario import METRICS, Scenario
+from .scenario import Scenario
 from .trials import trial_seeds
 from .yaml_source import Source, read_file
 
@@ -354,7 +355,7 @@ def _check_runs(scenario: Scenario) -> None:
 
 def _check_metrics(scenario: Scenario, code: Code) -> None:
     for rank, name in enumerate(scenario.record.metrics or []):
-        if name not in METRICS:
+        if name not in recordable():
             try:
                 code.metric(name)
             except InputError as error:

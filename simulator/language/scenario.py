@@ -13,6 +13,8 @@ from ...agents.suggestions import require, suggestion
 from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
 from ...protocols.user_files import is_file
+from ..metrics import recordable
+from ..metrics.metric import statistics
 from ..network.clocks import ClockParameters, Poisson
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
@@ -26,42 +28,15 @@ from .sweeps import Axis, axes
 from .target_parameters import TargetParameters, check_target
 from .tune_parameters import TuneParameters, check_tuning
 
-METRICS: dict[str, tuple[str, ...]] = {
-    "objective": ("objective",),
-    "accuracy": ("accuracy",),
-    "rmse": ("rmse",),
-    "mse": ("mse",),
-    "training_loss": ("training_loss",),
-    "test_loss": ("test_loss",),
-    "epsilon": ("epsilon_claimed", "epsilon_verified"),
-    "traffic": ("traffic",),
-    "age": ("age",),
-    "updates": ("updates",),
-    "conserved": ("conserved",),
-}
-"""What ``record.metrics`` may name, and the metrics that each writes to the trace."""
-
-STATISTICS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("accuracy", "rmse", "mse"), ("mean", "worst_decile")),
-    "objective": ("value", "gap"),
-    "training_loss": ("mean",),
-    "test_loss": ("mean",),
-    **dict.fromkeys(("epsilon_claimed", "epsilon_verified"), ("worst", "median", "q90")),
-    "traffic": ("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
-    "age": ("mean", "q90", "worst"),
-    "updates": ("mean", "min", "max"),
-}
-"""Statistics of metrics in the trace, but for those that data name (bins of agents by the size of their data), and
-without metrics of which a protocol's or a user's code names them."""
-
 MAX_SAMPLES = 1_000_000
 """Of one run; every sample is kept in memory until the run ends."""
 
 
 def _known_metric(name: str) -> str:
-    if name not in METRICS and not is_file(name):
-        known = f"{', '.join(METRICS)}, ./file.py:function"
-        raise ValueError(f"unknown metric{suggestion(name, METRICS)} admissible: {known}")
+    known = recordable()
+    if name not in known and not is_file(name):
+        listed = f"{', '.join(known)}, ./file.py:function"
+        raise ValueError(f"unknown metric{suggestion(name, known)} admissible: {listed}")
     return name
 
 
@@ -94,9 +69,12 @@ class RecordParameters(Parameters):
     """Time units between two samples."""
     activations: Count | None = None
     """Activations between two samples, instead of ``every``."""
-    metrics: list[MetricName] | None = Field(default=None, min_length=1)
-    """From objective, accuracy, rmse, mse, training_loss, test_loss, epsilon, traffic, age, updates, conserved, or
-    ``./file.py:function``; by default the objective and the task's own measure."""
+    metrics: list[MetricName] | None = Field(
+        default=None,
+        min_length=1,
+        description=f"From {', '.join(recordable())}, or ``./file.py:function``; by default the objective and the "
+        "task's own measure.",
+    )
     objective_of: str | None = None
     """Key of the protocol whose objective everyone is measured by; by default each by its own."""
     messages: MessageWindow | None = None
@@ -234,7 +212,7 @@ class Scenario(Parameters):
             swept=list(self.sweep),
             protocols=list(self.protocols),
             messages=self.record.messages is not None,
-            statistics=STATISTICS,
+            statistics=statistics(),
         )
 
     def _check_protocols(self) -> None:
@@ -291,7 +269,8 @@ class Scenario(Parameters):
 
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
-        return [traced for name in self.measured() for traced in METRICS.get(name, (name,))]
+        known = recordable()
+        return [traced for name in self.measured() for traced in known.get(name, (name,))]
 
     def axes(self) -> list[Axis]:
         """The axes of the sweep, in order."""

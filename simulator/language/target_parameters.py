@@ -9,20 +9,9 @@ from pydantic import Field, model_validator
 from ...agents.errors import FieldError
 from ...agents.parameters import Parameters
 from ...agents.suggestions import require
+from ..metrics import METRICS
+from ..metrics.metric import names_of
 from .names import Key
-
-SHARED = ("objective", "accuracy")
-"""Metrics of which a share may be asked for."""
-
-
-FALLING = ("objective", "rmse", "mse", "training_loss", "test_loss", "epsilon_claimed", "epsilon_verified", "conserved")
-"""Metrics of which less is better."""
-
-
-def more_is_better(metric: str) -> bool | None:
-    """Whether more of a metric is better; None for a user's own, of which nothing is known."""
-    metric = metric.partition(" of ")[0]  # of a kind that is set apart
-    return True if metric == "accuracy" else False if metric in FALLING else None
 
 
 class TargetParameters(Parameters):
@@ -42,11 +31,18 @@ class TargetParameters(Parameters):
     def _one_condition(self) -> TargetParameters:
         if (self.share is None) == (self.level is None):
             raise ValueError("give exactly one of share and level")
-        if self.share is not None and self.metric not in SHARED:
-            raise FieldError(f"is admissible only with metric: {' or '.join(SHARED)}; give a level", "share")
-        if self.of is not None and (self.share is None or self.metric != "accuracy"):
-            raise FieldError("is admissible only with a share of metric: accuracy", "of")
+        if self.share is not None and not share_of(self.metric):
+            shared = " or ".join(names_of(lambda metric: metric.share))
+            raise FieldError(f"is admissible only with metric: {shared}; give a level", "share")
+        if self.of is not None and (self.share is None or share_of(self.metric) != "end"):
+            shared = " or ".join(names_of(lambda metric: metric.share == "end"))
+            raise FieldError(f"is admissible only with a share of metric: {shared}", "of")
         return self
+
+
+def share_of(metric: str) -> str:
+    """What a share of a metric is of, see `hushnet.simulator.metrics.metric.Metric`; empty if none may be asked for."""
+    return METRICS[metric].share if metric in METRICS else ""
 
 
 def check_target(target: TargetParameters, *, metrics: Sequence[str], protocols: Sequence[str]) -> None:

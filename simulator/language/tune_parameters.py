@@ -14,6 +14,7 @@ from ...agents.parameters import Parameters
 from ...agents.suggestions import require
 from ...protocols.base import ProtocolParameters
 from ...protocols.privacy.budget import Total
+from ..metrics.metric import names_of
 from .equal_budget import check_budget
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
@@ -21,9 +22,6 @@ from .sweeps import Axis, Taken
 
 VALIDATION = "validation"
 """The task's own measure, on rows that are held out of the agents' training rows."""
-
-JUDGES = ("accuracy", "rmse", "mse", "test_loss", "objective", "training_loss")
-"""Recorded metrics that may decide instead; of all but accuracy, less is better."""
 
 MOST_TRIALS = 10_000
 
@@ -40,9 +38,11 @@ class TuneParameters(Parameters):
     """Values to try, by ``<protocol>.<field>``; all combinations of a protocol's fields are its trials."""
     seeds: Count | Annotated[list[Seed], Field(min_length=1)] = 3
     """Number or list of the seeds of every trial; none of them is reported on."""
-    metric: str = VALIDATION
-    """What decides, at the end of a trial: ``validation``, the task's own measure on held-out training rows, or a
-    recorded metric (accuracy, rmse, mse, test_loss, objective, training_loss)."""
+    metric: str = Field(
+        default=VALIDATION,
+        description="What decides, at the end of a trial: ``validation``, the task's own measure on held-out training "
+        f"rows, or a recorded metric ({', '.join(names_of(lambda metric: metric.judge))}).",
+    )
     share: float = Field(default=0.2, gt=0, lt=1)
     """Share of every agent's training rows that is held out for ``validation``."""
     trials: Count | None = None
@@ -111,7 +111,7 @@ def check_tuning(
             raise InputError("names a seed twice", field=("tune", "seeds"))
     elif tune.seeds > MAX_SEEDS:
         raise InputError(f"asks for {tune.seeds} seeds; at most {MAX_SEEDS} are admissible", field=("tune", "seeds"))
-    known = [VALIDATION, *(name for name in JUDGES if name in traced)]
+    known = [VALIDATION, *(name for name in names_of(lambda metric: metric.judge) if name in traced)]
     require(tune.metric, known, "cannot decide", ("tune", "metric"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,13 +19,11 @@ from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
+from ..metrics import METRICS, Metric, Reading, recordable
 from ..world.world import World
-from . import measures
 from .invariant_check import InvariantCheck
-from .measures import Rows
 from .objective_reading import ObjectiveReading
 from .quantities import quantities
-from .trivial import trivial
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
@@ -56,8 +54,11 @@ class Snapshot:
     state: State
 
 
-Metric = Callable[[Snapshot], float | Mapping[str, float]]
+OwnMetric = Callable[[Snapshot], float | Mapping[str, float]]
 """A user's own metric: one number, or numbers by statistic."""
+
+Rows = Iterator[tuple[str, str, float]]
+"""(metric, statistic, value)."""
 
 
 class Recorder:
@@ -66,7 +67,7 @@ class Recorder:
     Parameters
     ----------
     metrics : sequence of str
-        From `hushnet.simulator.language.scenario.METRICS`.
+        From `hushnet.simulator.metrics.recordable`.
     own : mapping of str to callable
         A user's own metrics by name.
     objective : Objective, optional
@@ -92,7 +93,7 @@ class Recorder:
         self,
         metrics: tuple[str, ...] | list[str],
         *,
-        own: Mapping[str, Metric] | None = None,
+        own: Mapping[str, OwnMetric] | None = None,
         objective: Objective | None = None,
         delta: float = 1e-5,
         cache_dir: Path | None = None,
@@ -110,7 +111,7 @@ class Recorder:
         self._reading: ObjectiveReading | None = None
         self._unfinished: int | None = None
         self._first_objective: float | None = None
-        self._bins: tuple[list[str], NDArray[np.int64]] | None = None
+        self._kept: dict[str, Any] = {}
         self._shown: tuple[Task, Graph] | None = None
 
     def sample(self, world: World, *, final: bool) -> None:
@@ -151,76 +152,75 @@ class Recorder:
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
         """What the recorded metrics measure, by name, for the manifest."""
         objective = None if self._reading is None else self._reading.objective
-        found = quantities(world, self.metrics, self.own, objective, self._delta(world))
+        reading = self._look(world, final=True)
+        found = quantities(reading, self._metrics(), self.own, objective)
         return {name: quantity.as_dict() for name, quantity in found.items()}
 
     def baselines(self, world: World) -> dict[str, dict[str, float]]:
         """What predictions without learning come to, by metric and name; of the objective the gap of the zero model."""
         task = world.setting.task
-        found = trivial(task, self.metrics)
+        known = [metric for metric in self._metrics() if metric.baselines and _concerns(metric, task)]
+        found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
         if self._reading is not None:
             gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
             found["objective"] = {task.zero_is: float(gap)}
-        return {metric: known for metric, known in found.items() if np.isfinite(list(known.values())).all()}
+        return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
 
     def agents(self, world: World) -> pd.DataFrame:
-        """Final rows per agent: samples, degree, updates, mean age of what it knows, its metric and both epsilons.
+        """Final rows per agent: samples, degree, and its value of the metrics that have one per agent.
 
         Where the task has them the agent's place, and its model where that is one number.
         """
         task, graph = world.setting.task, world.setting.graph
-        delta = self._delta(world)
-        frame = pd.DataFrame(
-            {
-                "protocol": self.protocol,
-                "seed": self.seed,
-                "agent": [str(name) for name in task.ids],
-                "samples": task.train.counts,
-                "degree": graph.degrees,
-                "updates": world.updates,
-            }
-        )
-        ages = measures.ages(world)
-        heard = ~np.isnan(ages)
-        counts = np.bincount(graph.tails[heard], minlength=graph.agents)
-        sums = np.bincount(graph.tails[heard], weights=ages[heard], minlength=graph.agents)
-        frame["age"] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-        models = world.protocol.models(world.state)
-        if models is not None:
-            frame[task.metric] = measures.quality(task, models)
-            if models.shape[1] == 1:
-                frame["model"] = models[:, 0]
-        frame["epsilon_claimed"] = world.ledger.epsilon("claimed", delta)
-        frame["epsilon_verified"] = world.ledger.epsilon("verified", delta)
+        reading, asked = self._look(world, final=True), self._metrics()
+        columns = {
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "agent": [str(name) for name in task.ids],
+            "samples": task.train.counts,
+            "degree": graph.degrees,
+        }
+        for metric in METRICS.values():
+            always = metric.unasked or (metric.criterion and reading.models is not None)
+            if metric.per_agent is not None and _concerns(metric, task) and (always or metric in asked):
+                columns[metric.name] = metric.per_agent(reading)
+        frame = pd.DataFrame(columns)
+        if reading.models is not None and reading.models.shape[1] == 1:
+            frame["model"] = reading.models[:, 0]
         if task.places is not None:
             frame["place_x"], frame["place_y"] = np.asarray(task.places, dtype=np.float64).T
         return frame
 
-    def _measure(self, world: World, *, final: bool) -> Rows:
+    def _metrics(self) -> list[Metric]:
+        """The metrics that are recorded."""
+        named = recordable()
+        return [METRICS[traced] for name in self.metrics for traced in named[name]]
+
+    def _look(self, world: World, *, final: bool) -> Reading:
+        """What metrics may look at now."""
         models = world.protocol.models(world.state)
         if models is not None:
             models = models.view()
             models.flags.writeable = False
-        for metric in self.metrics:
-            if metric == "objective":
+        privacy = world.protocol.privacy
+        delta = self.delta if privacy is None else privacy.reported_delta
+        few = final or self.samples & (self.samples - 1) == 0
+        return Reading(world, models, delta, few, self._kept)
+
+    def _measure(self, world: World, *, final: bool) -> Rows:
+        reading = self._look(world, final=final)
+        models, task = reading.models, world.setting.task
+        for metric in self._metrics():
+            if not _concerns(metric, task):
+                raise InputError(
+                    f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
+                    field=("record", "metrics"),
+                )
+            if metric.compute is None:
                 yield from self._objective(world, models)
-            elif metric in ("accuracy", "rmse", "mse"):
-                yield from self._quality(world, metric, models)
-            elif metric == "training_loss" and models is not None:
-                yield from measures.training_loss(world, models)
-            elif metric == "test_loss" and models is not None:
-                yield from measures.test_loss(world, models)
-            elif metric == "epsilon":
-                yield from self._epsilon(world, final=final)
-            elif metric == "traffic":
-                yield from measures.traffic(world)
-            elif metric == "age":
-                yield from measures.age(world)
-            elif metric == "updates":
-                yield from measures.updates(world)
-            elif metric == "conserved":
-                for name, distance in world.protocol.conserved(world.state).items():
-                    yield "conserved", name, distance
+            else:
+                for statistic, value in metric.compute(reading):
+                    yield metric.name, statistic, value
         if self.own:
             yield from self._own(world, models)
 
@@ -294,45 +294,6 @@ class Recorder:
         assert models is not None
         return world.setting.task.ids[int(np.argmax(np.abs(models).max(axis=1)))]
 
-    def _quality(self, world: World, metric: str, models: NDArray[np.float64] | None) -> Rows:
-        task = world.setting.task
-        if metric != task.metric:
-            raise InputError(
-                f"the task {task.name!r} is judged by {task.metric}, not by {metric}", field=("record", "metrics")
-            )
-        if models is None:
-            return
-        values = measures.quality(task, models)
-        known = np.isfinite(values) & world.started
-        if not known.any():
-            return
-        ranked = np.sort(values[known])
-        tenth = max(1, round(len(ranked) / 10))
-        yield metric, "mean", ranked.mean()
-        yield metric, "worst_decile", (ranked[:tenth] if metric == "accuracy" else ranked[-tenth:]).mean()
-        if self._bins is None:
-            self._bins = measures.size_bins(task.train.counts)
-        names, places = self._bins
-        counts = np.bincount(places[known], minlength=len(names))
-        sums = np.bincount(places[known], weights=values[known], minlength=len(names))
-        for name, count, total in zip(names, counts, sums, strict=True):
-            if count:
-                yield metric, name, total / count
-
-    def _epsilon(self, world: World, *, final: bool) -> Rows:
-        """Claimed epsilon always, verified at the samples 1, 2, 4, 8, ... and at the end; of protected agents."""
-        delta = self._delta(world)
-        few = final or self.samples & (self.samples - 1) == 0
-        for which in ("claimed", "verified") if few else ("claimed",):
-            values = world.ledger.epsilon(which, delta)[world.protected]
-            yield f"epsilon_{which}", "worst", values.max()
-            yield f"epsilon_{which}", "median", measures.quantile(values, 0.5)
-            yield f"epsilon_{which}", "q90", measures.quantile(values, 0.9)
-
-    def _delta(self, world: World) -> float:
-        privacy = world.protocol.privacy
-        return self.delta if privacy is None else privacy.reported_delta
-
     def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
@@ -342,6 +303,11 @@ class Recorder:
             values = result if isinstance(result, Mapping) else {"value": result}
             for statistic, value in values.items():
                 yield name, statistic, float(value)
+
+
+def _concerns(metric: Metric, task: Task) -> bool:
+    """Whether a metric is one of this task: what tasks are judged by is of those alone that are."""
+    return not metric.criterion or metric.name == task.metric
 
 
 Shared = TypeVar("Shared", Task, Graph, Table)

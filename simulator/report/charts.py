@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..analysis.aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
 from ..analysis.results import Collection
 from ..compare.measures import measures
-from ..language.metric_ranges import range_of
+from ..metrics.metric import range_of
 from .grid import Grid, Series
 from .naming import axis_name, metric_name
 from .recording import Curves, Pair, RunRecord

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..figures.words import AXES
-
-METRICS = {**AXES, "traffic": "messages to neighbours"}
-"""Metrics whose name is not the word that people use."""
+from ..figures.words import words_of
 
 STATISTICS = {
     "mean": "mean over agents",
@@ -31,7 +28,7 @@ def metric_name(metric: str, statistic: str = "") -> str:
     >>> metric_name("objective", "gap"), metric_name("epsilon_verified", "worst"), metric_name("accuracy")
     ('objective gap', 'ε verified, worst agent', 'accuracy')
     """
-    name = METRICS.get(metric, metric)
+    name = words_of(metric)
     if statistic in ("", "value"):
         return name
     if metric == "objective" and statistic == "gap":

@@ -7,8 +7,8 @@ import pytest
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
+from hushnet.simulator.metrics.criteria import quality
 from hushnet.simulator.network.topology import GaussianKernel
-from hushnet.simulator.recording.measures import quality
 
 
 def task(seed: int = 0, **fields) -> Task:

@@ -15,12 +15,15 @@ from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.agents.tables import Table
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.metrics.criteria import quality, size_bins
+from hushnet.simulator.metrics.losses import training_loss
+from hushnet.simulator.metrics.metric import Reading, quantile
+from hushnet.simulator.metrics.network import ages
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.latency import Exponential
 from hushnet.simulator.network.network import Bernoulli, NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
-from hushnet.simulator.recording.measures import ages, quality, quantile, size_bins, training_loss
 from hushnet.simulator.recording.objective_reading import ObjectiveReading
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
@@ -168,7 +171,7 @@ def test_training_loss_weighs_agents_and_not_their_rows():
         for shard, model in zip(shards, models, strict=True)
         if len(shard)
     ]
-    ((_, _, value),) = training_loss(world, models)
+    ((_, value),) = training_loss(Reading(world, models, 1e-5))
     assert value == pytest.approx(np.mean(means), rel=1e-13)
 
 

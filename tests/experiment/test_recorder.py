@@ -14,13 +14,14 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, C
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.figure_parameters import BIN
-from hushnet.simulator.language.scenario import METRICS, STATISTICS
+from hushnet.simulator.metrics import recordable
+from hushnet.simulator.metrics.criteria import quality, size_bins
+from hushnet.simulator.metrics.metric import statistics
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.latency import Exponential
 from hushnet.simulator.network.network import Bernoulli, NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
-from hushnet.simulator.recording.measures import quality, size_bins
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
@@ -59,7 +60,7 @@ def models_of(world: World) -> bytes:
 
 def test_any_recorder_leaves_the_models_bitwise_as_none_would():
     reference = models_of(world_of())
-    usual = [name for name in METRICS if name not in ("rmse", "mse")]
+    usual = [name for name in recordable() if name not in ("rmse", "mse")]
     choices = [usual, ["objective"], ["epsilon", "age"], []]
     for names, interval in itertools.product(choices, ({"every": 0.25}, {"activations": 1}, {"every": 5.0})):
         own = {"size": lambda snapshot: float(np.abs(snapshot.models).sum())}
@@ -155,13 +156,13 @@ def test_the_trace_has_the_tidy_columns():
 
 
 def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
-    recorder = Recorder(tuple(name for name in METRICS if name not in ("rmse", "mse")))
+    recorder = Recorder(tuple(name for name in recordable() if name not in ("rmse", "mse")))
     drive(world_of(recorder, every=4.0))
     found = {metric: set(rows) for metric, rows in recorder.trace().groupby("metric")["statistic"]}
-    assert found.keys() == STATISTICS.keys() - {"rmse", "mse"}
+    assert found.keys() == statistics().keys() - {"rmse", "mse"}
     binned = {name for name in found["accuracy"] if name.startswith(BIN)}
     assert binned
-    assert found | {"accuracy": found["accuracy"] - binned} == {name: set(STATISTICS[name]) for name in found}
+    assert found | {"accuracy": found["accuracy"] - binned} == {name: set(statistics()[name]) for name in found}
 
 
 def test_objective_and_gap_are_those_of_the_protocols_objective():
@@ -275,8 +276,8 @@ def test_final_rows_per_agent_have_their_columns():
     _, world, recorder = trace_of(["updates"], every=4.0)
     rows = recorder.agents(world)
     assert rows.columns.tolist() == [
-        "protocol", "seed", "agent", "samples", "degree", "updates", "age", "accuracy", "epsilon_claimed",
-        "epsilon_verified",
+        "protocol", "seed", "agent", "samples", "degree", "accuracy", "epsilon_claimed", "epsilon_verified",
+        "age", "updates",
     ]  # fmt: skip
     assert rows["updates"].sum() == world.activations
     assert (rows["epsilon_verified"] <= rows["epsilon_claimed"] + 1e-9).all()

@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.analysis.targets import area, describe, levels, reached
-from hushnet.simulator.language.target_parameters import more_is_better
+from hushnet.simulator.metrics import more_is_better
 
 from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
 

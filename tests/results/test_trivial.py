@@ -12,7 +12,7 @@ from hushnet.simulator.analysis.baselines import unbeaten
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
 from hushnet.simulator.api import run
-from hushnet.simulator.recording.trivial import trivial
+from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.report.page import content
 from rich.console import Console
 
@@ -23,6 +23,11 @@ def a_task(labels, owners, tests, *, metric="accuracy", **more):
     table = [Table.from_owners(np.zeros((len(y), 2)), np.array(y, float), np.array(owners), 2) for y in (labels, tests)]
     loss = LOSSES["logistic" if metric == "accuracy" else "squared"]
     return Task("by hand", [0, 1], table[0], table[1], loss, np.zeros(2), metric, **more)
+
+
+def trivial(task, metrics):
+    """What trivial predictions come to, by metric and name."""
+    return {name: METRICS[name].baselines(task) for name in metrics if METRICS[name].baselines}
 
 
 def with_baseline(accuracies, baseline, seeds=3, **grid):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.language.figure_parameters import Figure, check_figures
-from hushnet.simulator.language.scenario import STATISTICS
+from hushnet.simulator.metrics.metric import statistics
 from pydantic import ValidationError
 
 SWEPT, PROTOCOLS, METRICS = (
@@ -17,7 +17,7 @@ SWEPT, PROTOCOLS, METRICS = (
 
 def checked(*figures, messages=False):
     found = [Figure.model_validate(figure) for figure in figures]
-    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages, statistics=STATISTICS)
+    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages, statistics=statistics())
     return found
 
 

@@ -1,0 +1,79 @@
+"""How a task judges predictions on test rows: one registration each, from which metrics of the same name are made.
+
+A criterion takes the mean of a number per row over an agent's test rows, and may transform this mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .registry import Registry
+
+Array = NDArray[np.float64]
+
+
+def _as_it_is(mean: Array) -> Array:
+    return mean
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """How predictions on test rows are judged.
+
+    Parameters
+    ----------
+    name : str
+        What a task and ``record.metrics`` call it.
+    label : str
+        For axes and tables.
+    per_row : callable
+        ``per_row(predictions, labels)``: a number per row, in float64.
+    predicts : callable
+        ``predicts(scores)``: the predictions that scores stand for.
+    of_mean : callable
+        ``of_mean(means)``: the criterion from the means of these numbers.
+    more_is_better : bool
+    high : float
+        Its largest value; the smallest is 0.
+    classes : bool
+        Whether labels are -1 and +1, so that trivial predictions are majorities and no means.
+    """
+
+    name: str
+    label: str
+    per_row: Callable[[Array, Array], Array]
+    predicts: Callable[[Array], Array] = _as_it_is
+    of_mean: Callable[[Array], Array] = _as_it_is
+    more_is_better: bool = False
+    high: float = float("inf")
+    classes: bool = False
+
+
+CRITERIA: Registry[Criterion] = Registry("criterion")
+"""By name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
+
+
+def register(criterion: Criterion) -> Criterion:
+    """Make a criterion known by its name; see `Registry.add`."""
+    return CRITERIA.add(criterion.name, criterion, maker=criterion.per_row)
+
+
+def _signs(scores: Array) -> Array:
+    return np.where(scores >= 0, 1.0, -1.0)
+
+
+def _hits(predictions: Array, labels: Array) -> Array:
+    return (predictions == labels).astype(np.float64)
+
+
+def _squared_errors(predictions: Array, labels: Array) -> Array:
+    return (predictions - labels) ** 2
+
+
+register(Criterion("accuracy", "accuracy", _hits, _signs, more_is_better=True, high=1.0, classes=True))
+register(Criterion("rmse", "RMSE", _squared_errors, of_mean=np.sqrt))
+register(Criterion("mse", "mean squared error", _squared_errors))

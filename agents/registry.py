@@ -1,0 +1,78 @@
+"""Things that a scenario names, by their names: what is not registered is refused, and who registers is listed.
+
+A kind of thing has one registry, and a thing of that kind one file and one registration: lists, unions of admissible
+parameters and documentation are made from the registry.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+Thing = TypeVar("Thing")
+
+
+class Registry(Mapping[str, Thing], Generic[Thing]):
+    """Things of one kind by name, in the order in which they were registered.
+
+    Parameters
+    ----------
+    what : str
+        What one of them is, for error messages.
+
+    Attributes
+    ----------
+    edition : int
+        How often things were registered: what was made from another edition may lack some.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what, self.edition = what, 0
+        self._known: dict[str, Thing] = {}
+        self._origins: dict[str, tuple[str | None, str]] = {}
+
+    def add(self, name: str, thing: Thing, *, maker: object = None) -> Thing:
+        """Register a thing by its name; the same file may register its own thing again.
+
+        Parameters
+        ----------
+        name : str
+        thing : Thing
+        maker : class or function, optional
+            Whose place says which file this is; by default the thing's class, or itself if it is one.
+
+        Raises
+        ------
+        ValueError
+            If the name is taken by something of another file.
+        """
+        origin = _origin(thing if maker is None else maker)
+        if name in self._known and self._origins[name] != origin:
+            raise ValueError(f"the name {name!r} is taken by another {self.what}; choose a new one.")
+        self._known[name], self._origins[name] = thing, origin
+        self.edition += 1
+        return thing
+
+    def remove(self, name: str) -> None:
+        """Forget a thing."""
+        del self._known[name]
+        self.edition += 1
+
+    def __getitem__(self, name: str) -> Thing:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _origin(thing: object) -> tuple[str | None, str]:
+    """File and name of a class or function; of an instance its class's."""
+    made_of: Any = thing if hasattr(thing, "__qualname__") else type(thing)
+    try:
+        return inspect.getsourcefile(made_of), made_of.__qualname__
+    except (OSError, TypeError):  # made in a console
+        return None, made_of.__qualname__

@@ -1,0 +1,55 @@
+"""Epsilon of the protected agents, as claimed and as verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from ...agents.quantity import Quantity, epsilon_quantity
+from .metric import Metric, Reading, Rows, quantile, register
+
+Which = Literal["claimed", "verified"]
+
+
+def _rows_of(which: Which) -> Callable[[Reading], Rows]:
+    """Claimed at every sample; verified takes long, and is read where `Reading.dear` says so."""
+
+    def rows(reading: Reading) -> Rows:
+        if which == "claimed" or reading.dear:
+            values = reading.world.ledger.epsilon(which, reading.delta)[reading.world.protected]
+            yield "worst", values.max()
+            yield "median", quantile(values, 0.5)
+            yield "q90", quantile(values, 0.9)
+
+    return rows
+
+
+def _quantity(reading: Reading, which: Which) -> Quantity:
+    world = reading.world
+    privacy = world.protocol.privacy
+    inside = world.protected.nonzero()[0].tolist()
+    by = f" by {privacy.claimed_by}" if privacy is not None and which == "claimed" else ""
+    unit, adjacency = (" and ".join(names(inside)) for names in (world.ledger.units, world.ledger.adjacencies))
+    return epsilon_quantity(f"{which}{by}", reading.delta, unit, adjacency, str(world.protocol.observer))
+
+
+def _metric(which: Which) -> Metric:
+    return Metric(
+        name=f"epsilon_{which}",
+        better="less",
+        compute=_rows_of(which),
+        quantity=lambda reading: _quantity(reading, which),
+        label=f"\N{GREEK SMALL LETTER EPSILON} {which}",
+        statistics=("worst", "median", "q90"),
+        usual="worst",
+        low=0.0,
+        per_agent=lambda reading: reading.world.ledger.epsilon(which, reading.delta),
+        unasked=True,
+        learning=False,
+        asked_as="epsilon",
+    )
+
+
+CLAIMED, VERIFIED = register(_metric("claimed")), register(_metric("verified"))
+EPSILONS = (VERIFIED.name, CLAIMED.name)
+"""Privacy axes of a frontier."""

@@ -1,0 +1,86 @@
+"""Training and test loss of agents' models, without regulariser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.quantity import Quantity
+from .criteria import models_judged
+from .metric import Metric, Reading, Rows, register
+
+if TYPE_CHECKING:
+    from ...agents.tables import Table
+    from ...agents.tasks.base import Task
+
+
+def training_loss(reading: Reading) -> Rows:
+    """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
+    from ...agents.objectives.objectives import row_scores
+
+    if reading.models is None:
+        return
+    task = reading.task
+    table = task.train
+    sums = table.sums(task.loss.value(row_scores(table, reading.models), table.labels))
+    inhabited = table.counts > 0
+    if inhabited.any():
+        yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
+
+
+def test_loss(reading: Reading) -> Rows:
+    """Loss, without regulariser, of a test row under its owner's model."""
+    from ...agents.objectives.objectives import row_scores
+
+    task = reading.task
+    if reading.models is not None and len(task.test.labels):
+        yield "mean", task.loss.value(row_scores(task.test, reading.models), task.test.labels).mean()
+
+
+def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:
+    return task.loss.value(np.zeros(len(table.labels)), table.labels)
+
+
+def _zero_on_training_rows(task: Task) -> dict[str, float]:
+    sums, counts = task.train.sums(_zero_losses(task, task.train)), task.train.counts
+    return {task.zero_is: float((sums[counts > 0] / counts[counts > 0]).mean())} if len(task.train.labels) else {}
+
+
+def _zero_on_test_rows(task: Task) -> dict[str, float]:
+    return {task.zero_is: float(_zero_losses(task, task.test).mean())} if len(task.test.labels) else {}
+
+
+register(
+    Metric(
+        name="training_loss",
+        better="less",
+        compute=training_loss,
+        quantity=lambda reading: Quantity(
+            f"{reading.task.loss.name} loss", "mean over agents", "training rows", models_judged(reading.task)
+        ),
+        label="training loss",
+        statistics=("mean",),
+        low=0.0,
+        judge=True,
+        rows="training",
+        baselines=_zero_on_training_rows,
+    )
+)
+register(
+    Metric(
+        name="test_loss",
+        better="less",
+        compute=test_loss,
+        quantity=lambda reading: Quantity(
+            f"{reading.task.loss.name} loss", "mean over rows", "test rows", models_judged(reading.task)
+        ),
+        label="test loss",
+        statistics=("mean",),
+        low=0.0,
+        judge=True,
+        rows="test",
+        baselines=_zero_on_test_rows,
+    )
+)

@@ -1,0 +1,221 @@
+"""A metric: its name, how it is computed, which direction is better, its unit and label, and where it is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.quantity import Quantity
+from ...agents.registry import Registry
+from .costs import AXES
+
+if TYPE_CHECKING:
+    from ...agents.tasks.base import Task
+
+Rows = Iterator[tuple[str, float]]
+"""(statistic, value)."""
+
+Range = tuple[float, float]
+"""Smallest and largest value."""
+
+ANY: Range = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a metric may look at, at a record instant; it changes nothing.
+
+    Parameters
+    ----------
+    world : hushnet.simulator.world.world.World
+        The run.
+    models : (n, p) float64 or None
+        Read-only; None where the protocol has none.
+    delta : float
+        Where epsilon is read.
+    dear : bool
+        Whether metrics are read that take long: at the samples 1, 2, 4, 8, ... and at the end.
+    kept : dict
+        What metrics keep between the samples of a run, by their names.
+    """
+
+    world: Any
+    models: NDArray[np.float64] | None
+    delta: float
+    dear: bool = True
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.world.setting.task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A recorded number: everything that anybody has to know of it.
+
+    Parameters
+    ----------
+    name : str
+        In the trace.
+    better : {"more", "less"} or None
+        Its direction, for tables, targets, tuning and wins; None where neither is better.
+    compute : callable or None
+        ``compute(reading)`` gives (statistic, value); None where the recorder itself computes it meanwhile.
+    quantity : callable
+        ``quantity(reading)``: what it measures, so that nobody compares two numbers of different kinds.
+    label : str
+        For axes and tables; by default its name.
+    unit : str
+        Behind the label.
+    statistics : tuple of str
+        Known before a run; empty where a protocol names them.
+    usual : str
+        The statistic that is shown where none is asked for.
+    low, high : float
+        Its smallest and largest value.
+    ranges : mapping of str to Range
+        Those of single statistics, where they differ.
+    per_agent : callable, optional
+        ``per_agent(reading)``: (n,) its value for every agent, for the agents' table.
+    unasked : bool
+        Whether the agents' table has it even where it is not recorded.
+    judge : bool
+        Whether it may decide a tuning, by ``judged_by``.
+    judged_by : str
+        The statistic that decides.
+    learning : bool
+        Whether it says something of what was learned, so that tables compare it.
+    rows : {"", "training", "test"}
+        Rows that it is taken over: without test rows some cannot be measured.
+    criterion : bool
+        Whether it belongs to tasks that name it as their criterion.
+    share : {"", "gap", "end"}
+        What a target's share is of, if one may be asked for: the gap at the start, or the value at the end.
+    asked_as : str
+        What ``record.metrics`` calls it; by default its name. Several may share one.
+    baselines : callable, optional
+        ``baselines(task)``: what trivial predictions come to, by their names.
+    """
+
+    name: str
+    better: Literal["more", "less"] | None
+    compute: Callable[[Reading], Rows] | None
+    quantity: Callable[[Reading], Quantity | None]
+    label: str = ""
+    unit: str = ""
+    statistics: tuple[str, ...] = ()
+    usual: str = "mean"
+    low: float = -math.inf
+    high: float = math.inf
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    per_agent: Callable[[Reading], NDArray[np.float64]] | None = None
+    unasked: bool = False
+    judge: bool = False
+    judged_by: str = "mean"
+    learning: bool = True
+    rows: Literal["", "training", "test"] = ""
+    criterion: bool = False
+    share: Literal["", "gap", "end"] = ""
+    asked_as: str = ""
+    baselines: Callable[[Task], Mapping[str, float]] | None = None
+
+    @property
+    def asked(self) -> str:
+        """What ``record.metrics`` calls it."""
+        return self.asked_as or self.name
+
+    @property
+    def words(self) -> str:
+        """Its label with its unit."""
+        return f"{self.label or self.name}{f' ({self.unit})' if self.unit else ''}"
+
+
+METRICS: Registry[Metric] = Registry("metric")
+"""Metrics by their names in the trace."""
+
+
+def register(metric: Metric) -> Metric:
+    """Make a metric known by its name.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken by something that hushnet counts.
+    """
+    if metric.name in AXES:
+        raise ValueError(f"the name {metric.name!r} is taken by an axis; choose a new one.")
+    return METRICS.add(metric.name, metric, maker=metric.compute or metric.quantity)
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric of a name in a trace; None for a user's own. What was set apart is ``name of ...``."""
+    return METRICS.get(name.partition(" of ")[0])
+
+
+def recordable() -> dict[str, tuple[str, ...]]:
+    """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
+    found: dict[str, tuple[str, ...]] = {}
+    for metric in METRICS.values():
+        found[metric.asked] = (*found.get(metric.asked, ()), metric.name)
+    return found
+
+
+def statistics() -> dict[str, tuple[str, ...]]:
+    """Statistics of metrics in the trace, but for those that data name (bins of agents by the size of their data).
+
+    Without metrics of which a protocol's or a user's code names them.
+    """
+    return {metric.name: metric.statistics for metric in METRICS.values() if metric.statistics}
+
+
+def names_of(wanted: Callable[[Metric], Any]) -> tuple[str, ...]:
+    """Names of the metrics of which something is true."""
+    return tuple(metric.name for metric in METRICS.values() if wanted(metric))
+
+
+def of_learning(names: Iterable[str]) -> list[str]:
+    """Those recorded metrics that say something of what was learned; of a user's own that is assumed."""
+    return [name for name in names if (metric := metric_of(name)) is None or metric.learning]
+
+
+def more_is_better(name: str) -> bool | None:
+    """Whether more of a metric is better; None for a user's own, of which nothing is known."""
+    metric = metric_of(name)
+    return None if metric is None or metric.better is None else metric.better == "more"
+
+
+def range_of(name: str, statistic: str = "") -> Range:
+    """Smallest and largest value that a metric or an axis can have; of what nobody knows (a user's own), any.
+
+    Parameters
+    ----------
+    name, statistic : str
+        As in the trace. The gap of an objective is at least 0 as long as agents have one model.
+
+    Examples
+    --------
+    >>> range_of("accuracy"), range_of("objective", "gap"), range_of("./mine.py:measure")
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    metric = METRICS.get(name)
+    if metric is not None:
+        return metric.ranges.get(statistic, (metric.low, metric.high))
+    return (0.0, math.inf) if name in AXES else ANY
+
+
+def range_of_difference(of: Range) -> Range:
+    """Smallest and largest difference of two values of a range."""
+    low, high = of
+    return low - high, high - low
+
+
+def quantile(values: NDArray[np.float64], q: float) -> float:
+    """A quantile that admits infinities."""
+    return float(np.sort(values)[min(len(values) - 1, math.ceil(q * len(values)) - 1)])

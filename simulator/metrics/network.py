@@ -1,0 +1,124 @@
+"""What the network did with messages, how old agents' knowledge is, how far they came, and what sums were kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.quantity import Quantity
+from .costs import LABELS
+from .metric import Metric, Reading, Rows, quantile, register
+
+
+def traffic(reading: Reading) -> Rows:
+    """What became of the messages so far."""
+    counts, links = reading.world.traffic, reading.world.traffic.links
+    yield "sent", links.sent
+    yield "delivered", links.delivered
+    yield "lost", links.lost
+    yield "dropped", links.dropped
+    yield "in_flight", links.in_flight
+    yield "overtaken", counts.overtaken
+    yield "start_vectors", counts.start_vectors
+
+
+def ages(world: Any) -> NDArray[np.float64]:
+    """(E,) how old is what the tail of each directed edge knows of its head; NaN where it never heard of it.
+
+    It is NaN for exchanges in pairs: what an agent gets there is used at once, and its inbox says nothing of its age.
+    """
+    unheard = np.full(len(world.setting.graph.heads), np.nan)
+    if world.traits.exchange == "pairwise":
+        return unheard
+    for times in world.inbox.sent_at.values():
+        return np.where(np.isfinite(times), world.now - times, np.nan)
+    return unheard
+
+
+def age(reading: Reading) -> Rows:
+    """How old is what agents know of their neighbours, over all links that were ever heard."""
+    every = ages(reading.world)
+    heard = every[~np.isnan(every)]
+    if len(heard):
+        yield "mean", heard.mean()
+        yield "q90", quantile(heard, 0.9)
+        yield "worst", heard.max()
+
+
+def mean_ages(reading: Reading) -> NDArray[np.float64]:
+    """(n,) mean age of what each agent knows of its neighbours; NaN for one that never heard of any."""
+    graph, every = reading.world.setting.graph, ages(reading.world)
+    heard = ~np.isnan(every)
+    counts = np.bincount(graph.tails[heard], minlength=graph.agents)
+    sums = np.bincount(graph.tails[heard], weights=every[heard], minlength=graph.agents)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def updates(reading: Reading) -> Rows:
+    """How many steps agents have completed."""
+    counts = reading.world.updates
+    yield "mean", counts.mean()
+    yield "min", counts.min()
+    yield "max", counts.max()
+
+
+def conserved(reading: Reading) -> Rows:
+    """How far the protocol's sums are from what they should keep."""
+    yield from reading.world.protocol.conserved(reading.world.state).items()
+
+
+register(
+    Metric(
+        name="traffic",
+        better=None,
+        compute=traffic,
+        quantity=lambda reading: Quantity("vectors on links by what became of them", "total of the run"),
+        label="messages to neighbours",
+        statistics=("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
+        usual="sent",
+        low=0.0,
+        learning=False,
+    )
+)
+register(
+    Metric(
+        name="age",
+        better=None,
+        compute=age,
+        quantity=lambda reading: Quantity("age of what agents know of their neighbours", "mean over agents"),
+        label="age of what is known",
+        unit="wake-ups",
+        statistics=("mean", "q90", "worst"),
+        low=0.0,
+        per_agent=mean_ages,
+        unasked=True,
+        learning=False,
+    )
+)
+register(
+    Metric(
+        name="updates",
+        better=None,
+        compute=updates,
+        quantity=lambda reading: Quantity("completed steps", "mean over agents"),
+        label=LABELS["updates"],
+        statistics=("mean", "min", "max"),
+        low=0.0,
+        per_agent=lambda reading: reading.world.updates,
+        unasked=True,
+        learning=False,
+    )
+)
+register(
+    Metric(
+        name="conserved",
+        better="less",
+        compute=conserved,
+        quantity=lambda reading: Quantity("distance from what the protocol's sums keep", "total of the run"),
+        label="off the conserved sum by",
+        low=0.0,
+        learning=False,
+    )
+)

@@ -1,0 +1,22 @@
+"""The objective: value and gap, computed by the recorder while the run goes on."""
+
+from __future__ import annotations
+
+import math
+
+from .metric import Metric, register
+
+OBJECTIVE = register(
+    Metric(
+        name="objective",
+        better="less",
+        compute=None,
+        quantity=lambda reading: None,
+        statistics=("value", "gap"),
+        usual="value",
+        ranges={"gap": (0.0, math.inf)},
+        judge=True,
+        judged_by="gap",
+        share="gap",
+    )
+)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ..errors import InputError
 from ..files import parse_number, read_lines
-from ..losses import LOSSES
+from ..losses import LOSSES, ClassLossName
 from ..packed import located
 from ..parameters import NotNegative, Parameters, Size
 from ..tables import Table
@@ -59,7 +59,7 @@ class Adult(Parameters):
     """Seed of the permutation that rows are dealt in; a part of the task, so that all runs have the same agents."""
     test_share: float = Field(default=0.0, ge=0, lt=1)
     """Share of each agent's rows that is held out for testing; the paper measures on training rows alone."""
-    loss: Literal["logistic", "smoothed_hinge", "hinge"] = "logistic"
+    loss: ClassLossName = "logistic"
     """Loss of a score."""
     regularisation: NotNegative | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from ..clipping import norms
 from ..errors import InputError
 from ..files import parse_number
-from ..losses import LOSSES
+from ..losses import LOSSES, SmoothLossName
 from ..packed import plain_name
 from ..parameters import Parameters, Positive
 from ..tables import Table
@@ -39,7 +39,7 @@ class CsvTable(Parameters):
     path: str
     """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
     label: str
-    """Column of the label: two classes for logistic and smoothed_hinge, a number for squared."""
+    """Column of the label: two classes, or a number for a loss of real labels such as squared."""
     agent: str | None = None
     """Column that names each row's agent; either this or `split`."""
     split: SplitParameters | None = None
@@ -54,7 +54,7 @@ class CsvTable(Parameters):
     """Append a coordinate of 1 (before rows are scaled, after columns are)."""
     test_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of each agent's rows that is held out for testing."""
-    loss: Literal["logistic", "squared", "smoothed_hinge"] = "logistic"
+    loss: SmoothLossName = "logistic"
     """Loss of a score."""
     regularisation: Positive | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
@@ -79,12 +79,17 @@ class CsvTable(Parameters):
             raise ValueError(f"label and agent cannot both be {self.label!r}")
         return self
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether labels are classes, and not numbers."""
+        return LOSSES[self.loss].labels == "classes"
+
     def outline(self) -> Outline:
         """What is known of the task before its data."""
         return Outline(
             self.kind,
             self.loss,
-            "rmse" if self.loss == "squared" else "accuracy",
+            "accuracy" if self.of_classes else "rmse",
             self.split.count if self.split is not None else None,
             tested=self.test_share > 0,
             bounded=("l1", "l2") if self.scaling == "unit_row" else (),
@@ -138,7 +143,7 @@ class CsvTable(Parameters):
             test=Table.from_owners(features[held], labels[held], owners[held], len(ids)),
             loss=LOSSES[self.loss],
             regularisation=inverse_counts(counts) if given == "1/m" else np.full(len(ids), float(given)),
-            metric="rmse" if self.loss == "squared" else "accuracy",
+            metric="accuracy" if self.of_classes else "rmse",
             bounds=bounds,
             assumed_public=public,
             notes={
@@ -151,7 +156,7 @@ class CsvTable(Parameters):
 
     def _labels(self, columns: Columns) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Labels and what they stand for: of two classes the lower number, or else the first in order, becomes -1."""
-        if self.loss == "squared":
+        if not self.of_classes:
             return columns.numbers(self.label, "label"), {}
         texts = columns.texts(self.label, "label")
         classes = _ordered(set(texts))
@@ -170,7 +175,7 @@ class CsvTable(Parameters):
     ) -> tuple[NDArray[np.int64], list[int] | list[str], int]:
         """(M,) owners (-1: left out), the agents' ids and the number of rows left out."""
         if self.split is not None:
-            owners = self.split.owners(labels, self.loss != "squared", rng=rng)
+            owners = self.split.owners(labels, self.of_classes, rng=rng)
             return owners, list(range(self.split.count)), int(np.sum(owners < 0))
         assert self.agent is not None, "the validator admits agent or split"
         texts = columns.texts(self.agent, "agent")

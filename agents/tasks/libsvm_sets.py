@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
+from ..losses import ClassLossName
 from ..packed import located
 from ..parameters import Parameters, Size
 from .base import Task
@@ -24,8 +25,6 @@ from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
 from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
-
-ClassificationLoss = Literal["logistic", "hinge", "smoothed_hinge"]
 
 PATH = ("task", "path")
 BLOCK = 4096
@@ -48,7 +47,7 @@ class LibsvmSet(Parameters):
     """Read only so many training rows, from the first on."""
     test_rows: Size | None = None
     """Read only so many test rows."""
-    loss: ClassificationLoss = "logistic"
+    loss: ClassLossName = "logistic"
     """Loss of a score."""
 
     def read(
@@ -191,7 +190,7 @@ class Epsilon(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": math.sqrt(2000.0), "l2": 1.0}
 
     kind: Literal["epsilon"]
-    loss: ClassificationLoss = "hinge"
+    loss: ClassLossName = "hinge"
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents (20 in Liu et al. 2022), or columns to parties."""

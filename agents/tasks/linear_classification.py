@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..errors import FieldError
-from ..losses import LOSSES
+from ..losses import LOSSES, LossName
 from ..parameters import MOST, NotNegative, Parameters, Size
 from ..tables import Table
 from .base import Task
@@ -45,8 +45,8 @@ class LinearClassification(Parameters):
     """Test points of each agent, with clean labels."""
     precision: Literal["float64", "float32"] = "float64"
     """How points are kept; models and arithmetic are in float64 either way, and float32 halves the memory."""
-    loss: Literal["logistic", "squared", "smoothed_hinge", "hinge"] = "logistic"
-    """Loss of a score; squared regresses on the labels -1 and +1."""
+    loss: LossName = "logistic"
+    """Loss of a score; one of real labels regresses on the labels -1 and +1."""
     regularisation: NotNegative | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training points."""
 

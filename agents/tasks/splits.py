@@ -93,7 +93,7 @@ class Dirichlet(Split):
         """See `Split.owners`."""
         if not classes:
             raise InputError(
-                "dirichlet needs classes, which the squared loss does not have; choose even or by_size",
+                "dirichlet needs classes, which a loss of real labels does not have; choose even or by_size",
                 field=("task", "split", "kind"),
             )
         owners = np.empty(len(labels), dtype=np.int64)

@@ -9,10 +9,10 @@ from typing import Literal, final
 import numpy as np
 from pydantic import Field, model_validator
 
+from ..losses import ClassLossName
 from ..parameters import MOST, Parameters, Size
 from .base import Task
 from .extent import Extent, Files
-from .libsvm_sets import ClassificationLoss
 from .names import STAND_IN
 from .outline import Outline
 from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
@@ -35,7 +35,7 @@ class EpsilonLike(Parameters):
     """Number of features."""
     test_samples: Size = 100
     """Test rows of each agent, with labels of the same law."""
-    loss: ClassificationLoss = "hinge"
+    loss: ClassLossName = "hinge"
     """Loss of a score."""
 
     def outline(self) -> Outline:
@@ -87,7 +87,7 @@ class GisetteLike(Parameters):
     """Number of features."""
     factors: Size = 20
     """Number of factors behind the features."""
-    loss: ClassificationLoss = "logistic"
+    loss: ClassLossName = "logistic"
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""

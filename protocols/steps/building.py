@@ -124,10 +124,10 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: boo
 
 
 def _loss_of(protocol: Any) -> str:
-    """The name of the task's loss; empty for one of somebody's own, which may have any name."""
+    """The name of the task's loss; empty for one that is not registered, or has no rows for compiled code."""
     loss = protocol.problem.task.loss
     known = losses.LOSSES.get(loss.name)
-    return loss.name if known is not None and type(loss) is type(known) else ""
+    return loss.name if known is not None and type(loss) is type(known) and loss.rows is not None else ""
 
 
 def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:

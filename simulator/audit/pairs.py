@@ -70,7 +70,7 @@ def _of_records(subject: Subject, agent: int) -> Iterator[Pair]:
         "a row along one coordinate": _within(single, size, task),
         "the agent's own longest row": own,
     }
-    turned = (1.0, -1.0) if task.metric == "accuracy" else (LARGE_LABEL, -LARGE_LABEL)
+    turned = (1.0, -1.0) if task.loss.labels == "classes" else (LARGE_LABEL, -LARGE_LABEL)
     own_label = float(task.train.labels[place])
     for name, row in rows.items():
         if "labels" not in shared:

@@ -111,9 +111,9 @@ def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[s
 
 
 def _with_loss(setting: Setting, loss: str) -> Setting:
-    """A small world with another loss; labels of the squared loss are real."""
+    """A small world with another loss; labels may be real."""
     task = replace(setting.task, loss=LOSSES[loss])
-    if loss == "squared":
+    if task.loss.labels == "real":
         labels = task.train.labels * np.linspace(0.5, 1.5, len(task.train.labels))
         task = replace(task, train=replace(task.train, labels=labels), metric="rmse")
     return replace(setting, task=task)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from ...agents.kinds import KindOf, NameOf
 from ...agents.suggestions import nearest
 from .yaml_source import Keys, has
 
@@ -30,16 +31,23 @@ def at(annotation: Any, data: Any, keys: Keys) -> Any:
 def members(annotation: Any) -> list[Any]:
     """The alternatives of a type: unions and annotations taken apart, None left out."""
     if isinstance(annotation, FieldInfo):
-        shorthand = any(isinstance(part, BeforeValidator) for part in annotation.metadata)
-        return [*([float] if shorthand else []), *members(annotation.annotation)]
+        return _annotated(annotation.annotation, annotation.metadata)
     if get_origin(annotation) is Annotated:
         inner, *metadata = get_args(annotation)
-        # A validator that runs before the others is how this package lets a number stand for the simplest kind.
-        shorthand = any(isinstance(part, BeforeValidator) for part in metadata)
-        return [*([float] if shorthand else []), *members(inner)]
+        return _annotated(inner, metadata)
     if get_origin(annotation) in (Union, types.UnionType):
         return [member for part in get_args(annotation) for member in members(part)]
     return [] if annotation in (None, type(None)) else [annotation]
+
+
+def _annotated(inner: Any, metadata: Sequence[Any]) -> list[Any]:
+    """The alternatives of a type with annotations, which may be those of a registry."""
+    # A validator that runs before the others is how this package lets a number stand for the simplest kind.
+    shorthand = [float] if any(isinstance(part, BeforeValidator) for part in metadata) else []
+    for part in metadata:
+        if isinstance(part, NameOf | KindOf):
+            return [*shorthand, *part.members()]
+    return [*shorthand, *members(inner)]
 
 
 def models(annotation: Any) -> list[type[BaseModel]]:

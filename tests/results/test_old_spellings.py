@@ -193,7 +193,7 @@ def test_from_python_an_old_scenario_warns_and_its_results_have_todays_words(tmp
     assert {warning.filename for warning in told} == {__file__}
     old = load_all(SAVED)
     assert set(result.trace["metric"]) == set(old.trace["metric"])
-    assert list(result.agents.columns) == list(old.agents.columns)
+    assert sorted(result.agents.columns) == sorted(old.agents.columns)
     assert set(result.trace[BY]) == set(old.trace[BY])
     assert (result.folder / "origin" / "scenario.yaml").read_bytes() == WRITTEN.read_bytes()
     assert "tight" not in (result.folder / "index.json").read_text().replace(old.manifests[0]["scenario"]["title"], "")

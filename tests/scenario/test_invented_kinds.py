@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 import pytest
 from hushnet.agents.criteria import CRITERIA, Criterion
 from hushnet.agents.errors import InputError
+from hushnet.agents.losses import LOSSES, Loss, RowForms
+from hushnet.agents.losses import register as register_loss
 from hushnet.agents.quantity import Quantity
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import run
@@ -115,3 +120,75 @@ def test_a_criterion_is_a_metric_of_the_tasks_that_name_it(forget, tmp_path):
     assert more_is_better("mae") is False
     with pytest.raises(InputError, match="judged by accuracy, not by mae"):
         load(scenario(record={"every": 2.0, "metrics": ["mae"]}))
+
+
+@final
+@dataclass(frozen=True)
+class Huber(Loss):
+    """phi(s, y) = r^2 / 2 for a residual r = s - y of at most 1, else |r| - 1/2."""
+
+    name: str = "huber"
+    lipschitz: float = 1.0
+    curvature: float = 1.0
+    labels: str = "real"
+    compiled: bool = True
+
+    def value(self, scores, labels):
+        gap = np.abs(scores - labels)
+        return np.where(gap <= 1.0, gap**2 / 2, gap - 0.5)
+
+    def slope(self, scores, labels):
+        return np.clip(scores - labels, -1.0, 1.0)
+
+    def second_slope(self, scores, labels):
+        return (np.abs(scores - labels) < 1.0).astype(np.float64)
+
+    @property
+    def rows(self):
+        return RowForms(huber_slope, huber_bend, huber_add) if self.compiled else None
+
+
+def huber_slope(score, label):
+    return min(max(score - label, -1.0), 1.0)
+
+
+def huber_bend(score, label):
+    return 1.0 if abs(score - label) < 1.0 else 0.0
+
+
+def huber_add(score, label, total, factor):
+    gap = abs(score - label)
+    return total + (gap**2 / 2 if gap <= 1.0 else gap - 0.5), factor
+
+
+def with_loss(loss, engine):
+    """Local minimisers and coordinate descent, of which both take the loss in compiled code."""
+    task = {"kind": "linear_classification", "agents": 8, "dimension": 3, "samples": [4, 9], "loss": loss}
+    return scenario(task=task, record={"every": 2.0, "metrics": ["objective", "training_loss"]}, engine=engine)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_loss_runs_on_both_engines_with_or_without_a_compiled_form(compiled, forget, tmp_path):
+    forget(LOSSES, "huber")
+    register_loss(Huber(compiled=compiled))
+    results = {engine: run(with_loss("huber", engine), out=tmp_path / engine) for engine in ENGINES}
+    rows = {engine: found.trace.set_index(["protocol", "time", "metric"]) for engine, found in results.items()}
+    np.testing.assert_allclose(*(found["value"] for found in rows.values()), rtol=1e-9, atol=1e-12)
+    said = results["batched"].manifests[0]["engine"]
+    assert ("Python step" in str(said)) is not compiled
+    with pytest.raises(InputError, match="did you mean 'huber'"):
+        load(with_loss("hubert", "auto"))
+
+
+def test_a_table_of_real_labels_is_a_regression_whatever_its_loss_is_called(forget, tmp_path):
+    forget(LOSSES, "huber")
+    register_loss(Huber())
+    rng = np.random.default_rng(3)
+    rows = [f"{agent},{x:.3f},{2 * x + 0.1 * agent:.3f}" for agent in range(4) for x in rng.normal(size=12)]
+    (tmp_path / "rows.csv").write_text("\n".join(["agent,x,y", *rows]))
+    task = {"kind": "csv", "path": str(tmp_path / "rows.csv"), "label": "y", "agent": "agent", "loss": "huber"}
+    asked = {"every": 2.0, "metrics": ["rmse", "objective"]}
+    found = run(scenario(task=task, record=asked, topology={"kind": "complete"}), out=tmp_path / "out")
+    last = found.trace[(found.trace["metric"] == "rmse") & (found.trace["statistic"] == "mean")]
+    assert last[last["time"] == 6.0]["value"].max() < 1.5
+    assert set(found.trace["metric"]) == {"rmse", "objective"}

@@ -1,0 +1,37 @@
+"""Losses of a linear prediction, one file and one registration each, and what an agent computes with its own shard.
+
+A loss of your own is a file here that ends in ``register(MyLoss())``, and its import below.
+"""
+
+from __future__ import annotations
+
+from .loss import LOSSES, ClassLossName, Labels, Loss, LossName, RowForms, SmoothLossName, register
+
+# isort: off
+from .logistic import Logistic
+from .squared import Squared
+from .smoothed_hinge import SmoothedHinge
+from .hinge import Hinge
+# isort: on
+
+from .local import clipped_gradient, local_gradient, local_loss, public_smoothness, spectral_smoothness
+
+__all__ = [
+    "LOSSES",
+    "ClassLossName",
+    "Hinge",
+    "Labels",
+    "Logistic",
+    "Loss",
+    "LossName",
+    "RowForms",
+    "SmoothLossName",
+    "SmoothedHinge",
+    "Squared",
+    "clipped_gradient",
+    "local_gradient",
+    "local_loss",
+    "public_smoothness",
+    "register",
+    "spectral_smoothness",
+]

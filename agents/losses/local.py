@@ -1,0 +1,132 @@
+"""What a single agent computes with its own shard.
+
+An agent's local objective is L_i(theta) = (1/m_i) sum_k phi(x_k . theta, y_k) + lambda_i |theta|^2 (Bellet et al.
+2018, equation 1), so its gradient carries 2 lambda_i theta and its strong convexity is 2 lambda_i. An agent without
+data has L_i = 0: value 0, gradient 0, smoothness 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..clipping import Norm, clipped_terms
+from ..tables import Shard
+from .loss import Loss
+
+
+def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> float:
+    """L_i(theta), the mean loss over a shard plus lambda |theta|^2.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the value is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    if len(shard) == 0:
+        return 0.0
+    values = loss.value(shard.features @ model, shard.labels)
+    return float(values.mean() + regularisation * (model @ model))
+
+
+def local_gradient(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """Gradient of `local_loss`: (1/m) sum_k phi'(x_k . theta, y_k) x_k + 2 lambda theta.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the gradient is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+
+    Returns
+    -------
+    (p,) float64
+    """
+    count = len(shard.labels)
+    if count == 0:
+        return np.zeros_like(model)
+    slopes = loss.slope(shard.features @ model, shard.labels)
+    return slopes @ shard.features / count + (2.0 * regularisation) * model
+
+
+def clipped_gradient(
+    model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float, norm: Norm, bound: float
+) -> NDArray[np.float64]:
+    """`local_gradient` with every example's gradient phi'(s, y) x scaled down to a norm of at most `bound`.
+
+    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, whatever the data: rows and
+    labels may be as large as float64 has them, and an example whose slope is not finite counts as zero. The
+    regulariser's part is not clipped, for it does not depend on them.
+
+    Parameters
+    ----------
+    model : (p,) float64
+    shard : Shard
+        m rows; without any the gradient is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    norm : {"l1", "l2"}
+        The norm that the noise needs: l1 for Laplace, l2 for Gaussian.
+    bound : float
+        Clipping threshold, > 0.
+
+    Returns
+    -------
+    (p,) float64
+
+    References
+    ----------
+    Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1.
+    """
+    count = len(shard.labels)
+    if count == 0:
+        return np.zeros_like(model)
+    features = shard.features
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = loss.slope(features @ model, shard.labels)
+        coefficients, rows = clipped_terms(slopes, features, norm, bound)
+        return coefficients @ rows / count + (2.0 * regularisation) * model
+
+
+def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisation: float) -> float:
+    """Smoothness curvature * lambda_max(X'X / m) + 2 lambda of a local objective, from its own data; may be infinite.
+
+    It depends on private data: a step size made from it leaks, noise or not. See `public_smoothness`.
+
+    Parameters
+    ----------
+    features : (m, p) float64
+        Without rows the smoothness is 0.
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    count, dimension = features.shape
+    if count == 0:
+        return 0.0
+    gram = features @ features.T if count < dimension else features.T @ features
+    if not np.isfinite(gram).all():
+        return float("inf")
+    return loss.curvature * float(np.linalg.eigvalsh(gram)[-1]) / count + 2.0 * regularisation
+
+
+def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float:
+    """Smoothness bound curvature * R^2 + 2 lambda for rows whose l2 norm is at most R, whatever they are.
+
+    Parameters
+    ----------
+    radius : float
+        R > 0, a public bound on the rows (see `clip_rows`).
+    loss : Loss
+    regularisation : float
+        lambda >= 0.
+    """
+    return loss.curvature * radius**2 + 2.0 * regularisation

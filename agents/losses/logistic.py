@@ -1,0 +1,70 @@
+"""The logistic loss, and its rows for compiled code."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .loss import MANY, Labels, Loss, RowForms, register
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """phi(s, y) = log(1 + exp(-y s)) with labels in {-1, +1}."""
+
+    name: str = "logistic"
+    lipschitz: float = 1.0
+    curvature: float = 0.25
+    labels: Labels = "classes"
+
+    def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.value`."""
+        margins = labels * scores
+        values = np.abs(margins)
+        # log(1 + exp(-|z|)) - min(z, 0), in place: np.logaddexp(0, -z) takes several times as long.
+        np.exp(np.negative(values, out=values), out=values)
+        np.log1p(values, out=values)
+        values -= np.minimum(margins, 0.0, out=margins)
+        return values
+
+    def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.slope`."""
+        from scipy.special import expit
+
+        return -labels * expit(-labels * scores)
+
+    def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Loss.second_slope`."""
+        from scipy.special import expit
+
+        return expit(scores) * expit(-scores)
+
+    @property
+    def rows(self) -> RowForms:
+        """See `Loss.rows`."""
+        return RowForms(_slope, _bend, _add)
+
+
+def _slope(score, label):  # pragma: no cover - compiled
+    return -label / (1.0 + math.exp(label * score))
+
+
+def _bend(score, _label):  # pragma: no cover - compiled
+    return 1.0 / ((1.0 + math.exp(score)) * (1.0 + math.exp(-score)))
+
+
+def _add(score, label, total, factor):  # pragma: no cover - compiled
+    # log(1 + exp(-z)) = log(1 + exp(-|z|)) - min(z, 0); one logarithm of a product serves many rows.
+    factor *= 1.0 + math.exp(-abs(label * score))
+    total -= min(label * score, 0.0)
+    if factor > MANY:
+        return total + math.log(factor), 1.0
+    return total, factor
+
+
+register(Logistic())

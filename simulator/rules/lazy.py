@@ -20,6 +20,7 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compilation.compiled import compiled
+from ...agents.compilation.fetching import prefetch
 from ..network.latency import delay_of
 from ..network.randomness import lasting
 from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND
@@ -155,6 +156,58 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
         up = there(mail, receiver, arrival, arrival == mail.sent_at[row])
         deliver(mail, slot, row, mail.order[row], arrival, up)
         first = following[first]
+
+
+@compiled(forceinline=True, _nrt=False)
+def fetch(mail, agent, kinds):  # pragma: no cover - compiled
+    """Ask for the memory of what has come for an agent, and of where its own messages of so many kinds go.
+
+    Copies come first, then the versions that they carry: what they have in common is only known from the copies.
+    """
+    edges, first, last = len(mail.heads), mail.offsets[agent], mail.offsets[agent + 1]
+    for slots in range(0, len(mail.known), edges):
+        for slot in range(slots + first, slots + last):
+            prefetch(mail.arrival, mail.first_node[slot])
+            prefetch(mail.references, mail.known[slot])
+    for edge in range(first, last):
+        prefetch(mail.numbers, mail.heads[edge])
+        for kind in range(kinds):
+            prefetch(mail.first_node, kind * edges + mail.reverse[edge])
+    for slots in range(0, len(mail.known), edges):
+        for slot in range(slots + first, slots + last):
+            node = mail.first_node[slot]
+            if node >= 0:
+                row = mail.version[node]
+                prefetch(mail.references, row)
+                for part in range(0, min(mail.pool.shape[1], 32), 8):
+                    prefetch(mail.pool[row], part)
+                prefetch(mail.arrival, mail.following[node])
+    for slots in range(0, len(mail.known), edges):
+        for slot in range(slots + first, slots + last):
+            node = mail.first_node[slot]
+            if node >= 0:
+                second = mail.following[node]
+                if second >= 0:
+                    prefetch(mail.references, mail.version[second])
+                    prefetch(mail.arrival, mail.following[second])
+
+
+@compiled(forceinline=True, _nrt=False)
+def fetch_agent(mail, agent):  # pragma: no cover - compiled
+    """Ask for the memory of what an agent, who is to wake soon, and its slots are known by."""
+    prefetch(mail.ticks, agent)
+    prefetch(mail.latest, agent)
+    prefetch(mail.means, agent)
+    prefetch(mail.numbers, agent)
+    last = mail.offsets[agent + 1]
+    for slot in range(mail.offsets[agent], last + 7, 8):
+        prefetch(mail.first_node, slot)
+        prefetch(mail.known, slot)
+        prefetch(mail.heard_sent_at, slot)
+        prefetch(mail.heard_order, slot)
+        prefetch(mail.heard_tick, slot)
+        prefetch(mail.heads, slot)
+        prefetch(mail.reverse, slot)
 
 
 @compiled(_nrt=False)

@@ -37,7 +37,20 @@ from ..tables.mail import (
     Mail,
 )
 from ..tables.notes import NOTE_COLUMNS, NOTING
-from ..tables.room import extended
+from ..tables.room import columns, extended, extended_columns
+
+VERSIONS = {"sent_at": np.float64, "order": np.int64, "tick": np.int64, "size": np.int64, "references": np.int64}
+NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64, "uniform": np.float64}
+AGENTS = {
+    "ticks": np.int64,
+    "updates": np.int64,
+    "charged": np.int64,
+    "joins": np.float64,
+    "leaves": np.float64,
+    "gone_from": np.float64,
+}
+HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
+"""Columns of what versions, copies under way, agents and their wake-ups are known by."""
 
 
 def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledLaws | None) -> Mail:
@@ -65,25 +78,19 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
     whole: dict[str, Any] = {
         name: np.full(size, fill, dtype=np.int64)
         for name, size, fill in (
-            ("order", rows, 0),
-            ("tick", rows, 0),
-            ("size", rows, 0),
-            ("references", rows, 0),
-            ("version", nodes, 0),
-            ("following", nodes, 0),
             ("first_node", slots, -1),
             ("known", slots, -1),
-            ("ticks", agents, -1),
-            ("updates", agents, 0),
-            ("charged", agents, 0),
             ("latest", agents * max(1, len(layout.messages)), -1),
-            ("heap_agent", agents, 0),
             ("recorded_offsets", 0, 0),
             ("counts", tallies.COUNTERS, 0),
         )
     }
     mail = Mail(
         **whole,
+        **columns(rows, VERSIONS),
+        **columns(nodes, NODES),
+        **columns(agents, AGENTS),
+        **columns(agents, HEAP),
         constants=constants,
         bursts=np.zeros((edges if constants[MEAN_BAD] > 0 else 0, 2), dtype=np.int64),
         burst_until=np.zeros(edges if constants[MEAN_BAD] > 0 else 0),
@@ -94,23 +101,16 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         numbers=network.numbers,
         link_delays=np.empty(0) if fixed is None else fixed,
         pool=np.zeros((rows, max(widths, default=1))),
-        sent_at=np.zeros(rows),
         free_rows=np.arange(rows),
-        arrival=np.zeros(nodes),
         free_nodes=np.arange(nodes),
         brackets=np.empty((0, 2)),
-        uniform=np.empty(0),
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,
         values=inbox.flat_values,
         places=inbox.places,
-        joins=np.zeros(agents),
-        leaves=np.full(agents, math.inf),
-        gone_from=np.full(agents, math.inf),
         was_up=np.ones(agents, dtype=bool),
         changes=np.empty((agents, 0)),
-        heap_time=np.zeros(agents),
         clock=np.zeros(CLOCK_CONSTANTS),
         means=np.ones(agents),
         recorded=np.empty(0),
@@ -121,6 +121,8 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         note_times=np.zeros((0, 2)),
         notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
     )
+    mail.ticks[:] = -1
+    mail.leaves[:] = mail.gone_from[:] = math.inf
     mail.counts[tallies.FREE_ROWS], mail.counts[tallies.FREE_NODES] = rows, nodes
     return mail
 
@@ -152,7 +154,7 @@ def with_brackets(mail: Mail, forms: CompiledLaws) -> Mail:
     observes.
     """
     brackets = brackets_of(forms.law)
-    return mail._replace(brackets=brackets, uniform=np.zeros(len(mail.arrival) if len(brackets) else 0))
+    return mail._replace(brackets=brackets)
 
 
 def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
@@ -161,15 +163,15 @@ def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
     if counts[tallies.FREE_ROWS] < rows:
         old = len(mail.pool)
         more = max(rows, old // 2)
-        names = ("pool", "sent_at", "order", "tick", "size", "references", "free_rows")
-        mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
+        wider = {name: extended(getattr(mail, name), more) for name in ("pool", "free_rows")}
+        mail = mail._replace(**wider, **extended_columns(mail, tuple(VERSIONS), more))
         mail.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
         counts[tallies.FREE_ROWS] += more
     if counts[tallies.FREE_NODES] < nodes:
         old = len(mail.arrival)
         more = max(nodes, old)
-        names = ("arrival", "version", "following", "free_nodes", *(("uniform",) if len(mail.brackets) else ()))
-        mail = mail._replace(**{name: extended(getattr(mail, name), more) for name in names})
+        free_nodes = extended(mail.free_nodes, more)
+        mail = mail._replace(free_nodes=free_nodes, **extended_columns(mail, tuple(NODES), more))
         mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
         counts[tallies.FREE_NODES] += more
     return mail

@@ -14,7 +14,7 @@ from ....agents.compilation.compiled import compiled, compiled_callback
 from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, STEP, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ...rules.delivery import count_message, let_go, take_row
-from ...rules.lazy import EVER, send_copy, take_in, there
+from ...rules.lazy import EVER, fetch, fetch_agent, send_copy, take_in, there
 from ...rules.notes import note_step
 from ...tables.mail import (
     Mail,
@@ -31,6 +31,8 @@ from ...tables.tallies import (
     WAKES,
 )
 
+NEAR = 2**15
+"""Directed edges of a graph whose tables a processor keeps at hand, so that nothing has to be asked for beforehand."""
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
@@ -279,6 +281,10 @@ def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  #
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         if mail.silent[agent] or not there(mail, agent, now, True):
             continue
+        if len(mail.heads) > NEAR:
+            fetch(mail, agent, len(ports))
+            if counts[HEAP] > 2:
+                fetch_agent(mail, mail.heap_agent[1 if mail.heap_time[1] < mail.heap_time[2] else 2])
         edges = len(mail.heads)
         for edge in range(first, last):
             for slot in range(edge, len(mail.known), edges):

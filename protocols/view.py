@@ -75,8 +75,8 @@ class Problem:
         `Protocol.assumed_public`.
     graph : Graph
     oracle : callable, optional
-        ``oracle(updates)`` gives the (n, updates) global indices of every agent's first wake-ups, for protocols
-        that pretend to know the schedule in advance; None where absences make this impossible.
+        ``oracle(updates)`` gives the (n, updates) places of every agent's first wake-ups among all of these, for
+        protocols that pretend to know the schedule in advance; None where absences make this impossible.
     stream : callable, optional
         ``stream(purpose, agent)`` gives an agent's random stream before time 0, for what agents prepare together;
         None where nothing is run.

@@ -166,7 +166,9 @@ class CoordinateDescent(Protocol):
     def _weights(self, privacy: Privacy, updates: int) -> NDArray[np.float64]:
         """Shares of the budget by update; the k-th wake-up is expected at the global index k n."""
         count, agents = updates, self.problem.graph.agents
-        contraction = self._contraction() if privacy.allocation != "uniform" else None
+        contraction = None
+        if privacy.allocation != "uniform":
+            contraction = self._contraction() if privacy.contraction is None else privacy.contraction
         kind, contraction = ("uniform", 1.0) if contraction is None else (privacy.allocation, contraction)
         indices = np.arange(count, dtype=np.float64)[None, :] * agents
         if privacy.oracle_schedule:

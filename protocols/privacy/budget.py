@@ -110,6 +110,9 @@ class Privacy(Terms, frozen=True):
     """How epsilon is spread over the releases: evenly, as Proposition 2 prints it, or in the corrected order."""
     oracle_schedule: bool = False
     """Use the true global indices of an agent's wake-ups instead of the expected ones; for reproduction only."""
+    contraction: float | None = Field(default=None, gt=0, le=1)
+    """C of proposition 2, in (0, 1]: how much of the distance to the optimum one update of anybody leaves; by default
+    proposition 1's 1 - sigma / (n L_max), which is close to 1."""
     strict: bool = False
     """Whether inputs computed from private data but treated as public make every verified epsilon infinite."""
     delta: float | None = Field(default=None, ge=0, lt=1)
@@ -125,6 +128,8 @@ class Privacy(Terms, frozen=True):
             raise RuleError("spreads a budget or a target; with multiplier only uniform is admissible", "allocation")
         if self.oracle_schedule and self.allocation == "uniform":
             raise RuleError("is admissible only with allocation proposition2 or late", "oracle_schedule")
+        if self.contraction is not None and self.allocation == "uniform":
+            raise RuleError("is admissible only with allocation proposition2 or late", "contraction")
         return self
 
     @model_validator(mode="after")

@@ -205,31 +205,26 @@ class RecordedClock(Clock):
 
 
 def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
-    """Global indices of everybody's first wake-ups, in order of time and agent, while nobody is ever absent.
+    """Places of everybody's first wake-ups among all of these, in order of time and agent, while nobody is ever absent.
+
+    Later wake-ups are not counted: whoever stops after so many updates is silent then.
 
     Returns
     -------
     (agents, updates) int64
         -1 where an agent has fewer wake-ups.
     """
-    last = 0.0
+    every = []
     for agent in range(agents):
         now = 0.0
         for tick in range(updates):
             now = clock.next_time(agent, tick, now)
-        last = max(last, now)
-    every = []
-    for agent in range(agents):
-        now, tick = 0.0, 0
-        while (now := clock.next_time(agent, tick, now)) <= last and not math.isinf(now):
-            every.append((now, agent))
-            tick += 1
+            if math.isinf(now):
+                break
+            every.append((now, agent, tick))
     ranks = np.full((agents, updates), -1, dtype=np.int64)
-    seen = np.zeros(agents, dtype=np.int64)
-    for rank, (_, agent) in enumerate(sorted(every)):
-        if seen[agent] < updates:
-            ranks[agent, seen[agent]] = rank
-            seen[agent] += 1
+    for rank, (_, agent, tick) in enumerate(sorted(every)):
+        ranks[agent, tick] = rank
     return ranks
 
 

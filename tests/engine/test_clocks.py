@@ -177,9 +177,11 @@ def test_ranks_of_wake_ups_follow_time_then_agent_and_stop_with_the_clock():
     ids = [0, 1, 2]
     recorded = Recorded(kind="recorded", order=[2, 0, 2, 2]).build(ids, stable_ids(ids), Draws(0), None)
     assert wake_up_ranks(recorded, 3, 2).tolist() == [[1, -1], [-1, -1], [0, 2]]
+    assert wake_up_ranks(recorded, 3, 1).tolist() == [[1], [-1], [0]]
     together = Periodic(kind="periodic", period=[1.0, 2.0, 1.0], phase="common")
     clock = together.build(ids, stable_ids(ids), Draws(0), None)
-    assert wake_up_ranks(clock, 3, 2).tolist() == [[0, 2], [3, 8], [1, 4]]
+    # Wake-ups after an agent's second one are no updates: it has fallen silent.
+    assert wake_up_ranks(clock, 3, 2).tolist() == [[0, 2], [3, 5], [1, 4]]
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,8 @@ def test_resolved_parameters_validate_again() -> None:
             {"budget": BUDGET, "updates": 2, "oracle_schedule": True},
             "admissible only with allocation proposition2",
         ),
+        ({"budget": BUDGET, "updates": 2, "contraction": 0.5}, "admissible only with allocation proposition2"),
+        ({"budget": BUDGET, "updates": 2, "allocation": "late", "contraction": 1.5}, "less than or equal to 1"),
         ({"multiplier": 1.0, "clip": None}, "clip is required"),
         ({"multiplier": 1.0, "sensitivity": "claimed"}, "clip is required with sensitivity: clip and admissible only"),
         ({"multiplier": 1.0, "sensitivity": "data_check", "clip": None}, "radius is required"),

@@ -268,14 +268,22 @@ def test_an_oracle_schedule_uses_the_true_global_indices():
     spec = parameters(mu=5.0, privacy=private(allocation="late", updates=4, oracle_schedule=True))
     world = world_of(small_task(empty=False), spec, updates=4)
     indices = world.protocol.problem.oracle(4)
-    plain = world_of(small_task(empty=False), parameters(), updates=4)
-    plain.observer = steps = EveryStep()
-    drive(plain)
+    silent = world_of(small_task(empty=False), parameters(updates=4), time=100.0)
+    silent.observer = steps = EveryStep()
+    drive(silent)
+    steps._close(silent)
     order = [agent for agent, _, _ in steps.steps]
+    assert sorted(indices.ravel()) == list(range(24))
     for agent in range(6):
-        seen = [rank for rank, woken in enumerate(order) if woken == agent][:4]
-        np.testing.assert_array_equal(indices[agent][: len(seen)], seen)
+        np.testing.assert_array_equal(indices[agent], [k for k, woken in enumerate(order) if woken == agent])
     assert len(world.protocol.noise.plans) == 6
+
+
+def test_a_contraction_that_is_given_takes_the_place_of_proposition_1():
+    spec = parameters(mu=5.0, privacy=private(allocation="late", updates=5, contraction=0.9))
+    world = world_of(small_task(empty=False), spec)
+    epsilons = np.array(world.protocol.noise.plans[0].epsilons)
+    np.testing.assert_allclose(epsilons[1:] / epsilons[:-1], 0.9 ** (-6 / 3), rtol=1e-9)
 
 
 def test_an_agent_alone_converges_to_its_local_model():

@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from .compilation.compiled import compiled
 from .errors import FieldError, InputError
 from .files import number, read_rows, shown
+from .kinds import KindOf
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 
 BEYOND = LONGEST + 1
@@ -164,6 +165,11 @@ class Availability(Parameters, ABC):
         """
 
 
+AVAILABILITIES = KindOf("availability", Availability)
+AvailabilityParameters = Annotated[Availability, AVAILABILITIES]
+
+
+@AVAILABILITIES.register
 class Always(Availability):
     """Every agent is up all the time."""
 
@@ -192,6 +198,7 @@ class Always(Availability):
         return [iter([(0.0, True)]) for _ in ids]
 
 
+@AVAILABILITIES.register
 class OnOff(Availability):
     """Alternating up and down periods with a stationary start."""
 
@@ -244,6 +251,7 @@ class OnOff(Availability):
             yield now, up
 
 
+@AVAILABILITIES.register
 class Diurnal(Availability):
     """Every agent is up for the same share of each day, with its own phase."""
 
@@ -285,6 +293,7 @@ class Diurnal(Availability):
             yield time, up
 
 
+@AVAILABILITIES.register
 class Trace(Availability):
     """Up intervals from a CSV file with the columns agent, up_from, up_to."""
 
@@ -340,12 +349,3 @@ class Trace(Availability):
             points.append((end, False))
             before = end
         return iter(points)
-
-
-AVAILABILITIES: dict[str, type[Parameters]] = {
-    "always": Always,
-    "on_off": OnOff,
-    "diurnal": Diurnal,
-    "trace": Trace,
-}
-AvailabilityParameters = Annotated[Always | OnOff | Diurnal | Trace, Field(discriminator="kind")]

@@ -7,6 +7,8 @@ are shipped, and errors, lists and the schema for editors name them all.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
@@ -16,6 +18,7 @@ from .parameters import Parameters
 from .registry import Registry
 
 Thing = TypeVar("Thing")
+Class = TypeVar("Class", bound=type[Any])
 
 
 class NameOf(Generic[Thing]):
@@ -60,14 +63,16 @@ class KindOf(Registry[type[Parameters]]):
     what : str
     base : type, optional
         What all of them derive from.
+    says : tuple of str
+        Attributes of the class that every one of them has to set.
     """
 
-    def __init__(self, what: str, base: type = Parameters) -> None:
+    def __init__(self, what: str, base: type = Parameters, *, says: tuple[str, ...] = ()) -> None:
         super().__init__(what)
-        self.base = base
+        self.base, self.says = base, says
         self._adapter: tuple[int, TypeAdapter[Any]] | None = None
 
-    def register(self, kind: type[Any]) -> type[Any]:
+    def register(self, kind: Class) -> Class:
         """Make a class known by the literal values of its field ``kind``; for use as a decorator.
 
         Raises
@@ -83,6 +88,9 @@ class KindOf(Registry[type[Parameters]]):
         names = get_args(field.annotation) if field is not None else ()
         if not names:
             raise TypeError(f"{kind.__name__} needs a field kind: Literal[...] with its name.")
+        for attribute in self.says:
+            if not hasattr(kind, attribute):
+                raise TypeError(f"{kind.__name__} has to say its {attribute}: every {self.what} does.")
         for name in names:
             self.add(name, kind)
         return kind
@@ -95,7 +103,7 @@ class KindOf(Registry[type[Parameters]]):
     def union(self) -> Any:
         """Those that are registered now, told apart by ``kind``."""
         members = self.members()
-        return Annotated[tuple(members), Field(discriminator="kind")] if len(members) > 1 else members[0]
+        return Annotated[reduce(or_, members), Field(discriminator="kind")] if len(members) > 1 else members[0]
 
     @property
     def adapter(self) -> TypeAdapter[Any]:

@@ -10,7 +10,7 @@ paper's 45,223 counts the comment line of ``adult.test``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, NamedTuple, final
+from typing import ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from ..errors import InputError
 from ..files import parse_number, read_lines
 from ..losses import LOSSES, ClassLossName
 from ..packed import located
-from ..parameters import NotNegative, Parameters, Size
+from ..parameters import NotNegative, Size
 from ..tables import Table
 from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
+from .registry import TASKS, TaskKind
 from .splits import hold_out, inverse_counts
 
 FIELD = ("task", "path")
@@ -47,10 +48,12 @@ class Rows(NamedTuple):
 
 
 @final
-class Adult(Parameters):
+@TASKS.register
+class Adult(TaskKind):
     """UCI Adult: agents share a census and learn together to tell large incomes from small ones."""
 
     kind: Literal["adult"]
+    draws_data: ClassVar[bool] = False
     agents: Size = 5
     """Number of agents that the rows are dealt to."""
     size_ratio: float = Field(default=1.0, ge=1, le=1e6)

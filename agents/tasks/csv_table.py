@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +20,25 @@ from ..errors import InputError
 from ..files import parse_number
 from ..losses import LOSSES, SmoothLossName
 from ..packed import plain_name
-from ..parameters import Parameters, Positive
+from ..parameters import Positive
 from ..tables import Table
 from .base import Task
 from .csv_reader import FIELD, Columns, read_columns
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
+from .registry import TASKS, TaskKind
 from .splits import SplitParameters, hold_out, inverse_counts
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
 
 
 @final
-class CsvTable(Parameters):
+@TASKS.register
+class CsvTable(TaskKind):
     """A CSV file with a header line: a label, features, and a column or a rule that says which agent owns a row."""
 
     kind: Literal["csv"]
+    draws_data: ClassVar[bool] = False
     path: str
     """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
     label: str

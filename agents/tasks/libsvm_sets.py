@@ -18,13 +18,14 @@ from ..clipping import norms
 from ..errors import InputError
 from ..losses import ClassLossName
 from ..packed import located
-from ..parameters import Parameters, Size
+from ..parameters import Size
 from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
 from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
+from .registry import TASKS, TaskKind
 
 PATH = ("task", "path")
 BLOCK = 4096
@@ -33,7 +34,7 @@ PRINTED = 1e-5
 """What six printed digits may add to a norm, relative to it."""
 
 
-class LibsvmSet(Parameters):
+class LibsvmSet(TaskKind):
     """Common to all of these data sets."""
 
     dataset: ClassVar[str]
@@ -122,6 +123,7 @@ class LibsvmSet(Parameters):
 
 
 @final
+@TASKS.register
 class A9a(LibsvmSet):
     """LIBSVM a9a: 32,561 + 16,281 people, 123 binary features of 14 attributes, their income as label."""
 
@@ -130,6 +132,7 @@ class A9a(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": 14.0, "l2": math.sqrt(14.0)}
 
     kind: Literal["a9a"]
+    draws_data: ClassVar[bool] = False
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (66 and 57 in Hu et al. 2019)."""
 
@@ -152,6 +155,7 @@ class A9a(LibsvmSet):
 
 
 @final
+@TASKS.register
 class Gisette(LibsvmSet):
     """LIBSVM gisette (scaled): 6,000 + 1,000 digits, four or nine, by 5,000 features in [-1, 1]."""
 
@@ -160,6 +164,7 @@ class Gisette(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": 5000.0, "l2": math.sqrt(5000.0)}
 
     kind: Literal["gisette"]
+    draws_data: ClassVar[bool] = False
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
 
@@ -182,6 +187,7 @@ class Gisette(LibsvmSet):
 
 
 @final
+@TASKS.register
 class Epsilon(LibsvmSet):
     """LIBSVM epsilon (normalised): 400,000 + 100,000 rows of 2,000 features and norm 1; 16 kB a row in memory."""
 
@@ -190,6 +196,7 @@ class Epsilon(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": math.sqrt(2000.0), "l2": 1.0}
 
     kind: Literal["epsilon"]
+    draws_data: ClassVar[bool] = False
     loss: ClassLossName = "hinge"
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)

@@ -8,7 +8,7 @@ The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,24 @@ from pydantic import Field, model_validator
 
 from ..errors import FieldError
 from ..losses import LOSSES, LossName
-from ..parameters import MOST, NotNegative, Parameters, Size
+from ..parameters import MOST, NotNegative, Size
 from ..tables import Table
 from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
+from .registry import TASKS, TaskKind
 from .splits import inverse_counts
 
 Points = Literal["cube", "ball", "gaussian"]
 
 
 @final
-class LinearClassification(Parameters):
+@TASKS.register
+class LinearClassification(TaskKind):
     """Synthetic linear classification: each agent has its own target in a common plane."""
 
     kind: Literal["linear_classification"]
+    draws_data: ClassVar[bool] = True
     agents: Size
     """Number of agents n."""
     dimension: int = Field(ge=2, le=MOST)

@@ -11,25 +11,28 @@ The paper leaves the moons' size open; they have radius 1 here, the lower one mo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ..losses import LOSSES
-from ..parameters import NotNegative, Parameters, Positive, Size
+from ..parameters import NotNegative, Positive, Size
 from ..tables import Table
 from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
+from .registry import TASKS, TaskKind
 
 
 @final
-class MeanEstimation(Parameters):
+@TASKS.register
+class MeanEstimation(TaskKind):
     """Mean estimation: agents on two moons, whose samples have mean +1 on the upper and -1 on the lower moon."""
 
     kind: Literal["mean_estimation"]
+    draws_data: ClassVar[bool] = True
     agents: Size = 300
     """Number of agents n; those of even index are on the upper moon."""
     spread: float = Field(default=1.0, ge=0, le=1)

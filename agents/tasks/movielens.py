@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
+from .registry import TASKS
 
 FIELD = ("task", "path")
 ROW_BYTES = 300
@@ -22,10 +23,12 @@ ROW_BYTES = 300
 
 
 @final
+@TASKS.register
 class MovieLens(RatingParameters):
     """MovieLens-100K: each user is an agent who learns to rate films from common film features."""
 
     kind: Literal["movielens"]
+    draws_data: ClassVar[bool] = False
     path: str | None = None
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""
 

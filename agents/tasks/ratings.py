@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..losses import LOSSES
-from ..parameters import Parameters, Positive, Repeats, Size
+from ..parameters import Positive, Repeats, Size
 from ..tables import Table
 from .base import Task
 from .extent import Extent
+from .registry import TaskKind
 from .splits import hold_out, inverse_counts
 
 ASSUMED_PUBLIC = (
@@ -34,7 +35,7 @@ ASSUMED_PUBLIC = (
 )
 
 
-class RatingParameters(Parameters, ABC):
+class RatingParameters(TaskKind, ABC):
     """Common to all rating tasks: how item features are made and what is held out."""
 
     features: Size = 20

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from ..losses import ClassLossName
-from ..parameters import MOST, Parameters, Size
+from ..parameters import MOST, Size
 from .base import Task
 from .extent import Extent, Files
 from .names import STAND_IN
 from .outline import Outline
 from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
+from .registry import TASKS, TaskKind
 
 
 @final
-class EpsilonLike(Parameters):
+@TASKS.register
+class EpsilonLike(TaskKind):
     """Synthetic stand-in for LIBSVM epsilon: rows of norm 1 with a decaying spectrum, noisy linear labels.
 
     Before rows are scaled to norm 1, coordinate j is normal with variance j^-1/2. The label is the sign of the score
@@ -27,6 +29,7 @@ class EpsilonLike(Parameters):
     """
 
     kind: Literal["epsilon_like"]
+    draws_data: ClassVar[bool] = True
     agents: Size = 20
     """Number of agents n."""
     samples: Size = 2000
@@ -70,7 +73,8 @@ class EpsilonLike(Parameters):
 
 
 @final
-class GisetteLike(Parameters):
+@TASKS.register
+class GisetteLike(TaskKind):
     """Synthetic stand-in for LIBSVM gisette: many correlated features in [-1, 1], half of them without meaning.
 
     A row of either class has ``factors`` normal factors, whose means differ between the classes by 4 deviations in a
@@ -79,6 +83,7 @@ class GisetteLike(Parameters):
     """
 
     kind: Literal["gisette_like"]
+    draws_data: ClassVar[bool] = True
     rows: int = Field(default=6000, ge=2, le=MOST)
     """Training rows."""
     test_rows: Size = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,6 +15,7 @@ from .extent import Extent, Files
 from .names import STAND_IN
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
+from .registry import TASKS
 
 # Mean and variance of the number of ratings a user has in MovieLens-100K (20 to 737, mean 106, deviation 101),
 # matched by a beta law on that range.
@@ -22,10 +23,12 @@ SKEW = (0.53, 3.9)
 
 
 @final
+@TASKS.register
 class SyntheticRatings(RatingParameters):
     """Synthetic ratings (low rank plus noise, 1 to 5): a stand-in for MovieLens-100K of the same shape."""
 
     kind: Literal["synthetic_ratings"]
+    draws_data: ClassVar[bool] = True
     users: Size = 943
     """Number of users, each an agent."""
     items: Size = 1682

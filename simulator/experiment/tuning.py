@@ -22,7 +22,7 @@ from ..analysis.results import Collection, load_all
 from ..language.loading import GridPoint, LoadedScenario, tuned
 from ..language.sweep_parameters import values_of
 from ..language.sweeps import TRIAL
-from ..language.trials import draws_data, trials_of
+from ..language.trials import trials_of
 from ..language.tune_parameters import VALIDATION, TuneParameters
 from ..metrics import METRICS, more_is_better
 from ..storage.files import json_text, parquet, put_file, writing
@@ -257,7 +257,7 @@ def _account(
         "data_seeds": [data for _, data, _ in pairs],
         "table": TABLE,
         "chosen": chosen,
-        "note": _note(tune, draws_data(loaded.scenario.task)),
+        "note": _note(tune, loaded.scenario.task.draws_data),
         "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_left_out(tried)])),
     }
 

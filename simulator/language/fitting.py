@@ -33,7 +33,8 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
     availability = scenario.availability
     always_up = isinstance(availability, Always) and not (availability.joins or availability.leaves)
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
-    surroundings = Surroundings(scenario.task.outline(), scenario.topology.kind, always_up, in_rounds)
+    topology = str(getattr(scenario.topology, "kind", ""))
+    surroundings = Surroundings(scenario.task.outline(), topology, always_up, in_rounds)
     if surroundings.task.columns and protocol.learns_from == "rows":
         raise InputError(
             f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "

@@ -6,19 +6,11 @@ from collections.abc import Sequence
 from itertools import count, islice
 from typing import Any
 
-from ...agents.tasks import TaskParameters
-from ...agents.tasks.linear_classification import LinearClassification
-from ...agents.tasks.mean_estimation import MeanEstimation
-from ...agents.tasks.stand_ins import EpsilonLike, GisetteLike
-from ...agents.tasks.synthetic_ratings import SyntheticRatings
 from .scenario import Scenario, SeedPair
 from .tune_parameters import VALIDATION, TuneParameters
 
 FIRST_SEED = 2**63
 """Where the seeds of trials begin, far from those that anybody writes down."""
-
-DRAWN = (LinearClassification, MeanEstimation, SyntheticRatings, EpsilonLike, GisetteLike)
-"""Tasks whose data are drawn anew for every data seed; the others' seeds only deal the rows of one data set."""
 
 
 def trial_seeds(scenario: Scenario) -> list[SeedPair]:
@@ -33,13 +25,8 @@ def trial_seeds(scenario: Scenario) -> list[SeedPair]:
     taken = {seed for _, data, run in reported for seed in (data, run)}
     fresh = (seed for seed in count(FIRST_SEED) if seed not in taken)
     seeds = list(islice(fresh, asked)) if isinstance(asked, int) else asked
-    data = seeds if draws_data(scenario.task) else list(dict.fromkeys(data for _, data, _ in reported))
+    data = seeds if scenario.task.draws_data else list(dict.fromkeys(data for _, data, _ in reported))
     return [SeedPair(data=data[rank % len(data)], run=seed) for rank, seed in enumerate(seeds)]
-
-
-def draws_data(task: TaskParameters) -> bool:
-    """Whether a task draws its data anew for every data seed."""
-    return isinstance(task, DRAWN)
 
 
 def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from ...agents.compilation.compiled import compiled
 from ...agents.errors import FieldError, InputError
 from ...agents.files import read_lines, shown
+from ...agents.kinds import KindOf
 from ...agents.parameters import Id, Interval, Parameters, Rate, Spread
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
 
@@ -228,7 +229,34 @@ def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
     return ranks
 
 
-class Poisson(Parameters):
+class ClockModel(Parameters, ABC):
+    """When agents wake, of which a scenario chooses one by ``kind``."""
+
+    def check_size(self, agents: int) -> None:
+        """Raise an `InputError` if something does not fit the number of agents; by default nothing."""
+        return
+
+    @abstractmethod
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clocks of these agents.
+
+        Parameters
+        ----------
+        ids : sequence of int or str
+        numbers : (n,) uint64
+            The agents' stable numbers, by which draws are keyed.
+        draws : Draws
+        base : Path or None
+            Folder that file names are relative to.
+        """
+
+
+CLOCKS = KindOf("clock", ClockModel)
+ClockParameters = Annotated[ClockModel, CLOCKS]
+
+
+@CLOCKS.register
+class Poisson(ClockModel):
     """Poisson clocks: exponential intervals, independent over agents (Boyd et al. 2006)."""
 
     kind: Literal["poisson"]
@@ -245,7 +273,8 @@ class Poisson(Parameters):
         return PoissonClock(1.0 / _rates(self.rate, numbers, draws), numbers, draws)
 
 
-class Periodic(Parameters):
+@CLOCKS.register
+class Periodic(ClockModel):
     """Periodic clocks with uniform jitter."""
 
     kind: Literal["periodic"]
@@ -266,7 +295,8 @@ class Periodic(Parameters):
         return PeriodicClock(periods, numbers, draws, jitter=self.jitter, random_phase=self.phase == "random")
 
 
-class Recorded(Parameters):
+@CLOCKS.register
+class Recorded(ClockModel):
     """A recorded order of agents, one wake-up every ``spacing``: golden traces and replays."""
 
     kind: Literal["recorded"]
@@ -311,10 +341,6 @@ class Recorded(Parameters):
         if self.path is not None and not known:
             raise InputError(f"{self.path} names no agent; at least one wake-up is needed", field=where)
         return RecordedClock(known, len(ids), self.spacing)
-
-
-CLOCKS: dict[str, type[Parameters]] = {"poisson": Poisson, "periodic": Periodic, "recorded": Recorded}
-ClockParameters = Annotated[Poisson | Periodic | Recorded, Field(discriminator="kind")]
 
 
 def _per_agent(value: float | list[float], agents: int, *where: str) -> NDArray[np.float64]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import networkx as nx
 import numpy as np
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
+from ...agents.kinds import KindOf
 from ...agents.parameters import Parameters
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
@@ -120,6 +121,10 @@ class Topology(Parameters, ABC):
                 f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
                 field=("topology",),
             )
+
+
+TOPOLOGIES = KindOf("topology", Topology)
+TopologyParameters = Annotated[Topology, TOPOLOGIES]
 
 
 def pairs_of(agents: int) -> float:

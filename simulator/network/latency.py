@@ -16,12 +16,13 @@ import numpy as np
 from numba import config, types
 from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 from scipy.special import gammaincinv
 
 from ...agents.compilation.compiled import compiled
 from ...agents.errors import FieldError, InputError
 from ...agents.files import number, read_rows, shown
+from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
 LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
@@ -110,6 +111,21 @@ class Latency(Parameters, ABC):
         """Mean delay in time units."""
 
 
+def shorthand(kind: str, field: str) -> BeforeValidator:
+    """A bare number stands for the simplest kind."""
+
+    def expand(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"kind": kind, field: value}
+        return value
+
+    return BeforeValidator(expand)
+
+
+LATENCIES = KindOf("latency")
+
+
+@LATENCIES.register
 class Constant(Latency):
     """The same delay for every message."""
 
@@ -128,6 +144,7 @@ class Constant(Latency):
         return CONSTANT, self.value, 0.0
 
 
+@LATENCIES.register
 class Uniform(Latency):
     """Uniform delays between two bounds."""
 
@@ -154,6 +171,7 @@ class Uniform(Latency):
         return UNIFORM, self.low, self.high
 
 
+@LATENCIES.register
 class Exponential(Latency):
     """Exponential delays."""
 
@@ -172,6 +190,7 @@ class Exponential(Latency):
         return EXPONENTIAL, self.mean, 0.0
 
 
+@LATENCIES.register
 class Lognormal(Latency):
     """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
 
@@ -192,6 +211,7 @@ class Lognormal(Latency):
         return LOGNORMAL, self.mean, self.sigma
 
 
+@LATENCIES.register
 class Gamma(Latency):
     """Gamma delays: the sum of ``shape`` exponential hops."""
 
@@ -212,6 +232,7 @@ class Gamma(Latency):
         return GAMMA, self.mean / self.shape, self.shape
 
 
+@LATENCIES.register
 class Matrix(Parameters):
     """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
 
@@ -247,26 +268,4 @@ class Matrix(Parameters):
         return delays
 
 
-def shorthand(kind: str, field: str) -> BeforeValidator:
-    """A bare number stands for the simplest kind."""
-
-    def expand(value: Any) -> Any:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return {"kind": kind, field: value}
-        return value
-
-    return BeforeValidator(expand)
-
-
-LATENCIES: dict[str, type[Parameters]] = {
-    "constant": Constant,
-    "uniform": Uniform,
-    "exponential": Exponential,
-    "lognormal": Lognormal,
-    "gamma": Gamma,
-    "matrix": Matrix,
-}
-LatencyParameters = Annotated[
-    Annotated[Constant | Uniform | Exponential | Lognormal | Gamma | Matrix, Field(discriminator="kind")],
-    shorthand("constant", "value"),
-]
+LatencyParameters = Annotated[Latency | Matrix, LATENCIES, shorthand("constant", "value")]

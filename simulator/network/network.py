@@ -18,6 +18,7 @@ from pydantic import Field
 
 from ...agents.compilation.compiled import compiled, form_of
 from ...agents.errors import InputError
+from ...agents.kinds import KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
 from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
@@ -69,6 +70,11 @@ class LossModel(Parameters, ABC):
         """
 
 
+LOSS_MODELS = KindOf("loss process", LossModel)
+LossParameters = Annotated[LossModel, LOSS_MODELS, shorthand("bernoulli", "probability")]
+
+
+@LOSS_MODELS.register
 class Bernoulli(LossModel):
     """Every message is lost independently with the same probability."""
 
@@ -91,6 +97,7 @@ class Bernoulli(LossModel):
         return lambda sender, receivers, now: np.full(len(receivers), self.probability)
 
 
+@LOSS_MODELS.register
 class GilbertElliott(LossModel):
     """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
 
@@ -117,12 +124,6 @@ class GilbertElliott(LossModel):
     def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
         """See `LossModel.begin`."""
         return _Links(self, numbers, draws)
-
-
-LOSS_MODELS: dict[str, type[Parameters]] = {"bernoulli": Bernoulli, "gilbert_elliott": GilbertElliott}
-LossParameters = Annotated[
-    Annotated[Bernoulli | GilbertElliott, Field(discriminator="kind")], shorthand("bernoulli", "probability")
-]
 
 
 class NetworkParameters(Parameters):

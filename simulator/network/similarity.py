@@ -15,7 +15,7 @@ from ...agents.graph import Graph
 from ...agents.parameters import Positive, Size, Spread
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
-from .graphs import BYTES_PER_PACKED_EDGE, Topology, pairs_of
+from .graphs import BYTES_PER_PACKED_EDGE, TOPOLOGIES, Topology, pairs_of
 
 BLOCK = 1024
 """Agents whose distances from all others are held at once."""
@@ -23,6 +23,7 @@ BYTES_PER_CHOICE = 150
 """A pair of agents in two sets."""
 
 
+@TOPOLOGIES.register
 class AngularSimilarity(Topology):
     """W_ij = exp((cos phi_ij - 1) / gamma) between the task's profiles (Bellet et al. 2018, section 5.1)."""
 
@@ -54,6 +55,7 @@ class AngularSimilarity(Topology):
         return Graph.from_matrix(np.maximum(weights, weights.T))
 
 
+@TOPOLOGIES.register
 class GaussianKernel(Topology):
     """W_ij = exp(-|v_i - v_j|^2 / (2 sigma^2)) between the profiles (Vanhaesebrouck et al. 2017, section 5.1)."""
 
@@ -83,6 +85,7 @@ class GaussianKernel(Topology):
         return Graph.from_matrix(weights)
 
 
+@TOPOLOGIES.register
 class NearestNeighbours(Topology):
     """Each agent with its k nearest others by the task's profiles."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import networkx as nx
 import numpy as np
@@ -11,17 +11,27 @@ from pydantic import Field
 
 from ...agents.errors import InputError
 from ...agents.files import number, read_rows, shown
-from ...agents.parameters import MOST, Parameters, Size
+from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
-from .graphs import BYTES_PER_EDGE, Topology, pairs_of
+from .graphs import BYTES_PER_EDGE, TOPOLOGIES, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
+
+__all__ = [
+    "TOPOLOGIES",
+    "AngularSimilarity",
+    "GaussianKernel",
+    "NearestNeighbours",
+    "Topology",
+    "TopologyParameters",
+]
 
 PATH = ("topology", "path")
 BYTES_PER_LINE = 500
 """A line of an edge list as it is read: its number, and a dictionary of its cells."""
 
 
+@TOPOLOGIES.register
 class Complete(Topology):
     """Everybody talks to everybody."""
 
@@ -40,6 +50,7 @@ class Complete(Topology):
         return nx.complete_graph(task.agents)
 
 
+@TOPOLOGIES.register
 class Ring(Topology):
     """A ring; each agent talks to the nearest ones on both sides."""
 
@@ -60,6 +71,7 @@ class Ring(Topology):
         return nx.circulant_graph(task.agents, list(range(1, self.reach + 1)))
 
 
+@TOPOLOGIES.register
 class Torus(Topology):
     """A grid whose opposite borders are joined."""
 
@@ -86,6 +98,7 @@ class Torus(Topology):
         return nx.convert_node_labels_to_integers(grid, ordering="sorted")
 
 
+@TOPOLOGIES.register
 class ErdosRenyi(Topology):
     """Every pair is joined independently with the same probability."""
 
@@ -102,6 +115,7 @@ class ErdosRenyi(Topology):
         return nx.fast_gnp_random_graph(task.agents, self.probability, seed=_seed(rng))
 
 
+@TOPOLOGIES.register
 class WattsStrogatz(Topology):
     """A ring lattice with randomly rewired edges: a small world."""
 
@@ -125,6 +139,7 @@ class WattsStrogatz(Topology):
         return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
 
 
+@TOPOLOGIES.register
 class BarabasiAlbert(Topology):
     """Preferential attachment: a few hubs, many leaves."""
 
@@ -146,6 +161,7 @@ class BarabasiAlbert(Topology):
         return nx.barabasi_albert_graph(task.agents, self.links, seed=_seed(rng))
 
 
+@TOPOLOGIES.register
 class RandomRegular(Topology):
     """A random graph in which every agent has the same degree."""
 
@@ -176,6 +192,7 @@ class RandomRegular(Topology):
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
 
 
+@TOPOLOGIES.register
 class Star(Topology):
     """Agent 0 with everybody else, with weight 1."""
 
@@ -190,6 +207,7 @@ class Star(Topology):
         return nx.star_graph(task.agents - 1)
 
 
+@TOPOLOGIES.register
 class EdgeList(Topology):
     """Edges from a CSV file with the columns source, target, weight."""
 
@@ -226,37 +244,6 @@ class EdgeList(Topology):
                 raise InputError(f"{line}: the edge {row['source']} - {row['target']} is listed twice", field=where)
             graph.add_edge(source, target, weight=weight)
         return graph
-
-
-TOPOLOGIES: dict[str, type[Parameters]] = {
-    "angular_similarity": AngularSimilarity,
-    "gaussian_kernel": GaussianKernel,
-    "knn": NearestNeighbours,
-    "complete": Complete,
-    "ring": Ring,
-    "torus": Torus,
-    "erdos_renyi": ErdosRenyi,
-    "watts_strogatz": WattsStrogatz,
-    "barabasi_albert": BarabasiAlbert,
-    "random_regular": RandomRegular,
-    "star": Star,
-    "edge_list": EdgeList,
-}
-TopologyParameters = Annotated[
-    AngularSimilarity
-    | GaussianKernel
-    | NearestNeighbours
-    | Complete
-    | Ring
-    | Torus
-    | ErdosRenyi
-    | WattsStrogatz
-    | BarabasiAlbert
-    | RandomRegular
-    | Star
-    | EdgeList,
-    Field(discriminator="kind"),
-]
 
 
 def _seed(rng: np.random.Generator) -> int:

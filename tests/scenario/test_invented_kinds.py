@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, Literal, final, get_args
 
+import networkx as nx
 import numpy as np
 import pytest
 from hushnet.agents.criteria import CRITERIA, Criterion
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
+from hushnet.agents.parameters import Positive
 from hushnet.agents.quantity import Quantity
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.extent import Extent
+from hushnet.agents.tasks.outline import Outline
+from hushnet.agents.tasks.registry import TASKS, TaskKind
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import run
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.schema import scenario_schema
+from hushnet.simulator.language.trials import trial_seeds
 from hushnet.simulator.metrics import METRICS, Metric, more_is_better, range_of, register
 from hushnet.simulator.metrics.criteria import register_criterion
+from hushnet.simulator.network.clocks import CLOCKS, ClockModel, RecordedClock
+from hushnet.simulator.network.graphs import TOPOLOGIES, Topology
+from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, Latency
+from hushnet.simulator.network.network import LOSS_MODELS, LossModel
 
 ENGINES = ("event", "batched")
 
@@ -192,3 +206,173 @@ def test_a_table_of_real_labels_is_a_regression_whatever_its_loss_is_called(forg
     last = found.trace[(found.trace["metric"] == "rmse") & (found.trace["statistic"] == "mean")]
     assert last[last["time"] == 6.0]["value"].max() < 1.5
     assert set(found.trace["metric"]) == {"rmse", "objective"}
+
+
+def kinds_of(registry, forget, *classes):
+    """Register classes for a test."""
+    for found in classes:
+        forget(registry, get_args(found.model_fields["kind"].annotation)[0])
+        registry.register(found)
+
+
+class Hops(Latency):
+    """Exponential delays by the rate of hops."""
+
+    kind: Literal["hops"]
+    hops: Positive
+    """Hops per time unit."""
+
+    @property
+    def average(self):
+        return 1 / self.hops
+
+    @property
+    def law(self):
+        return EXPONENTIAL, 1 / self.hops, 0.0
+
+
+class Triangular(Latency):
+    """Triangular delays, without a compiled form."""
+
+    kind: Literal["triangular"]
+    high: Positive
+    """Longest delay."""
+
+    @property
+    def average(self):
+        return self.high / 2
+
+    def delays(self, luck):
+        return self.high * (luck[:, 0] + luck[:, 1]) / 2
+
+
+class Odd(LossModel):
+    """Losses with one probability, given in per cent."""
+
+    kind: Literal["percent"]
+    percent: float
+
+    @property
+    def chance(self):
+        return self.percent / 100
+
+    def begin(self, numbers, draws):
+        return lambda sender, receivers, now: np.full(len(receivers), self.percent / 100)
+
+
+class Metronome(ClockModel):
+    """Agents wake in turn, as if that were recorded."""
+
+    kind: Literal["metronome"]
+    beats: int = 40
+
+    def build(self, ids, numbers, draws, base):
+        return RecordedClock([beat % len(ids) for beat in range(self.beats)], len(ids), 0.125)
+
+
+class Wheel(Topology):
+    """A ring whose agents all know agent 0."""
+
+    kind: Literal["wheel"]
+
+    def expected_edges(self, extent, files):
+        return 2.0 * extent.agents - 3
+
+    def edges(self, task, *, rng, base):
+        return nx.wheel_graph(task.agents)
+
+
+class Constants(TaskKind):
+    """Every agent has the same label everywhere."""
+
+    kind: Literal["constants"]
+    draws_data: ClassVar[bool] = True
+    agents: int = 6
+
+    def outline(self):
+        return Outline(self.kind, "logistic", agents=self.agents)
+
+    def extent(self, files):
+        return Extent(self.agents, 2, 1000.0)
+
+    def build(self, *, rng, data_dir, base=None):
+        owners = np.repeat(np.arange(self.agents), 5)
+        rows, labels = rng.normal(size=(len(owners), 2)), np.where(owners % 2, 1.0, -1.0)
+        table = Table.from_owners(rows, labels, owners, self.agents)
+        ids, weights = list(range(self.agents)), np.full(self.agents, 0.1)
+        return Task("constants", ids, table, table, LOSSES["logistic"], weights, "accuracy")
+
+
+NETWORKS = [{"latency": {"kind": "hops", "hops": 3.0}}, {"loss": {"kind": "percent", "percent": 20.0}}]
+PARTS = [
+    *({"network": network} for network in NETWORKS),
+    {"clock": {"kind": "metronome"}},
+    {"topology": {"kind": "wheel"}},
+    {"task": {"kind": "constants"}},
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: str(next(iter(part))))
+def test_a_kind_of_network_clock_topology_or_task_runs_on_both_engines(part, forget, tmp_path):
+    with pytest.raises(InputError, match=r"unknown kind; (did you mean '\w+'\? )?admissible: "):
+        load(scenario(**part))
+    kinds_of(LATENCIES, forget, Hops)
+    kinds_of(LOSS_MODELS, forget, Odd)
+    kinds_of(CLOCKS, forget, Metronome)
+    kinds_of(TOPOLOGIES, forget, Wheel)
+    kinds_of(TASKS, forget, Constants)
+    if "clock" in part:  # what its clocks build has the compiled form of recorded ones
+        assert Metronome(kind="metronome").build([0, 1], np.arange(2), None, None).form is not None
+    found = {}
+    for engine in ENGINES:
+        result = run(scenario(engine=engine, **part), out=tmp_path / engine)
+        assert str(result.manifests[0]["engine"]).startswith(engine)
+        found[engine] = result.trace["value"]
+    np.testing.assert_allclose(*found.values(), rtol=1e-9, atol=1e-12)
+    assert "oneOf" in scenario_schema()["properties"]["task"]
+    known = json.dumps(scenario_schema())
+    assert all(f'"{name}"' in known for name in ("hops", "percent", "metronome", "wheel", "constants"))
+
+
+def test_a_latency_without_a_compiled_form_runs_on_the_event_engine_and_the_batched_one_says_why_not(forget, tmp_path):
+    kinds_of(LATENCIES, forget, Triangular)
+    late = {"latency": {"kind": "triangular", "high": 1.0}}
+    result = run(scenario(network=late, engine="auto"), out=tmp_path)
+    assert result.manifests[0]["engine"].startswith("event")
+    with pytest.raises(InputError, match="triangular delays have no compiled form"):
+        run(scenario(network=late, engine="batched"), out=tmp_path / "batched")
+
+
+def test_mistakes_inside_an_invented_kind_are_told_with_their_field(forget):
+    kinds_of(LATENCIES, forget, Hops)
+    with pytest.raises(InputError, match=r"network\.latency\.hop.*did you mean 'hops'"):
+        load(scenario(network={"latency": {"kind": "hops", "hop": 3.0}}))
+
+
+def test_a_task_that_does_not_say_whether_it_draws_its_data_is_refused():
+    class Silent(TaskKind):
+        kind: Literal["silent"]
+
+        def outline(self):
+            return Outline(self.kind, "logistic")
+
+        def extent(self, files):
+            return Extent(1, 1, 1.0)
+
+        def build(self, *, rng, data_dir, base=None):
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match="Silent has to say its draws_data"):
+        TASKS.register(Silent)
+    with pytest.raises(TypeError, match="a topology is a subclass of Topology"):
+        TOPOLOGIES.register(Silent)
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_task_that_draws_its_data_is_tuned_on_other_data(drawn, forget, monkeypatch):
+    kinds_of(TASKS, forget, Constants)
+    monkeypatch.setattr(Constants, "draws_data", drawn)
+    tune = {"over": {"cd.mu": [0.1, 0.3]}, "seeds": 2}
+    found = load(scenario(task={"kind": "constants"}, tune=tune, seeds=3)).scenario
+    reported = {data for _, data, _ in found.seed_pairs()}
+    assert ({seed.data for seed in trial_seeds(found)} <= reported) is not drawn

@@ -1,0 +1,40 @@
+"""The tasks that a scenario may choose from: one registration each, and what every one of them says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from ..kinds import KindOf
+from ..parameters import Parameters
+from .base import Task
+from .extent import Extent, Files
+from .outline import Outline
+
+
+class TaskKind(Parameters, ABC):
+    """Parameters of a task, of which a scenario chooses one by ``kind``."""
+
+    draws_data: ClassVar[bool]
+    """Whether every data seed draws data anew, so that a tuning on other seeds sees other data; else a seed only deals
+    the rows of one data set, and the trials of a tuning keep away from the reported runs' test rows. Every task has to
+    say."""
+
+    @abstractmethod
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+
+    @abstractmethod
+    def extent(self, files: Files | None) -> Extent:
+        """How large the task will be."""
+
+    @abstractmethod
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
+        """Draw or read the data, and deal them to agents."""
+
+
+TASKS = KindOf("task", TaskKind, says=("draws_data",))
+TaskParameters = Annotated[TaskKind, TASKS]

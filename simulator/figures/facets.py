@@ -34,7 +34,8 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     kind = kind_for(spec)
     _check_kinds(collection, spec)
     parts = _parts(select(collection, spec.get("at") or {}), spec)
-    found = [replace(kind.numbers(part, asked), panel=title) for title, part, asked in parts]
+    numbers = kind.function("numbers")
+    found = [replace(numbers(part, asked), panel=title) for title, part, asked in parts]
     return found if len(found) > 1 else [replace(found[0], panel="")]
 
 

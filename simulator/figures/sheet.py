@@ -65,7 +65,7 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     for axes, _ in panels:
         axes.set_axisbelow(True)
     shown = select(collection, spec.get("at") or {})
-    entries = kind.draw(panels, shown, spec)
+    entries = kind.function("draw")(panels, shown, spec)
     for place, (axes, plot) in enumerate(panels):
         if spec.get("x_label"):
             axes.set_xlabel(wrapped(literal(str(spec["x_label"])), characters_along(axes)))

@@ -11,15 +11,13 @@ from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
 from ..analysis.results import Collection
 from ..analysis.summary import MARK, claim_of
+from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS
 from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
 from .labels import FULL, Label, said_once
 from .look import crowded, literal
 from .numbers import Plot, Spec, subset
-
-SEEDS = {"bars": "seeds (dots)", "frontier": "seeds (small)"}
-"""How single runs are drawn where they are no thin lines."""
 
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
 """What is said about a statistic."""
@@ -184,7 +182,7 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
     single = any(plot.single.any() for plot in plots)
     parts = [means, interval] if banded else [means]
     if single:
-        parts.append(f"{SEEDS.get(kind, 'seeds (thin)')}{f' below {FEW} runs' if banded else ''}")
+        parts.append(f"{FIGURE_KINDS[kind].seeds}{f' below {FEW} runs' if banded else ''}")
     listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
     return f"{listed}, {runs}"
 

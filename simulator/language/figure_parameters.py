@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from ...agents.errors import InputError
+from ...agents.kinds import NameOf
 from ...agents.parameters import Instant, Parameters
 from ...agents.suggestions import require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
-from ..metrics.costs import COSTS, TO_TARGET
+from ..metrics.costs import TO_TARGET
 from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import names_of
+from .figure_kinds import AXES, FIGURE_KINDS, FigureKind, named_kinds
 from .figure_style import FigureStyle
 from .names import Name
-
-AXES = (
-    "time",
-    "activations",
-    "vectors",
-    "updates",
-    *[axis for axis in COSTS if axis not in ("time", "activations", "vectors")],
-)
-"""What curves may have on their x axis."""
 
 ALWAYS_PER_AGENT = ("degree", "samples", "model")
 """What is known of agents beside metrics; a model where it is one number."""
@@ -38,24 +31,21 @@ def per_agent(*, always: bool = False) -> tuple[str, ...]:
     return (*found, *ALWAYS_PER_AGENT)
 
 
-PER_RUN = ("samples", "scatter", "portrait", "timeline")
-"""Kinds of figures that show what is known at a run's end, or of messages, and no statistic of a metric."""
-
 BIN = "samples "
 """What begins the statistics of agents with about as many samples, whose numbers are known with the data."""
 
-Kind = Literal["curve", "sweep", "samples", "bars", "heat", "frontier", "scatter", "portrait", "timeline"]
+Kind = Annotated[str, NameOf(FIGURE_KINDS)]
 Scalar = bool | int | float | str
 
 
 class Figure(Parameters):
     """A figure: one metric against time, cost, privacy or swept parameters; or one run's agents or messages."""
 
-    kind: Kind | None = None
-    """curve (over time or cost), sweep (final values along a swept parameter), samples (final values by the size of the
-    agents' data), bars (a bar per protocol), heat (a map over two swept parameters), frontier (accuracy against privacy
-    or cost, one mark per protocol and grid point), scatter (an agent's data against its gain), portrait (the graph of
-    one run) or timeline (its messages); by default what x and rows ask for."""
+    kind: Kind | None = Field(
+        default=None,
+        description=f"{', '.join(f'{kind.name} ({kind.about})' for kind in FIGURE_KINDS.values())}; "
+        "by default what x and rows ask for.",
+    )
     y: str = Field(
         description=f"A metric of the trace: {', '.join(METRICS)}; or {', '.join(TO_TARGET)}. A portrait, a scatter "
         "and samples take what is known per agent; a timeline shows messages."
@@ -117,12 +107,12 @@ class Figure(Parameters):
         facet = filled.get("facet")
         if "y" not in filled and isinstance(facet, list) and facet:
             filled["y"] = facet[0]
-        if filled.get("kind") == "timeline":
+        kind = FIGURE_KINDS.get(str(filled.get("kind")))
+        if kind is not None and kind.shows == "messages":
             filled.setdefault("y", "messages")
         if "x" not in filled:
-            by_kind = {"scatter": "samples", "samples": "samples", "frontier": EPSILONS[0], "bars": "protocol"}
-            usual = "protocol" if str(filled.get("y")) in TO_TARGET else "time"
-            filled["x"] = by_kind.get(str(filled.get("kind")), usual)
+            usual = "time" if kind is None else kind.usual_x
+            filled["x"] = "protocol" if usual == "time" and str(filled.get("y")) in TO_TARGET else usual
         if "statistic" not in filled and isinstance(filled.get("y"), str):
             y, others = filled["y"], "value" if is_file(filled["y"]) else "mean"
             filled["statistic"] = METRICS[y].usual if y in METRICS else others
@@ -130,32 +120,33 @@ class Figure(Parameters):
 
     @model_validator(mode="after")
     def _consistent(self) -> Figure:
-        kind = self.drawn_as
-        if kind == "heat" and self.rows is None:
-            raise ValueError("a heat map needs x and rows, two names of the sweep")
-        if kind != "heat" and self.rows is not None:
-            raise ValueError(f"rows belongs to heat maps, not to a {kind}")
-        if kind == "scatter" and self.baseline is None:
-            raise ValueError("a scatter needs a baseline, the protocol that gains are counted from")
-        if self.baseline is not None and kind not in ("bars", "sweep", "heat", "scatter"):
-            raise ValueError(f"baseline belongs to bars, sweeps, heat maps and scatters, not to a {kind}")
-        if self.wins and (self.baseline is None or kind not in ("bars", "sweep")):
+        kind = FIGURE_KINDS[self.drawn_as]
+        if kind.rows and self.rows is None:
+            raise ValueError(f"a {kind.named.removesuffix('s')} needs x and rows, two names of the sweep")
+        if not kind.rows and self.rows is not None:
+            raise ValueError(f"rows belongs to {named_kinds(lambda one: one.rows)}, not to a {kind.name}")
+        if kind.baseline == "must" and self.baseline is None:
+            raise ValueError(f"a {kind.name} needs a baseline, the protocol that gains are counted from")
+        if self.baseline is not None and not kind.baseline:
+            known = named_kinds(lambda one: one.baseline)
+            raise ValueError(f"baseline belongs to {known}, not to a {kind.name}")
+        if self.wins and (self.baseline is None or not kind.wins):
             raise ValueError("wins needs a baseline, in bars or along a sweep")
         if self.y_label is not None and isinstance(self.facet, list):
             raise ValueError("y_label belongs to figures of one metric")
-        if kind == "portrait" and (self.x_label is not None or self.y_label is not None):
-            raise ValueError("a portrait has no axes, so neither x_label nor y_label")
+        if not kind.labelled and (self.x_label is not None or self.y_label is not None):
+            raise ValueError(f"a {kind.name} has no axes, so neither x_label nor y_label")
         if self.between is not None and self.between[0] >= self.between[1]:
             raise ValueError(f"between {self.between} must be two times, the smaller one first")
         return self
 
     @property
-    def drawn_as(self) -> Kind:
+    def drawn_as(self) -> str:
         """The kind, inferred where it is not given."""
         return kind_of(self.kind, self.x, self.rows)
 
 
-def kind_of(kind: str | None, x: str, rows: str | None = None) -> Any:
+def kind_of(kind: str | None, x: str, rows: str | None = None) -> str:
     """The kind that a figure has, or that its axes ask for."""
     if kind is not None:
         return kind
@@ -195,8 +186,8 @@ def check_figures(
         _check_statistic(figure, statistics, ("figures", number, "statistic"))
         if figure.style is not None:
             check_style(figure.style, swept, ("figures", number, "style"))
-        if figure.drawn_as == "timeline" and not messages:
-            wanted = "a timeline needs record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
+        if FIGURE_KINDS[figure.drawn_as].shows == "messages" and not messages:
+            wanted = f"a {figure.drawn_as} needs record: {{messages: {{agents: 4, between: [0, 5]}}}}, or other agents and times"
             raise InputError(wanted, field=("figures", number, "kind"))
         if figure.name is not None and names[figure.name] > 1:
             raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
@@ -212,12 +203,12 @@ def check_style(style: FigureStyle, swept: Sequence[str], where: tuple[str | int
 def _check(
     figure: Figure, where: tuple[str | int, ...], metrics: list[str], swept: list[str], protocols: list[str]
 ) -> None:
-    kind = figure.drawn_as
-    known = [*metrics, *TO_TARGET] if kind in ("sweep", "bars", "heat") else metrics
-    if kind in ("samples", "scatter", "portrait"):
+    kind = FIGURE_KINDS[figure.drawn_as]
+    known = [*metrics, *TO_TARGET] if kind.shows == "metric or target" else metrics
+    if kind.shows == "agents":
         recorded = [name for name in metrics if name in per_agent()]
         known = list(dict.fromkeys([*recorded, *per_agent(always=True)]))
-    if kind == "timeline":
+    if kind.shows == "messages":
         known = ["messages"]
     require(figure.y, known, "metric is not recorded", (*where, "y"))
     require(figure.x, _axes(kind, swept, explicit=figure.kind is not None), "unknown axis", (*where, "x"))
@@ -240,25 +231,16 @@ def _check(
 
 
 def _check_statistic(figure: Figure, statistics: Mapping[str, Sequence[str]], where: tuple[str | int, ...]) -> None:
-    shown = figure.drawn_as not in PER_RUN and (not isinstance(figure.facet, list) or figure.y in figure.facet)
+    shown = not FIGURE_KINDS[figure.drawn_as].per_run and (
+        not isinstance(figure.facet, list) or figure.y in figure.facet
+    )
     usual = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
     if shown and not usual and figure.y in statistics:
         require(figure.statistic, statistics[figure.y], "is not recorded", where)
 
 
-def _axes(kind: Kind, swept: list[str], *, explicit: bool) -> list[str]:
-    """What a figure of a kind may have on its x axis."""
-    by_kind = {
-        "curve": [*AXES],
-        "sweep": swept,
-        "heat": swept,
-        "samples": ["samples"],
-        "bars": ["protocol"],
-        "frontier": [*EPSILONS, *COSTS, *TO_TARGET],
-        "scatter": ["samples", "degree", "updates"],
-        "portrait": ["time"],
-        "timeline": ["time"],
-    }
-    if explicit or kind != "sweep":
-        return by_kind[kind]
+def _axes(kind: FigureKind, swept: list[str], *, explicit: bool) -> list[str]:
+    """What a figure of a kind may have on its x axis; one of no given kind also what would ask for another."""
+    if explicit or kind.name != "sweep":
+        return kind.axes(swept)
     return list(dict.fromkeys([*AXES, "samples", "protocol", *EPSILONS, *swept]))

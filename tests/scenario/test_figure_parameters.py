@@ -86,7 +86,7 @@ def test_a_statistic_that_data_or_code_name_or_that_no_figure_shows_is_not_judge
         ({"y": "accuracy", "x": "depth", "kind": "heat"}, "a heat map needs x and rows"),
         ({"y": "accuracy", "x": "time", "kind": "curve", "rows": "depth"}, "rows belongs to heat maps, not to a curve"),
         ({"y": "accuracy", "kind": "scatter"}, "a scatter needs a baseline"),
-        ({"y": "accuracy", "baseline": "local"}, "baseline belongs to bars, sweeps, heat maps and scatters"),
+        ({"y": "accuracy", "baseline": "local"}, "baseline belongs to sweeps, bars, heat maps and scatters"),
         ({"y": "accuracy", "x": "protocol", "wins": True}, "wins needs a baseline, in bars or along a sweep"),
         ({"y": "accuracy", "x": "a", "rows": "b", "baseline": "cd", "wins": True}, "wins needs a baseline, in bars or"),
         ({"facet": ["accuracy", "objective"], "y_label": "both"}, "y_label belongs to figures of one metric"),

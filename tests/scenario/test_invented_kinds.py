@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final, get_args
 
 import networkx as nx
@@ -22,7 +22,10 @@ from hushnet.agents.tasks.outline import Outline
 from hushnet.agents.tasks.registry import TASKS, TaskKind
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import run
+from hushnet.simulator.figures.series import bars
 from hushnet.simulator.figures.words import axis_label
+from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind
+from hushnet.simulator.language.figure_kinds import register as register_figure
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.trials import trial_seeds
@@ -376,3 +379,25 @@ def test_a_task_that_draws_its_data_is_tuned_on_other_data(drawn, forget, monkey
     found = load(scenario(task={"kind": "constants"}, tune=tune, seeds=3)).scenario
     reported = {data for _, data, _ in found.seed_pairs()}
     assert ({seed.data for seed in trial_seeds(found)} <= reported) is not drawn
+
+
+def ends(collection, spec):
+    return bars(collection, spec)
+
+
+def dots(panels, collection, spec):
+    for axes, plot in panels:
+        axes.plot(plot.points["mean"].to_numpy(), "o")
+    return {}
+
+
+def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
+    forget(FIGURE_KINDS, "dots")
+    kind = FigureKind(name="dots", about="a dot per protocol", numbers=ends, draw=dots, x=("protocol",))
+    register_figure(replace(kind, usual_x="protocol", shows="metric or target", seeds="seeds (rings)"))
+    result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "name": "end"}], seeds=2), out=tmp_path)
+    assert {path.name for path in result.save_figures()} >= {"end.png", "end.csv"}
+    with pytest.raises(InputError, match=r"baseline belongs to .*, not to a dots"):
+        load(scenario(figures=[{"kind": "dots", "y": "accuracy", "baseline": "local"}]))
+    with pytest.raises(InputError, match="did you mean 'dots'"):
+        load(scenario(figures=[{"kind": "dotz", "y": "accuracy"}]))

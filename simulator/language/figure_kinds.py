@@ -1,0 +1,233 @@
+"""The kinds of figures: what a scenario may ask of each, and where its numbers come from and who draws it.
+
+A kind is one registration here, and one file with what draws it, which is imported when a figure is drawn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...agents.registry import Registry
+from ..metrics.costs import COSTS, TO_TARGET
+from ..metrics.epsilon import EPSILONS
+
+AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "bytes", *COSTS)))
+"""What curves may have on their x axis."""
+
+SWEPT = "the names of the sweep"
+"""Stands for them among a kind's axes."""
+
+FIGURES = "hushnet.simulator.figures"
+
+Function = str | Callable[..., Any]
+"""A function, or where it is: ``module:name``, a module of `FIGURES` with a dot before its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureKind:
+    """One kind of figure.
+
+    Parameters
+    ----------
+    name : str
+        What a scenario calls it.
+    about : str
+        What it shows, in a clause.
+    plural : str
+        What several are called, for sentences; by default its name.
+    numbers : callable or str
+        The numbers of a panel: ``numbers(collection, spec)`` gives a `hushnet.simulator.figures.numbers.Plot`.
+    draw : callable or str
+        ``draw(panels, collection, spec)`` draws all panels, and says what the legend has.
+    x : tuple of str
+        What may be on its x axis.
+    usual_x : str
+        What is, where nobody says.
+    shows : {"metric", "metric or target", "agents", "messages"}
+        What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent, or
+        messages.
+    baseline : {"", "may", "must"}
+        Whether it shows differences from a protocol.
+    wins : bool
+        Whether it can show in which share of the seeds a protocol beats the baseline.
+    rows : bool
+        Whether it has a second swept parameter.
+    labelled : bool
+        Whether it has axes with labels.
+    seeds : str
+        How single runs are drawn.
+    by_protocol : bool
+        Whether every protocol has a panel of its own, unless the figure is divided otherwise.
+    wide : bool
+        Whether two panels side by side need the whole width of a page.
+    stacked : bool
+        Whether every panel has the whole width.
+    height : float
+        Inches of a panel.
+    """
+
+    name: str
+    about: str
+    numbers: Function
+    draw: Function
+    x: tuple[str, ...]
+    plural: str = ""
+    usual_x: str = "time"
+    shows: Literal["metric", "metric or target", "agents", "messages"] = "metric"
+    baseline: Literal["", "may", "must"] = ""
+    wins: bool = False
+    rows: bool = False
+    labelled: bool = True
+    seeds: str = "seeds (thin)"
+    by_protocol: bool = False
+    wide: bool = False
+    stacked: bool = False
+    height: float = 2.35
+
+    @property
+    def named(self) -> str:
+        """What several are called."""
+        return self.plural or self.name
+
+    @property
+    def per_run(self) -> bool:
+        """Whether it shows what is known at a run's end, or messages, and no statistic of a metric."""
+        return self.shows in ("agents", "messages")
+
+    def axes(self, swept: Sequence[str]) -> list[str]:
+        """What may be on its x axis, given the names of the sweep."""
+        return [name for axis in self.x for name in (swept if axis == SWEPT else [axis])]
+
+    def function(self, which: Literal["numbers", "draw"]) -> Callable[..., Any]:
+        """One of its functions, imported if that is needed."""
+        found = getattr(self, which)
+        if not isinstance(found, str):
+            return found
+        module, _, name = found.partition(":")
+        return getattr(importlib.import_module(module, FIGURES), name)
+
+
+FIGURE_KINDS: Registry[FigureKind] = Registry("figure kind")
+
+
+def register(kind: FigureKind) -> FigureKind:
+    """Make a kind of figure known by its name; see `hushnet.agents.registry.Registry.add`."""
+    return FIGURE_KINDS.add(kind.name, kind, maker=None if isinstance(kind.numbers, str) else kind.numbers)
+
+
+def named_kinds(wanted: Callable[[FigureKind], Any]) -> str:
+    """Kinds of which something is true, in words."""
+    names = [kind.named for kind in FIGURE_KINDS.values() if wanted(kind)]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+register(FigureKind(name="curve", about="over time or cost", numbers=".series:curve", draw=".lines:draw", x=AXES))
+register(
+    FigureKind(
+        name="sweep",
+        about="final values along a swept parameter",
+        plural="sweeps",
+        numbers=".series:sweep",
+        draw=".lines:draw",
+        x=(SWEPT,),
+        shows="metric or target",
+        baseline="may",
+        wins=True,
+    )
+)
+register(
+    FigureKind(
+        name="samples",
+        about="final values by the size of the agents' data",
+        numbers=".series:samples",
+        draw=".lines:draw",
+        x=("samples",),
+        usual_x="samples",
+        shows="agents",
+    )
+)
+register(
+    FigureKind(
+        name="bars",
+        about="a bar per protocol",
+        numbers=".series:bars",
+        draw=".lines:draw",
+        x=("protocol",),
+        usual_x="protocol",
+        shows="metric or target",
+        baseline="may",
+        wins=True,
+        seeds="seeds (dots)",
+    )
+)
+register(
+    FigureKind(
+        name="heat",
+        about="a map over two swept parameters",
+        plural="heat maps",
+        numbers=".heat:numbers",
+        draw=".heat:draw",
+        x=(SWEPT,),
+        shows="metric or target",
+        baseline="may",
+        rows=True,
+        by_protocol=True,
+        wide=True,
+        height=2.8,
+    )
+)
+register(
+    FigureKind(
+        name="frontier",
+        about="accuracy against privacy or cost, one mark per protocol and grid point",
+        numbers=".frontier:numbers",
+        draw=".frontier:draw",
+        x=(*EPSILONS, *COSTS, *TO_TARGET),
+        usual_x=EPSILONS[0],
+        seeds="seeds (small)",
+        wide=True,
+    )
+)
+register(
+    FigureKind(
+        name="scatter",
+        about="an agent's data against its gain",
+        plural="scatters",
+        numbers=".scatter:numbers",
+        draw=".scatter:draw",
+        x=("samples", "degree", "updates"),
+        usual_x="samples",
+        shows="agents",
+        baseline="must",
+    )
+)
+register(
+    FigureKind(
+        name="portrait",
+        about="the graph of one run",
+        numbers=".portrait:numbers",
+        draw=".portrait:draw",
+        x=("time",),
+        shows="agents",
+        labelled=False,
+        by_protocol=True,
+        wide=True,
+        height=3.3,
+    )
+)
+register(
+    FigureKind(
+        name="timeline",
+        about="its messages",
+        numbers=".timeline:numbers",
+        draw=".timeline:draw",
+        x=("time",),
+        shows="messages",
+        by_protocol=True,
+        stacked=True,
+        height=2.2,
+    )
+)

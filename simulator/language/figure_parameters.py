@@ -187,8 +187,8 @@ def check_figures(
         if figure.style is not None:
             check_style(figure.style, swept, ("figures", number, "style"))
         if FIGURE_KINDS[figure.drawn_as].shows == "messages" and not messages:
-            wanted = f"a {figure.drawn_as} needs record: {{messages: {{agents: 4, between: [0, 5]}}}}, or other agents and times"
-            raise InputError(wanted, field=("figures", number, "kind"))
+            wanted = "record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
+            raise InputError(f"a {figure.drawn_as} needs {wanted}", field=("figures", number, "kind"))
         if figure.name is not None and names[figure.name] > 1:
             raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
 

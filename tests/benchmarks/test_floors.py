@@ -50,12 +50,10 @@ class Order:
 
 
 def fields_of(row):
-    """A row whose draws fit into the rows that a toy world's agents have, and whose noise is as good as none."""
+    """A row whose draws fit into the rows that a toy world's agents have."""
     fields = dict(row.entry.fields)
     if "batch" in fields:
         fields["batch"] = 2
-    if row.noise_of_its_own:
-        fields["noise"] = {"alpha": 1e12}
     return replace(row, entry=replace(row.entry, fields=fields))
 
 
@@ -72,8 +70,23 @@ def drawn(world, agents):
     return np.array(rows)
 
 
+def noise_of(world, agents, scales):
+    """The noise that agents draw in steps one after the other, by NumPy's generator."""
+    ticks, p = np.zeros(len(world.agents), dtype=int), world.setting.task.dimension
+    noise = np.empty((len(agents), p if len(scales) else 0))
+    if len(scales) == 0:
+        return noise
+    for step, agent in enumerate(agents):
+        stream = world.setting.draws.generator("noise", ticks[agent] + 1, int(world.numbers[agent]), 0)
+        towards = stream.normal(size=p)
+        noise[step] = towards * stream.gamma(p, scales[agent]) / np.linalg.norm(towards)
+        ticks[agent] += 1
+    return noise
+
+
+@pytest.mark.parametrize("itself", [False, True], ids=["given", "itself"])
 @pytest.mark.parametrize("row", PLAIN, ids=lambda row: f"{row.entry.name}-{row.way}")
-def test_a_floor_makes_the_updates_of_the_protocol(row):
+def test_a_floor_makes_the_updates_of_the_protocol(row, itself):
     row = fields_of(row)
     stop = Stop(updates=ROUNDS) if row.way == "rounds" else Stop(time=float(ROUNDS))
     setting = replace(row.setting("lossless", stop), network=NetworkParameters.model_validate({"latency": 0.0}))
@@ -87,7 +100,12 @@ def test_a_floor_makes_the_updates_of_the_protocol(row):
         agents = np.arange(ROUNDS * len(world.agents)) % len(world.agents)
     floor = floor_of(World(setting, row.entry.protocol, row.parameters()))
     start = floor.models().copy()
-    floor.run(Plan(agents, np.array(order.edges, dtype=np.int64), np.array(order.times), drawn(world, agents)))
+    rows, noise = drawn(world, agents), noise_of(world, agents, floor.scales)
+    if itself and rows.shape[1] + noise.shape[1] == 0:
+        pytest.skip("it draws nothing")
+    if itself:  # of what is given, it may take the number
+        rows, noise = np.zeros_like(rows), np.zeros_like(noise)
+    floor.run(Plan(agents, np.array(order.edges, dtype=np.int64), np.array(order.times), rows, noise, itself))
     models = world.protocol.models(world.state)
     assert np.abs(models - start).max() > 1e-4
     np.testing.assert_allclose(floor.models(), models, rtol=1e-7, atol=1e-8)

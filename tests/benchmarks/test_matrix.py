@@ -9,7 +9,7 @@ import pytest
 from .floors import floor_of
 from .matrix import __main__ as command
 from .matrix.cases import ENTRIES, NETWORKS, Row, Stop, rows_of
-from .matrix.measure import FEWEST, Cell, measure_row
+from .matrix.measure import FEWEST, MOST, SECONDS, Cell, measure_row, updates_for
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
@@ -34,8 +34,7 @@ def test_every_row_has_a_floor_that_moves_models_by_the_plan_of_the_row(entry):
     for row in rows_of(entry, (4,), toy=True):
         floor = floor_of(row.world("lossless", Stop(time=1.0)))
         before = floor.models().copy()
-        agents = len(floor.world.agents)
-        floor.run(row.plan(agents, 8 * agents))
+        floor.run(row.plan(floor, 8 * len(floor.world.agents)))
         assert abs(floor.models() - before).max() > 0.0, row
 
 
@@ -45,6 +44,8 @@ def test_every_row_has_a_floor_that_moves_models_by_the_plan_of_the_row(entry):
         ("coordinate_descent", "rounds", "gaussian", {"text"}),
         ("model_propagation", "exchange", "plain", {"text"}),
         ("feature_sgd", "rounds", "plain", {"text", "Python"}),
+        ("dual_averaging, 5 rows drawn", "rounds", "plain", {"text"}),
+        ("push_sum_dual_averaging, 5 rows drawn", "broadcast", "plain", {"text", "Python"}),
     ],
 )
 def test_a_row_is_measured_in_every_network_that_it_can_run_in(name, way, noise, forms):
@@ -56,6 +57,23 @@ def test_a_row_is_measured_in_every_network_that_it_can_run_in(name, way, noise,
         assert cell.form in forms
         assert all(math.isfinite(ratio) and ratio > 0 for ratio in cell.ratios)
         assert len(cell.ratios) == 2
+        drawn = cell.network == "lossless" and "drawn" in name
+        assert len(cell.drawing) == len(cell.drawing_ratios) == (2 if drawn else 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "updates"),
+    [
+        ([0.9, 0.002], MOST),  # all loading but the last
+        ([2.0, 0.5, 0.49, 0.012, 0.0121, 0.0122], int(SECONDS * FEWEST / 0.012)),
+        ([0.9, 0.0451, 0.045, 0.046], int(SECONDS * FEWEST / 0.045)),
+        ([3.0, 3.1, 2.9], FEWEST),  # truly slow
+    ],
+)
+def test_the_number_of_updates_is_read_from_runs_that_load_nothing_any_more(seconds, updates):
+    runs = iter(seconds)
+    assert updates_for(lambda: next(runs)) == updates
+    assert next(runs, None) is None
 
 
 def test_a_line_says_what_was_measured_and_how_it_compares_with_the_plain_row():
@@ -67,8 +85,10 @@ def test_a_line_says_what_was_measured_and_how_it_compares_with_the_plain_row():
     measured = [(plain, cells), (private, slower)]
     assert command.line(plain, cells, measured) == (
         "coordinate_descent", "broadcast", "plain", "20", "text", "1.50",
-        "3.0: 2.0 (2.0-3.0)", "6.0: 4.0 (4.0-4.0)", "-", "-", "-",
+        "3.0: 2.0 (2.0-3.0)", "6.0: 4.0 (4.0-4.0)", "-", "-", "-", "-", "-",
     )  # fmt: skip
-    assert command.line(private, slower, measured)[-1] == "2.25"
+    assert command.line(private, slower, measured)[-3:] == ("2.25", "-", "-")
     assert command.line(private, slower, measured)[4] == "Python, event"
     assert command.table(measured).count("\n") == 3
+    drawing = [Cell("lossless", engine, 4, (4.0, 6.0), (1.0, 1.0), drawing=(2.0, 2.0), noiseless=(0.5, 0.5))]
+    assert command.line(private, drawing, [])[-2:] == ("2.00: 2.5 (2.0-3.0)", "0.50: 10.0 (8.0-12.0)")

@@ -1,4 +1,4 @@
-"""The floors of consensus ADMM: in rounds, and in pairs. Local problems are solved by the protocol's own solver."""
+"""The floors of consensus ADMM: in rounds, perturbed or not, and in pairs; with the protocol's own solver."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.optimisation.compiled_newton import minimised_at
+from hushnet.agents.streams import begin_stream, fill_spherical
 from hushnet.protocols.algorithms.consensus_admm import EXACT
 from hushnet.simulator.world.world import World
 
@@ -14,18 +15,23 @@ from .base import Floor, Plan, loop
 
 
 class ConsensusFloor(Floor):
-    """Rounds (10) and (11) of Zhang et al. 2018, without noise."""
+    """Rounds (10) and (11) of Zhang et al. 2018; with noise in the penalty, (25), where the plan has some."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._models, self._duals, self._round = self.block("model"), self.block("dual"), 0
+        noise = world.protocol.step_noise
+        assert noise is None or noise.growth is None
+        if noise is not None:
+            self.scales = np.ascontiguousarray(noise.scales()[:, 0])
 
     def run(self, plan: Plan) -> None:
         """See `Floor.run`."""
         names = ("penalty", "penalty_growth", "dual_step", "dual_step_growth")
         steps = (np.ascontiguousarray(self.constants[name]) for name in names)
         share, weight = float(self.constants["share"]), float(self.parameters.loss_weight)
-        arrays = (self._models, self._duals, *self.graph, *self.data, *steps, share, weight)
+        luck = (np.ascontiguousarray(plan.noise), plan.itself, self.streams["noise"], self.numbers, self.scales)
+        arrays = (self._models, self._duals, *self.graph, *self.data, *steps, share, weight, *luck)
         self._round = loops()[0](self.solver(), len(plan.agents), self._round, *arrays)
 
     def models(self) -> np.ndarray:
@@ -60,11 +66,11 @@ def loops() -> tuple[Any, Any]:
     def rounds(
         solver,
         updates, done, models, duals, offsets, heads, features, labels, rows, penalty, penalty_growth, dual_step,
-        dual_growth, share, weight,
+        dual_growth, share, weight, noise, itself, stream, numbers, scales,
     ):  # pragma: no cover - compiled  # fmt: skip
         """Everybody's (11) and (10) from the models of the round before; how many rounds there were by the end."""
         agents, p = models.shape
-        before, linear = models.copy(), np.empty(p)
+        before, linear, drawn = models.copy(), np.empty(p), np.empty(p)
         for k in range(updates):
             i = k % agents
             if i == 0:
@@ -80,6 +86,14 @@ def loops() -> tuple[Any, Any]:
             for d in range(p):
                 duals[i, d] += step * (degree * before[i, d] - linear[d])
                 linear[d] = eta * (degree * before[i, d] + linear[d]) - 2.0 * duals[i, d]
+            if noise.shape[1] > 0:
+                if itself:
+                    begin_stream(stream, done - 1, numbers[i], 0)
+                    fill_spherical(stream, scales[i], drawn)
+                else:
+                    drawn[:] = noise[k]
+                for d in range(p):
+                    linear[d] -= 2.0 * eta * degree * drawn[d]
             first, last = rows[i], rows[i + 1]
             models[i] = minimised_at(
                 solver, features[first:last], labels[first:last], weight, share + 2.0 * eta * degree, linear, before[i],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from hushnet.agents.streams import begin_stream
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, loop
+from .base import Floor, Plan, draw_rows, loop
 
 
 class AveragingFloor(Floor):
@@ -31,6 +32,9 @@ class AveragingFloor(Floor):
             np.ascontiguousarray(self.constants["mixing"]),
             *self.data,
             *_weights(self),
+            plan.itself,
+            self.streams["sampling"],
+            self.numbers,
         )
 
     def models(self) -> np.ndarray:
@@ -44,10 +48,12 @@ class PushSumFloor(Floor):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._arrays = tuple(self.block(name) for name in ("mass", "put_in", "average", "since", "given", "taken"))
+        self._ticks = np.zeros(len(self.numbers), dtype=np.int64)
 
     def run(self, plan: Plan) -> None:
         """See `Floor.run`."""
-        arrays = (*self._arrays, *self.graph, self.reverse, *self.data, *_weights(self))
+        luck = (plan.itself, self.streams["sampling"], self.numbers, self._ticks)
+        arrays = (*self._arrays, *self.graph, self.reverse, *self.data, *_weights(self), *luck)
         push(plan.agents, plan.times, plan.rows, *arrays)
 
     def models(self) -> np.ndarray:
@@ -94,11 +100,12 @@ def learn(
 @loop
 def mix(
     order, drawn, rounds, sent, put_in, average, offsets, heads, mixing, features, labels, rows, linear, mu, gamma,
-    growth,
+    growth, itself, stream, numbers,
 ):  # pragma: no cover - compiled  # fmt: skip
     """Rounds, from the duals that were sent in the round before; how many there were by the end."""
     agents, p = sent.shape
     before, dual, model, gain = sent.copy(), np.empty(p), np.empty(p), np.empty(p)
+    batch, taken_rows = drawn.shape[1], np.empty(drawn.shape[1], dtype=np.int64)
     for k in range(len(order)):
         if k % agents == 0:
             before[:] = sent
@@ -111,7 +118,12 @@ def mix(
                 dual[d] += mixing[e] * before[heads[e], d]
         for d in range(p):
             dual[d] += own * before[i, d]
-        learn(i, float(rounds), rounds - 1.0, dual, drawn[k], average, features, labels, rows, linear, mu, gamma,
+        own_rows = drawn[k]
+        if itself and batch > 0:
+            own_rows = taken_rows[: min(batch, rows[i + 1] - rows[i])]
+            begin_stream(stream, rounds - 1, numbers[i], 0)
+            draw_rows(stream, rows[i + 1] - rows[i], own_rows)
+        learn(i, float(rounds), rounds - 1.0, dual, own_rows, average, features, labels, rows, linear, mu, gamma,
               growth, model, gain)  # fmt: skip
         for d in range(p):
             put_in[i, d] += gain[d]
@@ -122,13 +134,15 @@ def mix(
 @loop
 def push(
     order, times, drawn, mass, put_in, average, since, given, taken, offsets, heads, reverse, features, labels, rows,
-    linear, mu, gamma, growth,
+    linear, mu, gamma, growth, itself, stream, numbers, ticks,
 ):  # pragma: no cover - compiled  # fmt: skip
     """Wake-ups: take in, step, and give to those that have given since."""
     p = average.shape[1]
     dual, model, gain = np.empty(p), np.empty(p), np.empty(p)
+    batch, taken_rows = drawn.shape[1], np.empty(drawn.shape[1], dtype=np.int64)
     for k in range(len(order)):
         i, now = order[k], times[k]
+        ticks[i] += 1
         degree = offsets[i + 1] - offsets[i]
         answered = 0
         for e in range(offsets[i], offsets[i + 1]):
@@ -147,7 +161,12 @@ def push(
         if now != since[i, 0]:
             for d in range(p):
                 dual[d] = mass[i, d] / mass[i, p]
-            learn(i, now, since[i, 0], dual, drawn[k], average, features, labels, rows, linear, mu, gamma, growth,
+            own_rows = drawn[k]
+            if itself and batch > 0:
+                own_rows = taken_rows[: min(batch, rows[i + 1] - rows[i])]
+                begin_stream(stream, ticks[i] - 1, numbers[i], 0)
+                draw_rows(stream, rows[i + 1] - rows[i], own_rows)
+            learn(i, now, since[i, 0], dual, own_rows, average, features, labels, rows, linear, mu, gamma, growth,
                   model, gain)  # fmt: skip
             since[i, 0] = now
             for d in range(p):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from hushnet.agents.compilation.compiled import compiled
 from hushnet.agents.optimisation.compiled_newton import minimiser_of
+from hushnet.agents.streams import choose, integers, new_stream
+from hushnet.agents.streams.philox import ALLOCATING
 from hushnet.simulator.world.world import World
 
 from ..floor import FAST
@@ -32,12 +34,24 @@ class Plan:
         When.
     rows : (k, b) int64
         Which of its rows the agent draws; (k, 0) where it takes all.
+    noise : (k, p) float64
+        The noise of a protocol that has it in its updates, drawn beforehand; (k, 0) for none.
+    itself : bool
+        Whether the loop draws rows and noise of itself, from the streams of the run and with the compiled draws that
+        steps have; of those given it then takes no more than how many there are.
     """
 
     agents: np.ndarray
     edges: np.ndarray
     times: np.ndarray
     rows: np.ndarray
+    noise: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    itself: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether agents draw anything."""
+        return self.rows.shape[1] > 0 or self.noise.shape[1] > 0
 
 
 class Floor(ABC):
@@ -47,7 +61,14 @@ class Floor(ABC):
     ----------
     world : World
         Whose agents have started, and which goes no further.
+
+    Attributes
+    ----------
+    scales : (n,) float64
+        Of the agents' noise, where updates have some without which they are not the protocol's; else (0,).
     """
+
+    scales = np.empty(0)
 
     def __init__(self, world: World) -> None:
         task, graph = world.setting.task, world.setting.graph
@@ -60,6 +81,9 @@ class Floor(ABC):
         train = task.train
         self.data = (np.ascontiguousarray(train.features, dtype=np.float64), train.labels, train.offsets)
         self.regularisation = task.regularisation
+        seed = world.setting.draws.seed
+        self.streams = {purpose: new_stream(seed, purpose, 0, 0, 0) for purpose in ("sampling", "noise")}
+        self.numbers = np.asarray(world.numbers, dtype=np.int64)
 
     def block(self, name: str) -> np.ndarray:
         """A copy of a block of agents or of edges, a row for each."""
@@ -83,6 +107,15 @@ class Floor(ABC):
     @abstractmethod
     def models(self) -> np.ndarray:
         """(n, p) models."""
+
+
+@compiled(**ALLOCATING)
+def draw_rows(stream, population, out):  # pragma: no cover - compiled
+    """Rows without replacement, as steps draw them."""
+    if len(out) == 1:
+        out[0] = integers(stream, population)
+    else:
+        choose(stream, population, out)
 
 
 def started(world: World) -> World:

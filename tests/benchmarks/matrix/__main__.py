@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +15,18 @@ from ..run import THREADS, machine
 from .cases import DIMENSIONS, ENTRIES, NETWORKS, NOISES, Entry, Row, rows_of
 from .measure import Cell, measure_row
 
-HEADER = ("protocol", "way", "noise", "p", "step", "floor, us", *NETWORKS, "times plain")
+HEADER = (
+    "protocol",
+    "way",
+    "noise",
+    "p",
+    "step",
+    "floor, us",
+    *NETWORKS,
+    "times plain",
+    "drawing floor",
+    "noiseless floor",
+)
 MEASURED = list[tuple[Row, list[Cell]]]
 
 
@@ -69,6 +81,8 @@ def line(row: Row, cells: Sequence[Cell], measured: MEASURED) -> tuple[str, ...]
         f"{floors[len(floors) // 2]:.2f}",
         *(_cell(found.get(network)) for network in NETWORKS),
         _times_plain(row, found, measured),
+        _other(found["lossless"], found["lossless"].drawing),
+        _other(found["lossless"], found["lossless"].noiseless),
     )
 
 
@@ -76,6 +90,14 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "-"
     return f"{cell.time:.1f}: {cell.ratio:.1f} ({min(cell.ratios):.1f}-{max(cell.ratios):.1f})"
+
+
+def _other(cell: Cell, floors: tuple[float, ...]) -> str:
+    """Microseconds of another floor, and the ratio to it."""
+    if not floors:
+        return "-"
+    ratios = cell.against(floors)
+    return f"{statistics.median(floors):.2f}: {statistics.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})"
 
 
 def _times_plain(row: Row, found: dict[str, Cell], measured: MEASURED) -> str:

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from ...protocols.columns import split_task, star
 from ..cases import LATENCY, LOSS, SEED, SELDOM, Case, make_task, random_regular
-from ..floors import Plan
+from ..floors import Floor, Plan
 
 AGENTS, DEGREE, PARTIES, COLUMN_ROWS = 1_000, 10, 10, 1_000
 DIMENSIONS = (20, 100)
@@ -155,16 +155,27 @@ class Row:
         private = self.noise == "plain" or world.private
         return way == self.way and private
 
-    def plan(self, floor_agents: int, steps: int, seed: int = SEED) -> Plan:
-        """Who steps when, for the floor: in rounds by turns, else at random."""
+    def plan(self, floor: Floor, steps: int, seed: int = SEED) -> Plan:
+        """Who steps when, for the floor, and with what luck: in rounds by turns, else at random."""
+        agents_of_floor = len(floor.world.agents)
         task, graph = self.data
         rng = np.random.default_rng(seed)
-        turns = np.arange(steps) % floor_agents
-        agents = turns if self.way == "rounds" else rng.integers(0, floor_agents, steps)
+        turns = np.arange(steps) % agents_of_floor
+        agents = turns if self.way == "rounds" else rng.integers(0, agents_of_floor, steps)
         ranks = (rng.random(steps) * graph.degrees[agents]).astype(np.int64)
         batch = self.entry.fields.get("batch", 0) if "averaging" in self.entry.kind else 0
         rows = (rng.random((steps, batch)) * task.train.counts[agents][:, None]).astype(np.int64)
-        return Plan(agents, graph.offsets[agents] + ranks, (1.0 + np.arange(steps)) / floor_agents, rows)
+        noise = np.empty((steps, 0))
+        if len(floor.scales) > 0:
+            noise = spherical(rng, steps, task.dimension, floor.scales[agents])
+        times = (1.0 + np.arange(steps)) / agents_of_floor
+        return Plan(agents, graph.offsets[agents] + ranks, times, rows, noise)
+
+
+def spherical(rng: np.random.Generator, count: int, dimension: int, scales: np.ndarray) -> np.ndarray:
+    """(count, dimension) noise of uniform directions, whose lengths are Gamma(dimension, scale)."""
+    towards = rng.normal(size=(count, dimension))
+    return towards * (rng.gamma(dimension, scales) / np.linalg.norm(towards, axis=1))[:, None]
 
 
 @cache

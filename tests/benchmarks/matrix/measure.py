@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+import numpy as np
 from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.network.setting import Stop
 from threadpoolctl import threadpool_limits
@@ -17,6 +19,8 @@ from .cases import Row
 SECONDS = 0.15
 """Of processor time that a run is to take, about; it makes `FEWEST` to `MOST` updates an agent."""
 FEWEST, MOST = 3, 40
+GIVEN, DRAWING, NOISELESS = "given", "drawing", "noiseless"
+"""Forms of a floor: what agents draw is given, or drawn by itself, or there is no noise."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ class Cell:
     updates : int
         Steps of an agent, on average.
     microseconds, floors : tuple of float
-        A step of each run, and of the floor that ran just before it.
+        A step of each run, and of the floor that ran just before it and was given what agents draw.
+    drawing, noiseless : tuple of float
+        Where agents draw, and nothing is lost: floors by turns with them that draw for themselves, and those, where
+        updates have noise, that are given none.
     """
 
     network: str
@@ -39,11 +46,22 @@ class Cell:
     updates: int
     microseconds: tuple[float, ...]
     floors: tuple[float, ...]
+    drawing: tuple[float, ...] = ()
+    noiseless: tuple[float, ...] = ()
 
     @property
     def ratios(self) -> list[float]:
         """Each run against the floor just before it."""
-        return [mine / floor for mine, floor in zip(self.microseconds, self.floors, strict=True)]
+        return self.against(self.floors)
+
+    @property
+    def drawing_ratios(self) -> list[float]:
+        """Each against the floor that draws for itself; none where nothing is drawn."""
+        return self.against(self.drawing)
+
+    def against(self, floors: tuple[float, ...]) -> list[float]:
+        """Each run against such floors; none where there are none."""
+        return [mine / floor for mine, floor in zip(self.microseconds, floors, strict=True)] if floors else []
 
     @property
     def ratio(self) -> float:
@@ -76,21 +94,42 @@ def measure_row(row: Row, repetitions: int) -> list[Cell]:
 def measure_cell(row: Row, network: str, repetitions: int) -> Cell:
     """A row in one network."""
     floors = Floors(row)
-    run_once(row, network, FEWEST)  # compiles
-    engine, seconds = run_once(row, network, FEWEST)
-    updates = int(min(max(SECONDS / max(seconds / FEWEST, 1e-9), FEWEST), MOST))
+    engine = run_once(row, network, FEWEST)[0]  # compiles
+    updates = updates_for(lambda: run_once(row, network, FEWEST)[1])
     if row.toy:
         updates = FEWEST
     if row.entry.protocol.learns_from == "columns":
         updates = max(updates, 20)
-    floors.seconds(updates)
-    taken, least = [], []
+    forms = floors.forms if network == "lossless" else [GIVEN]
+    for form in forms:
+        floors.seconds(updates, form)
+    taken: list[float] = []
+    least: dict[str, list[float]] = {form: [] for form in forms}
     for _ in range(repetitions):
-        with undisturbed():
-            least.append(1e6 * floors.seconds(updates) / (updates * floors.agents))
+        for form in reversed(forms):  # the one that all rows have comes last, just before the run
+            with undisturbed():
+                least[form].append(1e6 * floors.seconds(updates, form) / (updates * floors.agents))
         with undisturbed():
             taken.append(1e6 * run_once(row, network, updates)[1] / (updates * floors.agents))
-    return Cell(network, engine, updates, tuple(taken), tuple(least))
+    given, drawing, noiseless = (tuple(least.get(form, ())) for form in (GIVEN, DRAWING, NOISELESS))
+    return Cell(network, engine, updates, tuple(taken), given, drawing, noiseless)
+
+
+def updates_for(short_run: Callable[[], float]) -> int:
+    """How many updates an agent take `SECONDS`, once a run of `FEWEST` neither compiles nor loads anything any more.
+
+    Parameters
+    ----------
+    short_run : callable
+        Seconds of a run of `FEWEST` updates an agent. It is called until it has twice in succession not become quicker
+        by a tenth, or is so quick that more could not be made of it.
+    """
+    least, idle = short_run(), 0
+    while idle < 2 and least * MOST > SECONDS * FEWEST:
+        seconds = short_run()
+        idle = 0 if seconds < 0.9 * least else idle + 1
+        least = min(least, seconds)
+    return int(min(max(SECONDS * FEWEST / max(least, 1e-9), FEWEST), MOST))
 
 
 class Floors:
@@ -101,10 +140,26 @@ class Floors:
         self.world = started(row.world("lossless", Stop(time=1.0)))
         self.agents = len(self.world.agents)
 
-    def seconds(self, updates: int) -> float:
+    @property
+    def forms(self) -> list[str]:
+        """Those that differ for this row, that of all rows first."""
+        plan = self.row.plan(self.new(), 1)
+        return [GIVEN, *([DRAWING] if plan.draws else []), *([NOISELESS] if plan.noise.shape[1] else [])]
+
+    def new(self) -> Floor:
+        """A floor at the start."""
+        return FLOORS[self.row.entry.kind](self.world)
+
+    def seconds(self, updates: int, form: str = GIVEN) -> float:
         """Processor time of so many updates an agent."""
-        floor: Floor = FLOORS[self.row.entry.kind](self.world)
-        return floor.timed(self.row.plan(self.agents, updates * self.agents))
+        floor = self.new()
+        steps = updates * self.agents
+        plan = self.row.plan(floor, steps)
+        if form == DRAWING:
+            plan = replace(plan, itself=True)
+        elif form == NOISELESS:
+            plan = replace(plan, noise=np.empty((steps, 0)))
+        return floor.timed(plan)
 
 
 def run_once(row: Row, network: str, updates: int) -> tuple[str, float]:

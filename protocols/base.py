@@ -374,6 +374,11 @@ class Protocol(ABC):
         return {}
 
     @property
+    def epoch(self) -> float | None:
+        """Updates of an agent, > 0, in which it goes through its training rows once; None where that means nothing."""
+        return None
+
+    @property
     def privacy(self) -> Privacy | PrintedNoise | None:
         """Noise and budget, for a protocol that has them."""
         return getattr(self.parameters, "privacy", None)

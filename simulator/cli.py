@@ -280,6 +280,7 @@ def reproduce(
         str | None, typer.Argument(metavar="[PAPER|FIGURE]", help="Such as bellet2018 or bellet2018-fig2a; else all.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, fewer seeds: numbers but no verdict.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Large designs as well, which take hours.")] = False,
     results: Annotated[
         Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.")
     ] = Path("results"),
@@ -290,7 +291,7 @@ def reproduce(
     from .reproduction.papers import papers
     from .reproduction.reproduce import reproduce as reproduce_papers
 
-    options = {"quick": quick, "results": results, "data_dir": data_dir, "jobs": _processes(jobs)}
+    options = {"quick": quick, "full": full, "results": results, "data_dir": data_dir, "jobs": _processes(jobs)}
     failures = reproduce_papers(papers(), name, **options, say=typer.echo)
     for failure in failures:
         typer.echo(str(failure), err=True)

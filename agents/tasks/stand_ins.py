@@ -80,6 +80,10 @@ class GisetteLike(TaskKind):
     A row of either class has ``factors`` normal factors, whose means differ between the classes by 4 deviations in a
     random direction. Half of the columns mix the factors with normal weights of deviation factors^-1/2 and have normal
     noise of deviation 0.5; the other half are such columns of rows in another order. All are cut to [-1, 1].
+
+    With ``density`` they become what gisette's pixel counts are: what is above a threshold, which a share of the
+    entries is, and 0 elsewhere; every column is then scaled to [-1, 1], which puts its zeros at -1. Nearly all columns
+    have that mean in common, so that problems on them are badly conditioned.
     """
 
     kind: Literal["gisette_like"]
@@ -92,6 +96,9 @@ class GisetteLike(TaskKind):
     """Number of features."""
     factors: Size = 20
     """Number of factors behind the features."""
+    density: float | None = Field(default=None, gt=0, le=1)
+    """Share of entries other than 0 before columns are scaled to [-1, 1] (gisette's own is 0.13); by default columns
+    are dense, and cut."""
     loss: ClassLossName = "logistic"
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
@@ -133,4 +140,8 @@ class GisetteLike(TaskKind):
         features += 0.5 * rng.standard_normal((count, p))
         idle = rng.permutation(p)[: p // 2]
         features[:, idle] = features[rng.permutation(count)][:, idle]
-        return np.clip(features, -1.0, 1.0), labels
+        if self.density is None:
+            return np.clip(features, -1.0, 1.0), labels
+        counts = np.maximum(features - np.quantile(features, 1 - self.density), 0.0)
+        largest = counts.max(axis=0)
+        return 2 * counts / np.where(largest > 0, largest, 1.0) - 1, labels

@@ -69,6 +69,11 @@ class FeatureSgd(Protocol):
         stream = self.problem.stream
         self.order = np.arange(self.rows) if stream is None else stream("order of rows", CENTRE).permutation(self.rows)
 
+    @property
+    def epoch(self) -> float:
+        """See `Protocol.epoch`: two rounds a batch."""
+        return 2 * self.rows / self.batch
+
     def layout(self) -> Layout:
         """A part of the model per party; B scores one way, B slopes the other."""
         agents = len(self.columns)

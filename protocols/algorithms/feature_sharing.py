@@ -120,6 +120,11 @@ class FeatureSharing(Protocol):
         self.factors: dict[int, Factor | None] = {}
         self.roots: dict[int, Array] = {}
 
+    @property
+    def epoch(self) -> float:
+        """See `Protocol.epoch`: parties' and centre's rounds of one iteration, which uses all rows."""
+        return float(self.cycle)
+
     def layout(self) -> Layout:
         """Parties: x_m and what they sent; centre: z and y. A party sends N numbers, the centre twice as many."""
         task, agents = self.problem.task, len(self.columns)

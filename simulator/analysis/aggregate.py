@@ -23,7 +23,7 @@ COUNTS = ("activations", "messages", "vectors", "bytes")
 WITH_START = {"vectors_with_start": "vectors", "messages_with_start": "messages"}
 """Counts that include what agents exchanged before their start, every start vector as a message of its own."""
 
-CURVE_AXES = ("time", *COUNTS, *WITH_START, "updates")
+CURVE_AXES = ("time", *COUNTS, *WITH_START, "updates", "epochs")
 PREFERRED = ("gap", "value", "mean", "worst")
 """Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
 
@@ -194,13 +194,38 @@ def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame
     """
     rows = _rows(collection, metric, statistic)
     rows = rows[~rows["run"].isin(collection.limited)]
-    if x != "updates":
+    if x not in ("updates", "epochs"):
         return rows.assign(x=_counted(collection, rows, x))
+    rows = _with_updates(collection, rows)
+    return rows if x == "updates" else rows.assign(x=rows["x"] / rows["run"].map(_epochs(collection)))
+
+
+def _with_updates(collection: Collection, rows: Frame) -> Frame:
+    """Rows with the mean number of an agent's updates as their x; by activations where updates were not recorded."""
     updates = _rows(collection, "updates", "mean")
     if len(updates):
         instant = ["run", "time", "activations"]
         return rows.merge(updates[[*instant, "value"]].rename(columns={"value": "x"}), on=instant)
     return rows.assign(x=rows["activations"] / rows["run"].map(collection.agents["run"].value_counts()))
+
+
+def _epochs(collection: Collection) -> dict[str, float]:
+    """Updates in an epoch, by run.
+
+    Raises
+    ------
+    InputError
+        If a protocol does not say.
+    """
+    found = {}
+    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+        epoch = manifest.get("epoch")
+        if epoch is None:
+            raise InputError(
+                f"{manifest['protocol']} does not say what an epoch of it is; take updates or time", field=("figures",)
+            )
+        found[run] = float(epoch)
+    return found
 
 
 def _counted(collection: Collection, rows: Frame, name: str) -> Any:

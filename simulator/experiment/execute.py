@@ -100,6 +100,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "engine": world.engine,
         "form": None if world.form is None else world.form.as_dict(asked_form(scenario.engine, debug=scenario.debug)),
         "central": world.traits.central,
+        "epoch": world.protocol.epoch,
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
         "topology": describe(world.setting.graph),

@@ -14,7 +14,7 @@ from ...agents.registry import Registry
 from ..metrics.costs import COSTS, TO_TARGET
 from ..metrics.epsilon import EPSILONS
 
-AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "bytes", *COSTS)))
+AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "epochs", "bytes", *COSTS)))
 """What curves may have on their x axis."""
 
 SWEPT = "the names of the sweep"

@@ -51,8 +51,8 @@ class Figure(Parameters):
         "and samples take what is known per agent; a timeline shows messages."
     )
     x: str = "time"
-    """time, activations, vectors, updates, bytes, messages, samples, protocol, or a name in the sweep; of a frontier
-    epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
+    """time, activations, vectors, updates, epochs, bytes, messages, samples, protocol, or a name in the sweep; of a
+    frontier epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
     Vectors and messages do not count what agents exchange before their start; vectors_with_start and
     messages_with_start do."""
     rows: str | None = None

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, mod
 
 from ...agents.availability import Always, AvailabilityParameters
 from ...agents.errors import InputError
-from ...agents.parameters import Interval, Parameters
+from ...agents.parameters import Interval, Parameters, Positive
 from ...agents.suggestions import require, suggestion
 from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
@@ -54,11 +54,16 @@ class StopParameters(Parameters):
     """Model-sized vectors sent by all agents together."""
     updates: Count | None = None
     """Steps of every agent."""
+    epochs: Positive | None = None
+    """Passes over the training rows, of protocols that say how many updates one takes (``feature_sharing``,
+    ``feature_sgd``); with a limit that holds for all of them beside it: time, activations or updates."""
 
     @model_validator(mode="after")
     def _some_limit(self) -> StopParameters:
         if self.time is self.activations is self.vectors is self.updates is None:
             raise ValueError("give at least one of time, activations, vectors, updates")
+        if self.epochs is not None and self.time is self.activations is self.updates is None:
+            raise ValueError("epochs needs time, activations or updates beside it, which end every protocol")
         return self
 
 

@@ -28,6 +28,7 @@ def _to_target(label: str) -> str:
 LABELS: Mapping[str, str] = {
     **COSTS,
     "updates": "updates per agent",
+    "epochs": "epochs (passes over the training rows)",
     "samples": "samples of the agent",
     "degree": "neighbours of the agent",
     **{name: _to_target(COSTS[axis]) for name, axis in TO_TARGET.items()},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...agents.compilation.compiled import form_of
+from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task
 from .network import NetworkParameters
@@ -27,12 +29,30 @@ class Stop:
         Model-sized vectors sent by all agents together.
     updates : int, optional
         Steps of every agent.
+    epochs : float, optional
+        Passes over the training rows; what one takes, the protocol says.
     """
 
     time: float | None = None
     activations: int | None = None
     vectors: int | None = None
     updates: int | None = None
+    epochs: float | None = None
+
+    def counted(self, epoch: float | None) -> Stop:
+        """The same with epochs as updates of every agent, if so many are an epoch.
+
+        Raises
+        ------
+        InputError
+            If the protocol does not say how many are.
+        """
+        if self.epochs is None:
+            return self
+        if epoch is None:
+            raise InputError("cannot end a protocol that does not say what an epoch is", field=("stop", "epochs"))
+        updates = math.ceil(self.epochs * epoch)
+        return replace(self, epochs=None, updates=updates if self.updates is None else min(updates, self.updates))
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ class PaperFigure:
         Data set that it needs, a name of `hushnet.agents.tasks.datasets.DATASETS`.
     pictures : tuple of str, optional
         Names of the scenario's figures that the page shows; by default the first two.
+    large : bool
+        Whether it takes so long that it is only run by its name, or with ``--full``.
     """
 
     name: str
@@ -67,6 +69,7 @@ class PaperFigure:
     quick_seeds: int = 2
     data: str | None = None
     pictures: tuple[str, ...] | None = None
+    large: bool = False
 
 
 @dataclass(frozen=True)

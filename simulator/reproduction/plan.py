@@ -17,8 +17,10 @@ _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _RUN_TIME = re.compile(r"Run time on 2 cores:\D*(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?|min|s|h)\b( a run\b)?")
 
 
-def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
-    """The figures that a name means, by paper: all of them, a paper's, or one.
+def select(
+    papers: Iterable[Paper], name: str | None, *, full: bool = False
+) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
+    """The figures that a name means, by paper: all of them, a paper's, or one; large ones if `full` or by name.
 
     Raises
     ------
@@ -27,15 +29,19 @@ def select(papers: Iterable[Paper], name: str | None) -> list[tuple[Paper, tuple
     """
     papers = list(papers)
     if name is None:
-        return [(paper, paper.figures) for paper in papers]
+        return [(paper, _affordable(paper, full=full)) for paper in papers]
     for paper in papers:
         if name == paper.name:
-            return [(paper, paper.figures)]
+            return [(paper, _affordable(paper, full=full))]
         for figure in paper.figures:
             if name == figure.name:
                 return [(paper, (figure,))]
     known = [known for paper in papers for known in (paper.name, *(figure.name for figure in paper.figures))]
     raise InputError(f"unknown paper or figure {name!r}{suggestion(name, known)} admissible: {', '.join(known)}")
+
+
+def _affordable(paper: Paper, *, full: bool) -> tuple[PaperFigure, ...]:
+    return tuple(figure for figure in paper.figures if full or not figure.large)
 
 
 def announce(
@@ -70,8 +76,9 @@ def scenario_of(figure: PaperFigure, *, quick: bool) -> LoadedScenario:
 
 
 def count_runs(loaded: LoadedScenario) -> int:
-    """How many runs a scenario asks for."""
-    return len(loaded.points) * len(loaded.scenario.protocols) * len(loaded.scenario.seed_pairs())
+    """How many runs a scenario asks for, those that are tried before it included."""
+    tried = sum(len(point.scenario.protocols) * len(point.scenario.seed_pairs()) for point in loaded.trials)
+    return tried + len(loaded.points) * len(loaded.scenario.protocols) * len(loaded.scenario.seed_pairs())
 
 
 def expected_seconds(figure: PaperFigure) -> float:

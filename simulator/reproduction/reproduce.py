@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ...agents.errors import HushnetError, InputError
+from ...agents.errors import HushnetError
 from ..analysis.results import Collection, load_all
 from ..experiment import Experiment, Jobs, Workers, hire, perform
+from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario
 from ..storage.files import write_text
 from ..storage.provenance import run_id
@@ -74,6 +75,7 @@ def reproduce(
     name: str | None = None,
     *,
     quick: bool = False,
+    full: bool = False,
     results: Path = Path("results"),
     data_dir: Path | None = None,
     jobs: Jobs = 1,
@@ -89,6 +91,8 @@ def reproduce(
         A paper or a figure; everything by default.
     quick : bool
         Fewer seeds and smaller problems.
+    full : bool
+        Also the figures of large designs, which otherwise are run by their name only.
     results : Path
     data_dir : Path, optional
         Where data sets are.
@@ -107,7 +111,7 @@ def reproduce(
     InputError
         If the name is unknown, or the number of processes is none.
     """
-    chosen = select(papers, name)
+    chosen = select(papers, name, full=full)
     place = Place(results, quick)
     announce(chosen, quick=quick, say=say)
     failures, reports = [], []
@@ -181,7 +185,8 @@ def _look_at_figure(
     except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
         failures = [Failure(figure.name, error)]
         say(f"{figure.name}: failed")
-    note = str(failures[0].error) if failures else lacking or "not run"
+    not_run = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
+    note = str(failures[0].error) if failures else lacking or not_run
     return Section(figure, tuple(Row(claim.text, None, note) for claim in claims)), failures
 
 
@@ -190,7 +195,9 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
     folder = place.runs(figure)
     try:
         loaded, collection = scenario_of(figure, quick=place.quick), load_all(folder)
-    except InputError:
+        if loaded.trials:
+            loaded = settled(Experiment(loaded, folder)).loaded
+    except HushnetError:
         return None
     return Runs(collection) if _identities(collection) == _expected(loaded) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,8 @@ from .claims import Claim, Finding, Number, Paper, PaperFigure, measured
 from .comparisons import ahead, promises
 from .runs import Runs, Series
 
-PAIRS = (("pp", "dvp"), ("pp-equal", "dvp-growing"))
-"""Penalty perturbation and what it is compared with; the second pair has the same alpha(t)."""
+PAIRS = (("pp", "dvp"), ("pp-equal", "dvp"), ("pp-equal", "dvp-growing"))
+"""Penalty perturbation and what it is compared with; the last pair has the same alpha(t)."""
 
 PRIVATE = ("pp", "pp-equal", "dvp", "dvp-growing")
 LAST = 10
@@ -59,11 +60,12 @@ def _lead(runs: Runs, pp: str, dvp: str) -> Series:
 def more_accurate(runs: Runs) -> Finding:
     """Mean loss at the end, penalty against dual perturbation."""
     numbers = [
-        measured(f"training loss of {dvp} above {pp}", _lead(runs, pp, dvp), above=0, setting=pp) for pp, dvp in PAIRS
+        measured(f"training loss of {dvp} above {pp}", _lead(runs, pp, dvp), above=0, setting=f"{pp}, {dvp}")
+        for pp, dvp in PAIRS
     ]
     return Finding(
         tuple(numbers),
-        "The second pair has equal alpha(t) and differs in the growth of the penalty alone. The first differs in both.",
+        "The last pair has equal alpha(t) and differs in the growth of the penalty alone; the others differ in both.",
     )
 
 
@@ -73,23 +75,91 @@ def more_stable(runs: Runs) -> Finding:
     for pp, dvp in PAIRS:
         spans = [float(np.ptp(runs.final(key, "training_loss"))) for key in (pp, dvp)]
         numbers.append(
-            Number(f"range of the loss over runs, {dvp} above {pp}", spans[1] - spans[0], low=0.0, setting=pp)
+            Number(
+                f"range of the loss over runs, {dvp} above {pp}", spans[1] - spans[0], low=0.0, setting=f"{pp}, {dvp}"
+            )
         )
     return Finding(
         tuple(numbers),
-        "As in the row above, the second pair differs in the growth of the penalty alone. "
+        "As in the row above, the last pair differs in the growth of the penalty alone. "
         f"A range of {len(runs.final('pp', 'training_loss'))} runs has no interval, here or in the paper.",
     )
 
 
-def at_equal_budget(runs: Runs) -> Finding:
-    """Dual perturbation that stops once it has spent what penalty perturbation spends."""
-    spent = {key: float(runs.final(key, "epsilon_claimed").max()) for key in ("pp", "dvp-stopped")}
-    lead = ahead(runs, "dvp-stopped", "pp", "training_loss")
+def better_in_both(runs: Runs) -> Finding:
+    """Loss, range and P at the end, for pairs of which the paper shows two: PP is ahead in all."""
+    numbers = []
+    for pp, dvp in PAIRS:
+        lead, bounds = _lead(runs, pp, dvp), [float(runs.final(key, "epsilon_claimed").max()) for key in (pp, dvp)]
+        numbers.append(measured(f"training loss of {dvp} above {pp}", lead, above=0, setting=f"{pp}, {dvp}"))
+        name = f"P of {dvp} ({bounds[1]:.4g}) above {pp} ({bounds[0]:.4g})"
+        numbers.append(Number(name, bounds[1] - bounds[0], low=0.0, setting=f"{pp}, {dvp}"))
     return Finding(
-        (measured("training loss of dvp-stopped above pp", lead, above=0),),
-        f"pp claims {spent['pp']:.4g} at its end, dvp-stopped {spent['dvp-stopped']:.4g}.",
+        tuple(numbers), "In these pairs DVP takes none of the care that it could: see the row about equal budgets."
     )
+
+
+def growth_resists_noise(runs: Runs) -> Finding:
+    """Loss and range at equal alpha(t), with a growing and with a constant penalty."""
+    pp, dvp = "pp-equal", "dvp-growing"
+    spans = [float(np.ptp(runs.final(key, "training_loss"))) for key in (pp, dvp)]
+    return Finding(
+        (
+            measured(f"training loss of {dvp} above {pp}", _lead(runs, pp, dvp), above=0),
+            Number(f"range of the loss over runs, {dvp} above {pp}", spans[1] - spans[0], low=0.0),
+        ),
+        "Both lines have the same alpha(t), so that they differ in the growth of the penalty alone. The noise in the "
+        "objective is 2 eta V epsilon'f: it grows with the penalty that should resist it.",
+    )
+
+
+def more_noise_more_privacy(runs: Runs) -> Finding:
+    """P where the overall perturbation, eta / alpha, grows, stays and shrinks."""
+    numbers = []
+    for more, less in (("pp", "dvp"), ("dvp", "dvp-growing")):
+        bounds = [float(runs.final(key, "epsilon_claimed").max()) for key in (more, less)]
+        numbers.append(
+            Number(f"P of {less} ({bounds[1]:.4g}) above {more} ({bounds[0]:.4g})", bounds[1] - bounds[0], low=0.0)
+        )
+    return Finding(tuple(numbers), "eta / alpha grows in pp, is constant in dvp and shrinks in dvp-growing.")
+
+
+def at_equal_budget(runs: Runs) -> Finding:
+    """Dual perturbation that spends what penalty perturbation spends, in the number of rounds that is best for it."""
+    key = "dvp-tuned" if "dvp-tuned" in runs.collection.labels else "dvp-stopped"
+    spent = {name: float(runs.final(name, "epsilon_claimed").max()) for name in ("pp", key)}
+    rounds = runs.manifests(key)[0]["scenario"]["protocols"][key]["noise"]["updates"]
+    how = "stopped there, not tuned" if key == "dvp-stopped" else "chosen of as many as were tried on other seeds"
+    return Finding(
+        (measured(f"training loss of {key} above pp", _lead(runs, "pp", key), above=0),),
+        f"pp claims {spent['pp']:.4g} at its end, {key} {spent[key]:.4g} in {rounds} rounds ({how}).",
+    )
+
+
+def both_tuned(which: str) -> Callable[[Runs], Finding]:
+    """The claim at one epsilon, claimed or verified, with both methods tuned in as many trials."""
+
+    def check(runs: Runs) -> Finding:
+        spent = {
+            key: float(runs.final(key, f"epsilon_{which}", "worst").max()) for key in ("pp", "pp-tuned", "dvp-tuned")
+        }
+        numbers = [
+            measured(f"training loss of dvp-tuned above {pp}", _lead(runs, pp, "dvp-tuned"), above=0)
+            for pp in ("pp", "pp-tuned")
+        ]
+        told = "; ".join(_chosen(runs))
+        shares = ", ".join(f"{key} {epsilon:.4g}" for key, epsilon in spent.items())
+        return Finding(tuple(numbers), f"Epsilon {which}: {shares}. {told}.")
+
+    return check
+
+
+def _chosen(runs: Runs) -> Iterator[str]:
+    """What tuning chose, in words."""
+    tuning = runs.collection.index.get("tuning") or {"chosen": []}
+    for chosen in tuning["chosen"]:
+        values = ", ".join(f"{field} {value:g}" for field, value in chosen["values"].items())
+        yield f"{chosen['protocol']}, best of {tuning['trials']} trials: {values}"
 
 
 def more_private(runs: Runs) -> Finding:
@@ -99,7 +169,7 @@ def more_private(runs: Runs) -> Finding:
         if pp in runs.collection.labels:
             bounds = [float(runs.final(key, "epsilon_claimed").max()) for key in (pp, dvp)]
             name = f"P of {dvp} ({bounds[1]:.4g}) above {pp} ({bounds[0]:.4g})"
-            numbers.append(Number(name, bounds[1] - bounds[0], low=0.0, setting=pp))
+            numbers.append(Number(name, bounds[1] - bounds[0], low=0.0, setting=f"{pp}, {dvp}"))
     return Finding(tuple(numbers))
 
 
@@ -139,15 +209,17 @@ def _perturbed(letter: str, privacy: str, alpha: int) -> tuple[PaperFigure, Pape
             quick=QUICK,
             quick_seeds=0,
             data="adult",
+            pictures=("loss-vs-rounds",),
         ),
         PaperFigure(
             f"zhang2018-fig2{privacy}",
             f"Figure 2{privacy}",
             f"Privacy of the runs of figure 2{letter}.",
-            f"zhang2018-fig2{privacy}",
-            quick=("stop.time=15",),
-            quick_seeds=1,
+            f"zhang2018-fig2{letter}",
+            quick=QUICK,
+            quick_seeds=0,
             data="adult",
+            pictures=("claimed-epsilon-vs-rounds", "verified-epsilon-vs-rounds"),
         ),
     )
 
@@ -164,12 +236,42 @@ def _network(number: int, sizes: str) -> PaperFigure:
     )
 
 
+def _equal(which: str) -> PaperFigure:
+    return PaperFigure(
+        f"zhang2018-equal-{which}",
+        f"Figure 2, both tuned at one {which} epsilon",
+        "An addition: PP and DVP that spend what the paper's PP spends, each at its best in as many trials.",
+        f"zhang2018-equal-{which}",
+        quick=("seeds.run=2", "stop.time=20", "tune.trials=2"),
+        quick_seeds=0,
+        data="adult",
+    )
+
+
 def _claims_of_figure_2(letter: str, privacy: str) -> tuple[Claim, ...]:
     figure, beside = f"zhang2018-fig2{letter}", f"zhang2018-fig2{privacy}"
     return (
         Claim(figure, "With suitable q1, q2 PP ends with a smaller loss than DVP.", more_accurate, "exists a setting"),
         Claim(figure, "PP is more stable: the loss ranges less over runs.", more_stable, "exists a setting"),
+        Claim(
+            figure,
+            "PP outperforms DVP in both accuracy and privacy (two pairs in the paper).",
+            better_in_both,
+            "exists a setting",
+        ),
+        Claim(
+            figure,
+            "Section 6.1: larger penalties make the algorithm more resistant to noise, and more stable.",
+            growth_resists_noise,
+            "all of these parts",
+        ),
         Claim(figure, "PP is better than DVP at the same loss of privacy (our addition).", at_equal_budget, "for all"),
+        Claim(
+            beside,
+            "Section 6.2: penalties and alpha that make the overall perturbation grow lose less privacy.",
+            more_noise_more_privacy,
+            "ordering",
+        ),
         Claim(beside, "PP has the stronger guarantee at the same time.", more_private, "exists a setting"),
         Claim(beside, "P(t) of theorem 4.1 bounds the privacy loss.", theorem_4_1),
     )
@@ -216,6 +318,8 @@ PAPER = Paper(
             data="adult",
         ),
         *(figure for pair in zip(_perturbed("a", "c", 3), _perturbed("b", "d", 5), strict=True) for figure in pair),
+        _equal("claimed"),
+        _equal("verified"),
         _network(3, "evenly"),
         _network(4, "unevenly"),
     ),
@@ -234,6 +338,15 @@ PAPER = Paper(
         ),
         *_claims_of_figure_2("a", "c"),
         *_claims_of_figure_2("b", "d"),
+        *(
+            Claim(
+                f"zhang2018-equal-{which}",
+                f"PP is better than DVP at one {which} epsilon, both tuned (our addition).",
+                both_tuned(which),
+                "for all",
+            )
+            for which in ("claimed", "verified")
+        ),
         *_claims_of_network(3),
         *_claims_of_network(4),
         Claim(

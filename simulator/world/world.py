@@ -119,6 +119,7 @@ class World:
         if watch is not None:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
+        self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
         self.steps: Any = self.protocol
         self.layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)

@@ -60,7 +60,7 @@ class StopParameters(Parameters):
 
     @model_validator(mode="after")
     def _some_limit(self) -> StopParameters:
-        if self.time is self.activations is self.vectors is self.updates is None:
+        if self.time is self.activations is self.vectors is self.updates is self.epochs is None:
             raise ValueError("give at least one of time, activations, vectors, updates")
         if self.epochs is not None and self.time is self.activations is self.updates is None:
             raise ValueError("epochs needs time, activations or updates beside it, which end every protocol")

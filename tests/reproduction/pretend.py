@@ -80,6 +80,7 @@ def _manifest(point, key):
         "status": "complete",
         "code": "0.0+pretended",
         "privacy": {"claimed": 1.0, "verified": 3.0, "delta": 1e-5} if private else None,
+        "epoch": 1.0,
         "totals": {"vectors": 5000, "start_vectors": 60},
         "topology": {
             "edges": 30,

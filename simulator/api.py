@@ -181,12 +181,12 @@ def run(
         If a run diverged, stalled, went beyond a limit or failed; all results are saved and can be opened with
         `Result.open`.
     """
+    from .experiment import RunOptions
     from .experiment import run as perform
 
-    collection = perform(
-        scenario,
+    options = RunOptions(
         protocols=protocols,
-        metrics=metrics,
+        metrics=metrics or {},
         out=None if out is None else Path(out),
         data_dir=None if data_dir is None else Path(data_dir),
         seeds=seeds,
@@ -197,6 +197,7 @@ def run(
         scheduler=scheduler,
         contract=contract,
     )
+    collection = perform(scenario, options)
     return Result(collection)
 
 

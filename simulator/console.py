@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..agents.errors import HushnetError, InputError, Interrupted
 from .analysis import results
 from .analysis.summary import print_summary
-from .experiment import Answer, Experiment, Jobs, Run, Workers, hire, perform
+from .experiment import Answer, Experiment, Run, RunOptions, Workers, hire, perform
 from .experiment.estimate import print_estimate
 from .experiment.tuning import sentences, trial_experiment
 from .figures import redraw
@@ -30,16 +30,23 @@ MOST_LINES = 20
 
 def run_scenario(
     loaded: LoadedScenario,
+    options: RunOptions | None = None,
     *,
-    out: Path | None = None,
-    data_dir: Path | None = None,
     progress: bool = True,
     dry_run: bool = False,
-    jobs: Jobs = 1,
-    scheduler: str | None = None,
-    contract: bool = True,
+    **changes: Any,
 ) -> None:
     """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    options : RunOptions, optional
+        As the scenario was read.
+    progress, dry_run : bool
+        Whether there is a bar; whether it is only said what would be run.
+    **changes
+        Fields of `RunOptions` that differ.
 
     Raises
     ------
@@ -50,7 +57,8 @@ def run_scenario(
         If somebody pressed Ctrl-C; it says how to go on.
     """
     console = Console()
-    experiment = Experiment(loaded, out, data_dir, contract=contract)
+    options = replace(options or RunOptions(), **changes)
+    experiment, jobs = options.experiment(loaded), options.jobs
     if dry_run:
         try:
             print_estimate(experiment, console, jobs)
@@ -61,10 +69,10 @@ def run_scenario(
         if style is not None:
             check_font(style)  # and not after hours of runs
     debug = loaded.scenario.debug
-    if debug and (jobs != 1 or scheduler is not None):
+    if debug and (jobs != 1 or options.scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
     try:
-        with hire(jobs, scheduler) as workers:
+        with hire(jobs, options.scheduler) as workers:
             failures = perform_visibly(experiment, workers, console, bar=progress and not debug)
     except KeyboardInterrupt as stop:
         raise Interrupted(str(stop) or "interrupted") from stop

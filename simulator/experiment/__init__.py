@@ -2,6 +2,7 @@
 
 ::
 
+    options.py     what may be asked for beside the scenario, once for shell and Python
     plan.py        which runs there are, and how the world of one is made
     origin.py      what an experiment was made from, kept beside its results
     survey.py      what only data, graph and files can refuse, before the first run
@@ -23,6 +24,7 @@
 from .attempts import Answer
 from .execute import FAILURES, execute
 from .hiring import InProcess, hire
+from .options import RunOptions
 from .perform import perform, run
 from .plan import Experiment, Run
 from .workers import Jobs, Workers
@@ -34,6 +36,7 @@ __all__ = [
     "InProcess",
     "Jobs",
     "Run",
+    "RunOptions",
     "Workers",
     "execute",
     "hire",

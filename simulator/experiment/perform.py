@@ -11,47 +11,43 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import HushnetError, InputError, RunFailure
-from ...protocols.base import Protocol
 from ..analysis.results import Collection, load_all
-from ..language.loading import load, locate
-from ..recording.recorder import OwnMetric
+from ..language.loading import locate
 from ..storage.store import Store
 from ..world.world import World
 from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
 from .hiring import InProcess, hire
+from .options import RunOptions
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
 from .survey import survey
 from .tuning import choose, trial_experiment
-from .workers import Jobs, Workers
+from .workers import Workers
 
 
-def run(
-    source: Path | str | Mapping[str, Any],
-    *,
-    protocols: Mapping[str, type[Protocol]] | None = None,
-    metrics: Mapping[str, OwnMetric] | None = None,
-    out: Path | None = None,
-    data_dir: Path | None = None,
-    seeds: int | None = None,
-    overrides: tuple[str, ...] = (),
-    trust_code: bool = False,
-    quick: bool = False,
-    jobs: Jobs = 1,
-    scheduler: str | None = None,
-    contract: bool = True,
-) -> Collection:
+def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
     """Run what is not there yet of a scenario's runs, and return all of them as they are on disk.
 
-    Parameters and errors are those of `hushnet.simulator.run`, which wraps what this returns.
+    Parameters
+    ----------
+    source : Path, str or mapping
+    options : RunOptions, optional
+    **changes
+        Fields of `RunOptions` that differ from it.
+
+    Raises
+    ------
+    HushnetError
+        As `hushnet.simulator.run`, which wraps what this returns.
     """
-    loaded = load(source, overrides=overrides, trust_code=trust_code, extra=protocols, seeds=seeds, quick=quick)
+    options = replace(options or RunOptions(), **changes)
+    loaded = options.load(source)
     for hint in loaded.hints:
         warnings.warn(hint, FutureWarning, stacklevel=3)  # at the caller of `hushnet.simulator.run`
-    experiment = Experiment(loaded, out, data_dir, metrics or {}, contract)
-    with hire(jobs, scheduler) as workers:
+    experiment = options.experiment(loaded)
+    with hire(options.jobs, options.scheduler) as workers:
         failures = perform(experiment, workers=workers)
     if failures:
         raise failures[0]

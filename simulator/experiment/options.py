@@ -1,0 +1,61 @@
+"""What somebody who runs an experiment may ask for beside its scenario, in one place for shell and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...protocols.base import Protocol
+from ..language.loading import LoadedScenario, load
+from ..recording.recorder import OwnMetric
+from .plan import Experiment
+from .workers import Jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of a run; `hushnet.simulator.run` documents each.
+
+    Parameters
+    ----------
+    protocols, metrics : mapping
+        A user's own, by name.
+    out, data_dir : Path, optional
+    seeds : int, optional
+    overrides : tuple of str
+    trust_code, quick : bool
+        What is read of a scenario and how, as the ones before.
+    jobs : int or "auto"
+    scheduler : str, optional
+        Who executes the runs.
+    contract : bool
+    """
+
+    protocols: Mapping[str, type[Protocol]] | None = None
+    metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
+    out: Path | None = None
+    data_dir: Path | None = None
+    seeds: int | None = None
+    overrides: tuple[str, ...] = ()
+    trust_code: bool = False
+    quick: bool = False
+    jobs: Jobs = 1
+    scheduler: str | None = None
+    contract: bool = True
+
+    def load(self, source: Path | str | Mapping[str, Any]) -> LoadedScenario:
+        """Read a scenario as these options say; raises like `hushnet.simulator.language.loading.load`."""
+        return load(
+            source,
+            overrides=self.overrides,
+            trust_code=self.trust_code,
+            extra=self.protocols,
+            seeds=self.seeds,
+            quick=self.quick,
+        )
+
+    def experiment(self, loaded: LoadedScenario) -> Experiment:
+        """All runs of a scenario that was read."""
+        return Experiment(loaded, self.out, self.data_dir, self.metrics, self.contract)

@@ -51,3 +51,9 @@ def test_the_page_is_short_and_contributors_are_sent_there():
     assert len(FILES) > 20
     assert len(PAGE.splitlines()) <= 130
     assert "(simulator/ARCHITECTURE.md)" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_files_of_smoke_tests_are_there():
+    from .conftest import SMOKE
+
+    assert {name for name in SMOKE if not (ROOT / "tests" / name).exists()} == set()

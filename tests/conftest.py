@@ -1,0 +1,40 @@
+"""Which tests are the smoke tests: a part of every room, in about a minute of processor time with warm caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SMOKE = frozenset(
+    {
+        "agents/test_clipping.py",
+        "agents/test_losses.py",
+        "agents/test_stamps.py",
+        "engine/test_clocks.py",
+        "engine/test_network.py",
+        "engine/test_topology.py",
+        "engine/test_world.py",
+        "experiment/test_measures.py",
+        "experiment/test_recorder.py",
+        "privacy/test_budget.py",
+        "privacy/test_ledger.py",
+        "privacy/test_mechanisms.py",
+        "results/test_old_spellings.py",
+        "scenario/test_figure_parameters.py",
+        "scenario/test_invented_kinds.py",
+        "scenario/test_mistakes.py",
+        "scenario/test_scenario.py",
+        "test_architecture.py",
+    }
+)
+"""Files of smoke tests; slow ones in them are none."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the smoke tests."""
+    for item in items:
+        of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
+        if of_smoke and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.smoke)

@@ -13,6 +13,7 @@ from . import criteria
 from . import losses
 from . import epsilon
 from . import network
+from . import distance
 # isort: on
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Reading",
     "Rows",
     "criteria",
+    "distance",
     "epsilon",
     "losses",
     "metric_of",

@@ -10,6 +10,7 @@ import numpy as np
 from .claims import Claim, Finding, Number, Paper, PaperFigure, measured
 from .comparisons import ahead, promises
 from .runs import Runs, Series
+from .zhang2018_statements import STATEMENTS
 
 PAIRS = (("pp", "dvp"), ("pp-equal", "dvp"), ("pp-equal", "dvp-growing"))
 """Penalty perturbation and what it is compared with; the last pair has the same alpha(t)."""
@@ -31,8 +32,9 @@ def converges(runs: Runs) -> Finding:
     for key in ("fixed", "growing", "different"):
         gap = runs.final(key, "gap")
         optimum = runs.final(key, "objective", "value") - gap
-        share = float((gap / optimum).iloc[0])
+        share, away = float((gap / optimum).iloc[0]), float(runs.final(key, "distance").iloc[0])
         numbers.append(Number(f"{key}: objective's relative distance from the optimum", share, 0, -1e-3, 1e-3))
+        numbers.append(Number(f"{key}: models' relative distance from the optimum", away, high=0.01))
     return Finding(
         tuple(numbers),
         "Theorem 3.1 asks for bounded penalties. These grow geometrically: steps shrink as fast, so that the models "
@@ -356,4 +358,5 @@ PAPER = Paper(
             "for all",
         ),
     ),
+    statements=STATEMENTS,
 )

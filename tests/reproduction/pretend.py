@@ -15,6 +15,7 @@ STATISTICS = {
     "mse": ("mean", "worst_decile"),
     "epsilon_claimed": ("worst", "median"),
     "epsilon_verified": ("worst", "median"),
+    "distance": ("mean", "worst"),
     "updates": ("mean",),
     "traffic": ("sent",),
 }

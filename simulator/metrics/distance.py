@@ -1,0 +1,39 @@
+"""How far models are from the minimiser of the protocol's own objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...agents.quantity import Quantity
+from .metric import Metric, Reading, Rows, register
+
+
+def distance(reading: Reading) -> Rows:
+    """|theta_i - theta_i*| / |theta_i*|, over agents; nothing where a protocol has no objective or no models."""
+    if "distance" not in reading.kept:
+        objective = reading.world.protocol.objective()
+        reading.kept["distance"] = None if objective is None else objective.minimise()[0]
+    best = reading.kept["distance"]
+    if best is None or reading.models is None:
+        return
+    sizes = np.linalg.norm(best, axis=1)
+    found = np.linalg.norm(reading.models - best, axis=1)[sizes > 0] / sizes[sizes > 0]
+    if len(found):
+        yield "mean", found.mean()
+        yield "worst", found.max()
+
+
+register(
+    Metric(
+        name="distance",
+        better="less",
+        compute=distance,
+        quantity=lambda reading: Quantity(
+            "relative distance from the minimiser of the own objective", "mean over agents"
+        ),
+        label="models' relative distance from the optimum",
+        statistics=("mean", "worst"),
+        low=0.0,
+        learning=False,
+    )
+)

@@ -158,6 +158,10 @@ def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str 
     return tuple(names)
 
 
+EXACT = 1e-12
+"""Half-widths that are smaller, relative to their number, are rounding."""
+
+
 def number_text(number: Number) -> str:
     """A number with its half-width, to the digits that it deserves.
 
@@ -171,7 +175,8 @@ def number_text(number: Number) -> str:
     value, half = number.value, number.half_width
     if isinstance(number, Promise) and number.at_least > 0:
         return f"{_plain(value)}, at least {_plain(number.at_least)}"
-    return with_half_width(value, half) if half and math.isfinite(value) else _plain(value)
+    spread = half > EXACT * abs(value) or math.isnan(half)  # equal numbers' mean is off by a rounding
+    return with_half_width(value, half) if spread and math.isfinite(value) else _plain(value)
 
 
 def margin_text(number: Number) -> str:

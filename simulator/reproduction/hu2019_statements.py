@@ -17,7 +17,7 @@ WIDTHS = (66, 500)
 
 
 @dataclass(frozen=True)
-class Trace:
+class Residuals:
     """What an iteration of Algorithm 1 leaves: distance of scores from z, and the potential V of (13).
 
     Parameters
@@ -29,7 +29,7 @@ class Trace:
     potentials: NDArray[np.float64]
 
 
-def jacobi(parties: int, *, iterations: int = ITERATIONS) -> Trace:
+def jacobi(parties: int, *, iterations: int = ITERATIONS) -> Residuals:
     """Algorithm 1 on one row and parties of one column each, the same one: (6) at once, then (7) and (8).
 
     The loss is (SLOPE / 2) (z - 1)^2, regularisers are (RIDGE / 2) x^2 and every D_m is 1. Assumption 1.2 asks for
@@ -51,7 +51,7 @@ def jacobi(parties: int, *, iterations: int = ITERATIONS) -> Trace:
         to_x = RIDGE * x + y + RHO * (scores - z)
         to_z = SLOPE * (z - 1) - y - RHO * (scores - z)
         potentials.append(float(np.sum(to_x**2) + to_z**2 + (scores - z) ** 2))
-    return Trace(np.array(residuals), np.array(potentials))
+    return Residuals(np.array(residuals), np.array(potentials))
 
 
 def theorem_1() -> Finding:

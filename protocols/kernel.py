@@ -7,40 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from ..agents.compilation.addresses import AddressTable
+from ..agents.compilation.address_table import AddressTable
 from ..agents.compilation.compiled import compiled
 from .privacy.ledger import Ledger
 from .privacy.mechanisms import Release
 
-_REAL, _WHOLE = types.float64[::1], types.int64[::1]
-
 SILENT, UNSAID, PLAIN, UNBOUNDED = 1, 2, 4, 8
 """What a compiled step says of itself, added up: it was the agent's last; it sends nothing; what it sends reveals data
 without noise; a number that it has written is not finite."""
-
-STEP = types.int64(
-    types.int64,
-    types.int64,
-    types.float64,
-    types.int64,
-    types.int64,
-    types.int64,
-    _WHOLE,
-    types.float64[:, ::1],
-    _WHOLE,
-    _WHOLE,
-)
-"""``step(agent, tick, now, updates, first, last, known, pool, rows, table)``.
-
-The agent's in-edges are ``first`` to ``last - 1`` in the order of its neighbours, ``known[e]`` is the row of ``pool``
-with the newest vector of the first kind heard there, or -1; that of the k-th kind is E k places further on. The step
-writes what it sends into the rows ``rows`` of the pool, by its kernel's `Compiled.ports` in turn: one row for each, or
-one for each neighbour. Its state is where ``table`` says (`hushnet.agents.compilation.addresses`). It returns `SILENT`,
-`UNSAID`, `PLAIN` and `UNBOUNDED` added up.
-"""
 
 KIND, ADDRESSED, VECTORS, WIDTH, SIZE, SAID, PORT_COLUMNS = range(7)
 """Columns of a port, through which steps send: rank of the kind, whether every neighbour gets a vector of its own,
@@ -81,30 +57,6 @@ def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
 
 OFFER, ACCEPT, FINISH = range(1, 4)
 """Phases of a session, as the compiled form of an exchange is told them."""
-
-EXCHANGE = types.int64(
-    types.int64,
-    types.int64,
-    types.int64,
-    types.float64,
-    types.int64,
-    types.int64,
-    types.int64,
-    types.int64,
-    _WHOLE,
-    types.float64[:, ::1],
-    _REAL,
-    _REAL,
-    _WHOLE,
-)
-"""Half of an exchange, or its opening.
-
-``step(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table)``: in each `phase` an
-agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard`` from it (the request
-in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message`` (the request in
-`OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state. What it has heard of all neighbours is as in
-`STEP`; ``known[e]`` is of the layout's first kind of message. It returns `PLAIN` and `UNBOUNDED` added up.
-"""
 
 
 class Charges(ABC):
@@ -148,7 +100,7 @@ class Compiled(ABC):
     Parameters
     ----------
     step : callable
-        Compiled for the signature of its kind (see `hushnet.agents.compilation.compiled.compiled_callback`). An
+        Compiled for the signature of its kind (see `hushnet.agents.compilation.callbacks.compiled_callback`). An
         exception that it raises ends the run.
     table : AddressTable
         Where its state (the run's blocks) and its constants are.

@@ -111,7 +111,7 @@ def run(
 @app.command()
 def check(scenario: Where, assignments: Assignments = None, seeds: Seeds = None, trust_code: TrustCode = False) -> None:
     """Check a scenario without running it."""
-    from .experiment.expected import check_limits
+    from .limits.events import check_limits
 
     with _loaded(scenario, assignments, seeds, trust_code) as loaded:
         check_limits(loaded)

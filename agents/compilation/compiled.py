@@ -1,24 +1,16 @@
-"""Compiled functions: stored on disk where that is possible, and announced where compiling takes long.
+"""Functions to compile: declared here without numba, made by it at their first use.
 
-A compiled form of something stands for its Python. `form_of` is the one place that decides whether it may.
+Whoever only reads a scenario compiles nothing, and does not wait for numba to be imported. A compiled form of something
+stands for its Python. `form_of` is the one place that decides whether it may.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from functools import cache
-from typing import Any, final
+from functools import partial
+from typing import Any
 
-import numba
-from numba import types
-from numba.core import cgutils, config, event
-from numba.core.ccallback import CFunc
-from numba.experimental.function_type import FunctionModel
-from numba.extending import NativeValue, register_model, typeof_impl, unbox
-
-from .compile_cache import StoredCode
+from .deferred import Deferred
 
 REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
 """What fast arithmetic may do: reorder sums. Infinities and NaN keep their meaning, for divergence must be seen."""
@@ -40,133 +32,19 @@ INLINED: dict[str, Any] = {**STATED, "fastmath": REASSOCIATED, "error_model": "n
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile with numba, unless the code is stored (`CodeStore`); options as in `STATED`."""
     if function is None:
-        return lambda wrapped: compiled(wrapped, **options)
-    return _stored(function, options)
+        return partial(compiled, **options)
+    return Deferred(partial(_dispatcher, function, {**STATED, **options}, stored=True), function)
 
 
 def inlined(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a part of a step for LLVM to put into it; its code is stored with the step's, not by itself."""
-    return numba.njit(**{**INLINED, **options})(function)
+    return Deferred(partial(_dispatcher, function, {**INLINED, **options}, stored=False), function)
 
 
-@final
-class Callback:
-    """A function compiled for one signature that other compiled functions take as an argument.
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any], *, stored: bool) -> Any:
+    from .dispatchers import dispatcher
 
-    Exceptions that it raises reach whoever calls those functions. With `numba.cfunc` they would be printed and
-    forgotten, and the caller would go on with a result that nobody computed.
-
-    Parameters
-    ----------
-    signature : numba.core.typing.Signature
-    function : callable
-        In Python.
-    what : str
-        What stderr says is compiled, see `announce`; by default nothing is said.
-    **options
-        Of `numba.njit`; indices are checked unless ``boundscheck=False`` says that they need not be.
-    """
-
-    def __init__(self, signature: Any, function: Callable[..., Any], *, what: str = "", **options: Any) -> None:
-        self.signature = signature
-        self.compiled = _stored(function, {"boundscheck": True, **options})
-        announce(self, what)
-        self.address = 0
-        if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
-            return
-        self.compiled.compile(signature)
-        made = self.compiled.overloads[signature.args]
-        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-        """Of the function in numba's own calling convention, which passes exceptions on; a C function cannot."""
-
-    @staticmethod
-    def stored_as(signature: Any, function: Callable[..., Any], **options: Any) -> str | None:
-        """The key under which its code is stored once it is compiled, of all that this depends on; None without one."""
-        made = _stored(function, {"boundscheck": True, **options})
-        cache = getattr(made, "_cache", None)
-        return cache.key(signature, made.targetctx.codegen()) if isinstance(cache, StoredCode) else None
-
-    @property
-    def __name__(self) -> str:
-        """Of the function."""
-        return self.compiled.__name__
-
-    @property
-    def py_func(self) -> Callable[..., Any]:
-        """The function in Python."""
-        return getattr(self.compiled, "py_func", self.compiled)
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function from Python."""
-        return self.compiled(*arguments)
-
-
-class CallbackType(types.FunctionType):
-    """What numba takes a `Callback` for: all of a signature are of one type, so that callers are compiled once."""
-
-
-register_model(CallbackType)(FunctionModel)
-
-
-@typeof_impl.register(Callback)
-def _type_of_callback(callback: Callback, _: Any) -> CallbackType:
-    return _callback_type(callback.signature)
-
-
-@cache
-def _callback_type(signature: Any) -> CallbackType:
-    """Made once, for making it takes longer than everything else that entering a compiled window does."""
-    return CallbackType(signature)
-
-
-@unbox(CallbackType)
-def _unbox_callback(kind: CallbackType, thing: Any, context: Any) -> NativeValue:
-    """Hand over the address as that of a function of numba's own; there is none of a C function."""
-    made = cgutils.create_struct_proxy(kind)(context.context, context.builder)
-    address = context.pyapi.object_getattr_string(thing, "address")
-    made.jit_addr = context.pyapi.long_as_voidptr(address)
-    context.pyapi.decref(address)
-    return NativeValue(made._getvalue())
-
-
-def compiled_callback(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Callback]:
-    """Compile for one signature, as a function that other compiled functions take as an argument."""
-    return lambda function: Callback(signature, function, **options)
-
-
-def called_at(signature: Any) -> tuple[Any, Callable[..., Any]]:
-    """What numba asks of an intrinsic that calls the `Callback` at an address, its first argument, with the others."""
-
-    def code(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        result, kinds, convention = signature.return_type, signature.args, context.call_conv
-        pointer = builder.inttoptr(arguments[0], convention.get_function_type(result, kinds).as_pointer())
-        status, found = convention.call_function(builder, pointer, result, kinds, arguments[1:])
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return found
-
-    return signature.return_type(types.int64, *signature.args), code
-
-
-@cache
-def as_callback(function: Any, signature: Any) -> Callback:
-    """A `Callback` of what may be a C function of numba's: compiled anew, for its exceptions would be lost.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or has another signature.
-    """
-    pointer: Any = function if isinstance(function, CFunc) else None
-    if pointer is not None and pointer._sig == signature:
-        return Callback(signature, pointer._pyfunc, **pointer._compiler.targetoptions)
-    if isinstance(function, Callback) and function.signature == signature:
-        return function
-    name = getattr(function, "__name__", repr(function))
-    raise ValueError(
-        f"{name} is no compiled step; make it with hushnet.agents.compilation.compiled.compiled_callback and the "
-        "signature that its kind has in hushnet.protocols.kernel"
-    )
+    return dispatcher(function, options, stored=stored)
 
 
 def form_of(thing: object, name: str) -> Any:
@@ -187,59 +65,3 @@ def form_of(thing: object, name: str) -> Any:
 def is_patched(thing: object) -> bool:
     """Whether somebody has put another method on an object."""
     return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
-
-
-class _Compiling(event.Listener):
-    """Watches for how long threads compile; what they compile may make them compile something else."""
-
-    def __init__(self) -> None:
-        self.spent: dict[int, float] = {}
-        self.begun: dict[int, list[float]] = {}
-
-    def on_start(self, event: Any) -> None:
-        """Something is about to be compiled."""
-        self.begun.setdefault(threading.get_ident(), []).append(time.thread_time())
-
-    def on_end(self, event: Any) -> None:
-        """It is."""
-        thread = threading.get_ident()
-        taken = time.thread_time() - self.begun[thread].pop()
-        if not self.begun[thread]:
-            del self.begun[thread]
-            self.spent[thread] = self.spent.get(thread, 0.0) + taken
-
-
-_compiling = _Compiling()
-event.register("numba:compile", _compiling)
-
-
-def spent_compiling(thread: int) -> float:
-    """Processor time, in seconds, that a thread has spent on compiling; what it compiles now counts when it is done."""
-    return _compiling.spent.get(thread, 0.0)
-
-
-def is_compiling(thread: int) -> bool:
-    """Whether a thread is compiling something now."""
-    return thread in _compiling.begun
-
-
-def announce(function: Any, what: str) -> None:
-    """Have stderr say what is compiled when a function is, and how long it took last time; not when it is stored.
-
-    Parameters
-    ----------
-    function : compiled function or Callback
-    what : str
-        As in "compiling the batched engine".
-    """
-    cached = getattr(getattr(function, "compiled", function), "_cache", None)
-    if isinstance(cached, StoredCode):
-        cached.what = what
-
-
-def _stored(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Have numba compile a function when it is called, unless its code is stored."""
-    made: Any = numba.njit(**{**STATED, **options})(function)
-    if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # numba then leaves it in Python
-        made._cache = StoredCode(made)
-    return made

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from .deferred import Deferred
+
 _PLAIN = bool | int | float | complex | str | bytes | EllipsisType | np.generic | np.dtype | Enum | None
 
 
@@ -55,6 +57,7 @@ class _Stamp:
 
     def function(self, made: Any) -> None:
         """Take a function in, compiled or in Python."""
+        made = made.made if isinstance(made, Deferred) else made
         function = _python_of(made)
         if id(function) in self.seen:
             self.say("again", function.__qualname__)
@@ -94,6 +97,7 @@ class _Stamp:
 
     def value(self, name: str, value: Any, names: Iterable[str]) -> None:
         """Take in what a function knows under a name; of modules, what it may read by one of ``names``."""
+        value = value.made if isinstance(value, Deferred) else value
         made = getattr(value, "compiled", value)
         self.say(name, type(value).__name__)
         if isinstance(value, ModuleType):

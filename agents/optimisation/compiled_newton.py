@@ -14,7 +14,8 @@ import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
 
-from ..compilation.compiled import REASSOCIATED, Callback, called_at, compiled, inlined
+from ..compilation.callbacks import Callback, called_at
+from ..compilation.compiled import REASSOCIATED, compiled, inlined
 from ..compiled_losses import CompiledLoss
 from .newton import LEAST_LENGTH
 

@@ -8,19 +8,25 @@ Nothing here may be reordered or contracted. That holds inside callers whose own
 such leave per operation; numba's ``inline="always"``, which puts a function's text into its caller, would lose it.
 """
 
-from .agreement import LAWS, agrees, disagreement
-from .laws import (
-    gamma,
-    integers,
-    laplace,
-    normal,
-    standard_exponential,
-    standard_gamma,
-    standard_normal,
-    uniform,
-)
-from .philox import WORDS, begin_stream, new_stream, next_half, next_word, purpose_word
-from .vectors import choose, fill_laplace, fill_normal, fill_spherical, fill_spherical_rows, fill_uniform
+from typing import TYPE_CHECKING
+
+from ..late_imports import late
+from ..stream_keys import WORDS, new_stream, purpose_word
+
+if TYPE_CHECKING:
+    from .agreement import LAWS, agrees, disagreement
+    from .laws import (
+        gamma,
+        integers,
+        laplace,
+        normal,
+        standard_exponential,
+        standard_gamma,
+        standard_normal,
+        uniform,
+    )
+    from .philox import begin_stream, next_half, next_word
+    from .vectors import choose, fill_laplace, fill_normal, fill_spherical, fill_spherical_rows, fill_uniform
 
 __all__ = [
     "LAWS",
@@ -47,3 +53,29 @@ __all__ = [
     "standard_normal",
     "uniform",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        ".agreement": ("LAWS", "agrees", "disagreement"),
+        ".laws": (
+            "gamma",
+            "integers",
+            "laplace",
+            "normal",
+            "standard_exponential",
+            "standard_gamma",
+            "standard_normal",
+            "uniform",
+        ),
+        ".philox": ("begin_stream", "next_half", "next_word"),
+        ".vectors": (
+            "choose",
+            "fill_laplace",
+            "fill_normal",
+            "fill_spherical",
+            "fill_spherical_rows",
+            "fill_uniform",
+        ),
+    },
+)

@@ -7,11 +7,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.core import config
 from numpy.typing import NDArray
 
+from ..stream_keys import new_stream
 from .laws import integers, standard_exponential, standard_gamma
-from .philox import new_stream
 from .vectors import choose, fill_laplace, fill_normal, fill_spherical, fill_uniform
 
 AGREED = 6
@@ -77,6 +76,8 @@ def disagreement(law: str) -> str | None:
     law : str
         One of `LAWS`.
     """
+    from numba.core import config
+
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return "numba is told to compile nothing"
     stream = new_stream(AGREED, "agreement")

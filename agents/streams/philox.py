@@ -8,19 +8,15 @@ References
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from ..compilation.compiled import compiled
 
-WORDS = 13
-"""Length of a stream: counter (4), key (2), block (4), words of the block used, whether half a word is left, that."""
 EXACT: dict[str, Any] = {
     "fastmath": False,
     "error_model": "numpy",
@@ -40,33 +36,6 @@ ALLOCATING = {**EXACT, "_nrt": True}
 LOW32 = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 ONE = np.uint64(1)
-
-
-def purpose_word(purpose: str) -> int:
-    """The 64 bits of a stream's key that its purpose gives; the other 64 are the root seed."""
-    return int.from_bytes(hashlib.blake2s(purpose.encode(), digest_size=8).digest(), "big")
-
-
-def new_stream(seed: int, purpose: str, *ids: int) -> NDArray[np.uint64]:
-    """The beginning of the stream that `hushnet.simulator.network.randomness.Draws.generator` gives.
-
-    Parameters
-    ----------
-    seed : int
-        Root seed, 0 to 2^64 - 1.
-    purpose : str
-        What is drawn: ``noise``, ``sampling``, ...
-    *ids : int
-        Up to three, of 0 to 2^64 - 1. `begin_stream` puts others in their place, for steps of agents.
-
-    Returns
-    -------
-    (WORDS,) uint64
-    """
-    stream = np.zeros(WORDS, dtype=np.uint64)
-    stream[1 : 1 + len(ids)] = ids
-    stream[4], stream[5], stream[10] = seed, purpose_word(purpose), 4
-    return stream
 
 
 @compiled(**SMALL)

@@ -32,7 +32,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
-from scipy.linalg import cho_factor, cho_solve
 
 from ...agents.blocks import State
 from ...agents.errors import FieldError, InputError
@@ -226,6 +225,8 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Factor | No
     InputError
         If they overflow without such noise.
     """
+    from scipy.linalg import cho_factor
+
     columns = view.data.features
     gram = columns.T @ columns
     gram[np.diag_indices(len(gram))] += ratio
@@ -243,6 +244,8 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Factor | No
 
 def fitted(factor: Factor | None, columns: Array, target: Array) -> Array:
     """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho; zeros without a factor."""
+    from scipy.linalg import cho_solve
+
     if factor is None:
         return np.zeros(columns.shape[1])
     return cho_solve(factor, columns.T @ target, check_finite=False)

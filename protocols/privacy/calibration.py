@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import root_scalar
-
 
 def smallest_multiplier(verified: Callable[[float], float], target: float) -> float:
     """The smallest noise multiplier, to 0.03 %, at which a verified epsilon is within its target.
@@ -18,6 +16,7 @@ def smallest_multiplier(verified: Callable[[float], float], target: float) -> fl
     target : float
         > 0.
     """
+    from scipy.optimize import root_scalar
 
     def excess(logarithm: float) -> float:
         return verified(math.exp(logarithm)) - target

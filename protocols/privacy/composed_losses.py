@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import oaconvolve
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
@@ -47,6 +46,8 @@ class Masses:
 
     def compose(self, other: Masses) -> Masses:
         """The losses of both together."""
+        from scipy.signal import oaconvolve
+
         probabilities = oaconvolve(self.probabilities, other.probabilities)
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
         first = int(np.argmax(np.cumsum(probabilities) > TRUNCATED / 2))

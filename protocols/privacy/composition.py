@@ -14,8 +14,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import root_scalar
-from scipy.special import log_ndtr
 
 
 def basic(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
@@ -121,6 +119,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 def _gaussian_log_delta(epsilon: float, mu: float) -> float:
     """Logarithm of Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    from scipy.special import log_ndtr
+
     upper = float(log_ndtr(mu / 2 - epsilon / mu))
     gap = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)) - upper
     return upper + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
@@ -128,4 +128,6 @@ def _gaussian_log_delta(epsilon: float, mu: float) -> float:
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Zero of a function between two points where its signs differ, by Brent's method to 1e-14 relative."""
+    from scipy.optimize import root_scalar
+
     return float(root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300, rtol=1e-14).root)

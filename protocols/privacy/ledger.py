@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from .accounting import Charge, Composition, evaluate
@@ -25,6 +24,9 @@ from .budget import Budget
 from .mechanisms import Release, mechanism_of
 from .mechanisms.contract import unproved
 from .meter import Meter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNLIMITED = int(np.iinfo(np.int64).max)
 """More releases than anybody makes."""
@@ -317,6 +319,8 @@ class Ledger:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per agent and charge."""
+        import pandas as pd
+
         rows = []
         for agent, counts in enumerate(self._counts):
             for (charge, source), count in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] or "")):

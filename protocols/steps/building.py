@@ -18,17 +18,19 @@ from numba.core.errors import NumbaError, NumbaWarning, UnsupportedBytecodeError
 
 from ...agents import losses
 from ...agents.compilation import addresses
+from ...agents.compilation.callbacks import Callback
 from ...agents.compilation.code_store import code_store
-from ...agents.compilation.compiled import REASSOCIATED, Callback
+from ...agents.compilation.compiled import REASSOCIATED
 from ...agents.streams import begin_stream
-from ..kernel import EXCHANGE, SILENT, STEP, UNBOUNDED, UNSAID, Kernel, PairKernel
 from ..kernel import SAID as SAID_COLUMN
+from ..kernel import SILENT, UNBOUNDED, UNSAID, Kernel, PairKernel
 from .charges import StepCharges
 from .fields import Fields
 from .forms import Forms
 from .names import Names
 from .refusals import sentence_of
 from .rewriting import SAID, notes_found_model
+from .signatures import EXCHANGE, STEP
 from .surroundings import StepSurroundings
 from .tape import Tape
 from .text import Text, most_draws, takes_record, texts_of, used_fields

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import Block
-from ...agents.compilation.addresses import AddressTable
+from ...agents.compilation.address_table import AddressTable
 from ...agents.optimisation.compiled_newton import minimiser_of
-from ...agents.streams import WORDS, new_stream
+from ...agents.stream_keys import WORDS, new_stream
 from ..kernel import ADDRESSED, PORT_COLUMNS
 from .charges import StepCharges
 from .names import Names
 from .surroundings import StepSurroundings
-from .tape import Tape, writer
+from .tape import Tape
 from .word_form import NoForm
 
 PASSED = {
@@ -234,6 +234,8 @@ class Fields:
 
     def _writer(self) -> str:
         """The address of what writes draws down."""
+        from .tape_writer import writer
+
         return self.number(writer().address if self.tape.watched else 0)
 
     def _bound(self) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...agents import streams
+from ...agents.compilation.deferred import Deferred
 from . import tape
 from .word_form import Categories, Form, NoForm, fast, reading
 
 NOISES = {
-    "gaussian": ("normal", streams.fill_normal),
-    "laplace": ("Laplace", streams.fill_laplace),
-    "gamma": ("spherical", streams.fill_spherical),
+    "gaussian": ("normal", Deferred(lambda: streams.fill_normal)),
+    "laplace": ("Laplace", Deferred(lambda: streams.fill_laplace)),
+    "gamma": ("spherical", Deferred(lambda: streams.fill_spherical)),
 }
 """Mechanisms with compiled draws: the law of `hushnet.agents.streams.disagreement`, and what fills a vector."""
 

@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.compilation.deferred import Deferred
 from ...agents.losses import Loss, local_gradient
-from ...agents.optimisation.compiled_newton import minimised_at
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
 from . import tape
 from .noise_forms import noise_fields, noise_of
+from .tape_places import MINIMISER, WATCHED
 from .word_form import Categories, Form, NoForm, fast
 from .words import word
 
 Array = NDArray[np.float64]
+
+
+def _minimised_at() -> Any:
+    from ...agents.optimisation.compiled_newton import minimised_at
+
+    return minimised_at
+
+
+minimised_at: Any = Deferred(_minimised_at)
 
 
 def _check(categories: Categories) -> None:
@@ -62,9 +72,9 @@ def _perturbed_minimiser(categories: Categories) -> Callable[..., Any]:
     def noted(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
         before = me.drawn_[0]
         solution = found(me, weight, curvature, linear, start, tolerance, influence)
-        if me.taped_[tape.WATCHED] == 0 or me.drawn_[0] == before:
+        if me.taped_[WATCHED] == 0 or me.drawn_[0] == before:
             return solution
-        return tape.written_at(me, tape.MINIMISER, weight, curvature, influence, linear, solution)
+        return tape.written_at(me, MINIMISER, weight, curvature, influence, linear, solution)
 
     return fast(noted)
 

@@ -20,29 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportPrivateImportUsage]
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import Callback, called_at, inlined
+from ...agents.compilation.compiled import inlined
+from ...agents.compilation.deferred import Deferred
+from .tape_places import DRAWS, HEAD, LED, MOST, PLACES, SUM, USED, WATCHED
 
 Array = NDArray[np.float64]
 
 ARRAYS = ("tape_", "taped_", "led_", "lately_")
 FIELDS = (*ARRAYS, "writer_")
 """What words that draw noise read of the record."""
-SUM, MINIMISER = 1.0, 2.0
-"""Kinds of draws: noise was added to a vector, or to the linear term of an objective that was then minimised."""
-HEAD = 5
-"""Numbers before the vectors of a draw: kind, width, terms."""
-WATCHED, USED, DRAWS, LED, PLACES = range(5)
-"""Places in ``taped_``; from the last on, where each given result begins, and where the last one ends."""
-MOST = 64
-"""Draws of one step that there is room for."""
 
 
 @dataclass(frozen=True)
@@ -139,49 +130,13 @@ def keeping(draw: Callable[..., Any]) -> Callable[..., Any]:
     return inlined(draw_and_keep)
 
 
-def _signature() -> Any:
-    """Of `writer`; a function, as signatures have no stamp (`hushnet.agents.compilation.stamps`)."""
-    vector, number = types.float64[::1], types.float64
-    whole = types.int64[::1]
-    return vector(vector, whole, vector, vector, number, number, number, number, vector, vector)
+def _called_writer() -> Any:
+    from .tape_writer import called_writer
+
+    return called_writer
 
 
-@cache
-def writer() -> Callback:
-    """What writes a draw down and gives what the step is to go on with: compiled once, for all watched steps."""
-
-    def write(
-        tape, taped, led, lately, kind, weight, curvature, influence, exact, found
-    ):  # pragma: no cover - compiled
-        width, place, rank = len(found), taped[USED], taped[DRAWS]
-        if rank >= MOST:
-            raise ValueError("a watched step draws noise more often than there is room for")
-        used = found
-        begin, end = taped[PLACES + rank], taped[PLACES + rank + 1]
-        if rank < taped[LED] and end - begin == width:
-            used = led[begin:end].copy()
-        tape[place], tape[place + 1] = kind, width
-        tape[place + 2], tape[place + 3], tape[place + 4] = weight, curvature, influence
-        place += HEAD
-        for k in range(width):
-            tape[place + k] = exact[k]
-            tape[place + width + k] = lately[k]
-            tape[place + 2 * width + k] = found[k]
-            tape[place + 3 * width + k] = used[k]
-        taped[USED], taped[DRAWS] = place + 4 * width, rank + 1
-        return used
-
-    return Callback(_signature(), write)
-
-
-def _called_writer(
-    _context, _address, _tape, _taped, _led, _lately, _kind, _weight, _curvature, _influence, _exact, _found
-):
-    return called_at(_signature())
-
-
-called_writer: Any = intrinsic(_called_writer)
-"""``called_writer(address, tape, ...)`` calls the `writer` where it is."""
+called_writer: Any = Deferred(_called_writer)
 
 
 @inlined

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from ...agents.tasks.extent import Extent
 from ..engine.choice import engine_for
+from ..limits.events import Degrees, least_events, wakes_until
+from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
 from ..storage.files import json_text
 from ..storage.store import Store
@@ -21,9 +23,7 @@ from ..world.machine import size as in_bytes
 from ..world.machine import used_memory
 from . import Experiment, Jobs, Run
 from .attempts import is_there
-from .expected import Degrees, least_events, wakes_until
 from .expected_time import seconds_of
-from .memory import expected_bytes
 from .plan import naming_fields, plan
 from .step_times import Size, StepTimes
 from .tuning import settled, trial_experiment

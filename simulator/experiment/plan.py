@@ -20,6 +20,7 @@ from ..contract.verdict import SHIPPED, Verdict
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
+from ..limits.memory import check_memory
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
 from ..network.randomness import Draws
@@ -33,7 +34,6 @@ from ..world.notes import Notebook
 from ..world.step_form import asked_form
 from ..world.watchers import Observer
 from ..world.world import World
-from .memory import check_memory
 
 KEPT = 2**26
 """Bytes of data and graphs that are kept beside those of the latest run."""
@@ -162,7 +162,7 @@ class Experiment:
         return Files(self.data_dir, self.loaded.base)
 
     def check_memory(self, scenario: Scenario, *, processes: int = 1) -> None:
-        """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.experiment.memory.check_memory`."""
+        """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.limits.memory.check_memory`."""
         check_memory(scenario, self.files, self.loaded.code.protocol, processes=processes)
 
     def data(self, run: Run) -> tuple[Task, Graph]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError, OutOfResources
 from ...protocols.base import Problem
 from ..language.loading import locate_at
+from ..limits.events import check_events
 from ..network.attendance import attendance
 from ..network.network import Network
 from ..network.randomness import stable_ids
 from .attempts import is_there
-from .expected import check_events
 from .plan import naming_fields
 
 if TYPE_CHECKING:

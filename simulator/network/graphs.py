@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import networkx as nx
 import numpy as np
 
 from ...agents.errors import InputError
@@ -17,6 +16,9 @@ from ...agents.parameters import Parameters
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 BYTES_PER_EDGE = 300
 """An undirected edge in networkx, with its attribute, both ways."""

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import llvmlite.binding as llvm
 import numpy as np
-from numba import config, types
-from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
-from scipy.special import gammaincinv
 
 from ...agents.compilation.compiled import compiled
+from ...agents.compilation.deferred import Deferred
 from ...agents.errors import FieldError, InputError
 from ...agents.files import number, read_rows, shown
 from ...agents.kinds import KindOf
@@ -31,11 +28,20 @@ Law = tuple[int, float, float]
 """A delay distribution for `delay_of`: its code and its two parameters."""
 
 
-llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
-_inverse_gamma: Any = types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
-"""SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
-if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-    _inverse_gamma = gammaincinv
+def _gammaincinv() -> Any:
+    """SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
+    import llvmlite.binding as llvm
+    from numba import config, types
+    from numba.extending import get_cython_function_address
+    from scipy.special import gammaincinv
+
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return gammaincinv
+    llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
+    return types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
+
+
+_inverse_gamma: Any = Deferred(_gammaincinv)
 
 
 @compiled
@@ -75,6 +81,8 @@ def brackets_of(law: Law) -> NDArray[np.float64]:
     code, first, second = law
     if code != GAMMA:
         return np.empty((0, 2))
+    from scipy.special import gammaincinv
+
     ends = first * gammaincinv(second, np.arange(BRACKETS + 1) / BRACKETS)
     ends[-1] = math.inf
     return np.stack([ends[:-1] * (1 - MARGIN), ends[1:] * (1 + MARGIN)], axis=1)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import networkx as nx
 import numpy as np
 from pydantic import Field
 
@@ -16,6 +15,9 @@ from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
 from .graphs import BYTES_PER_EDGE, TOPOLOGIES, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "TOPOLOGIES",
@@ -47,6 +49,8 @@ class Complete(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.complete_graph(task.agents)
 
 
@@ -68,6 +72,8 @@ class Ring(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.circulant_graph(task.agents, list(range(1, self.reach + 1)))
 
 
@@ -94,6 +100,8 @@ class Torus(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         grid = nx.grid_2d_graph(self.rows, task.agents // self.rows, periodic=True)
         return nx.convert_node_labels_to_integers(grid, ordering="sorted")
 
@@ -112,6 +120,8 @@ class ErdosRenyi(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.fast_gnp_random_graph(task.agents, self.probability, seed=_seed(rng))
 
 
@@ -136,6 +146,8 @@ class WattsStrogatz(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
 
 
@@ -158,6 +170,8 @@ class BarabasiAlbert(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.barabasi_albert_graph(task.agents, self.links, seed=_seed(rng))
 
 
@@ -189,6 +203,8 @@ class RandomRegular(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
 
 
@@ -204,6 +220,8 @@ class Star(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         return nx.star_graph(task.agents - 1)
 
 
@@ -227,6 +245,8 @@ class EdgeList(Topology):
 
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         """See `Topology.edges`."""
+        import networkx as nx
+
         where = PATH
         position = {str(name): index for index, name in enumerate(task.ids)}
         graph = nx.empty_graph(task.agents)

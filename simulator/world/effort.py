@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...agents.compilation.compiled import spent_compiling
+from ...agents.compilation.dispatchers import spent_compiling
 from ...agents.errors import LimitReached
 from ..network.setting import Limits
 from .machine import SHARE, size, total_memory, used_memory

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ...agents.compilation.compiled import is_compiling, spent_compiling
+from ...agents.compilation.dispatchers import is_compiling, spent_compiling
 
 Made = TypeVar("Made")
 

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from hushnet.agents.compilation.addresses import AddressTable
+from hushnet.agents.compilation.address_table import AddressTable
 
 
 def found(table, place, count, kind):

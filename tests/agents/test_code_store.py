@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hushnet.agents.compilation import code_store
 from hushnet.agents.compilation.code_store import CodeStore
-from hushnet.agents.compilation.compiled import announce
+from hushnet.agents.compilation.dispatchers import announce
 
 from .stored_code import doubled, looked_up
 

@@ -12,8 +12,10 @@ import numba
 import numpy as np
 import pytest
 from hushnet.agents.compilation import code_store, compile_cache
+from hushnet.agents.compilation.callbacks import Callback
 from hushnet.agents.compilation.code_store import CodeStore
-from hushnet.agents.compilation.compiled import Callback, announce, compiled, inlined
+from hushnet.agents.compilation.compiled import compiled, inlined
+from hushnet.agents.compilation.dispatchers import announce
 from numba import types
 from numba.core import config
 from numba.core.registry import cpu_target

@@ -39,7 +39,7 @@ import psutil
 from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.experiment.memory import expected_bytes
+from hushnet.simulator.limits.memory import expected_bytes
 
 source, small = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 

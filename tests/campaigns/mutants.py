@@ -18,10 +18,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.experiment.expected import check_limits
 from hushnet.simulator.figures import files
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.yaml_source import read_file
+from hushnet.simulator.limits.events import check_limits
 from hushnet.simulator.storage.files import json_text, yaml_text
 
 from .campaign import campaign, command, exit_with

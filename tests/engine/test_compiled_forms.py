@@ -11,14 +11,16 @@ import numba
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Availability
-from hushnet.agents.compilation.compiled import compiled_callback, form_of
+from hushnet.agents.compilation.callbacks import compiled_callback
+from hushnet.agents.compilation.compiled import form_of
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.kernel import ACCEPT, EXCHANGE, STEP, Kernel, PairKernel, PlainCharges
+from hushnet.protocols.kernel import ACCEPT, Kernel, PairKernel, PlainCharges
 from hushnet.protocols.steps import Constants
+from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.choice import BatchedEngine, EventEngine, declined
 from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock

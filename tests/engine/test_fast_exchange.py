@@ -12,20 +12,11 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.kernel import (
-    ACCEPT,
-    EXCHANGE,
-    OFFER,
-    PLAIN,
-    UNBOUNDED,
-    Kernel,
-    PairKernel,
-    PlainCharges,
-    rank_of,
-)
+from hushnet.protocols.kernel import ACCEPT, OFFER, PLAIN, UNBOUNDED, Kernel, PairKernel, PlainCharges, rank_of
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.steps.signatures import EXCHANGE
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.compilation.addresses import AddressTable
+from hushnet.agents.compilation.address_table import AddressTable
 from hushnet.agents.errors import Divergence, InputError, LimitReached, Stall
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES

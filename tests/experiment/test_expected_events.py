@@ -8,8 +8,8 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.simulator.cli import main
 from hushnet.simulator.engine.choice import engine_for
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment.expected import Degrees, least_events, wakes_until
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.limits.events import Degrees, least_events, wakes_until
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 
 from ..engine.driving import drive, prepared

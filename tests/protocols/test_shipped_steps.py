@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from hushnet.agents.errors import HushnetError
 from hushnet.agents.losses import LOSSES
-from hushnet.protocols.kernel import EXCHANGE, STEP
 from hushnet.protocols.steps import building, fields
+from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from hushnet.simulator.contract.bench import small_setting, split_setting
 from hushnet.simulator.engine.batched import exchange_windows, windows
 from hushnet.simulator.engine.choice import BatchedEngine

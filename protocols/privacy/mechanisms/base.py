@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 
 from .loss import PrivacyLoss
 
@@ -113,6 +112,8 @@ class Noise(Mechanism):
 
         By default the exact one; pure mechanisms do not look at delta.
         """
+        from scipy.optimize import root_scalar
+
         share = 0.0 if self.pure else delta
 
         def excess(logarithm: float) -> float:

@@ -28,7 +28,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, gammainc, gammainccinv, gammaincinv, gammaln
 
 from .base import Noise
 from .laplace import LaplaceLoss
@@ -87,6 +86,8 @@ class GammaLoss(PrivacyLoss):
 
 def _behind(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[np.float64]:
     """P(L > eps): certain for norms up to (t - eps) / 2."""
+    from scipy.special import betainc, gammainc
+
     near = (shift - eps) / 2
     norms, weights = _nodes(near, dimension, 0.0)
     share = (shift - eps)[:, None] * (2 * norms + (shift + eps)[:, None]) / (4 * shift * norms)
@@ -96,6 +97,8 @@ def _behind(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[n
 
 def _ahead(eps: NDArray[np.float64], shift: float, dimension: int) -> NDArray[np.float64]:
     """P(L < -eps): only for norms above (t + eps) / 2."""
+    from scipy.special import betainc
+
     norms, weights = _nodes((shift + eps) / 2, dimension, shift)
     share = (shift - eps)[:, None] * (2 * norms - (shift + eps)[:, None]) / (4 * shift * norms)
     half = (dimension - 1) / 2
@@ -109,6 +112,8 @@ def _nodes(
 
     They reach ``further`` than almost all norms, for what is then multiplied by up to e^further.
     """
+    from scipy.special import gammaln
+
     least, most = _range(dimension)
     most += further
     low = np.sqrt(np.maximum(least - start, 0.0))
@@ -124,6 +129,8 @@ def _nodes(
 @lru_cache(maxsize=256)
 def _range(dimension: int) -> tuple[float, float]:
     """Between which norms all but 1e-20 of Gamma(p, 1) lies, on either side."""
+    from scipy.special import gammainccinv, gammaincinv
+
     return float(gammaincinv(dimension, 1e-20)), float(gammainccinv(dimension, 1e-20))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from ..composition import gaussian_epsilon
 from .base import Noise
@@ -37,6 +36,8 @@ class GaussianLoss(PrivacyLoss):
 
     def delta(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu): Balle and Wang (2018), equation (6)."""
+        from scipy.special import log_ndtr
+
         mu = 1 / self.multiplier
         upper = log_ndtr(mu / 2 - epsilons / mu)
         gap = epsilons + log_ndtr(-mu / 2 - epsilons / mu) - upper

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import final
 
 from ....agents.agent import Agent
-from ....agents.compilation.compiled import announce
+from ....agents.compilation.dispatchers import announce
 from ...rules import lazy
 from ...tables import tallies
 from . import windows

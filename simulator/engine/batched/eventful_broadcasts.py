@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....agents.agent import Agent
-from ....agents.compilation.compiled import announce
+from ....agents.compilation.dispatchers import announce
 from ....protocols.base import Protocol
 from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from ...tables.room import extended

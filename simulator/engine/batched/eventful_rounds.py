@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
-from ....agents.compilation.compiled import announce
+from ....agents.compilation.dispatchers import announce
 from ....agents.errors import Stall
 from ....protocols.base import Out
 from ...network.randomness import check_leg

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 
 from ....agents.agent import ARRIVAL, TIMER, WAKE
-from ....agents.compilation.compiled import compiled, compiled_callback
-from ....protocols.kernel import ACCEPT, EXCHANGE, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
+from ....agents.compilation.callbacks import compiled_callback
+from ....agents.compilation.compiled import compiled
+from ....protocols.kernel import ACCEPT, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
+from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, is_news, used_up
 from ...rules.delivery import let_go, take_row

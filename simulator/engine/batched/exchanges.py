@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....agents.agent import WAKE
-from ....agents.compilation.addresses import AddressTable
-from ....agents.compilation.compiled import announce, as_callback
+from ....agents.compilation.address_table import AddressTable
+from ....agents.compilation.callbacks import as_callback
+from ....agents.compilation.dispatchers import announce
 from ....protocols.base import Out, View
-from ....protocols.kernel import ACCEPT, EXCHANGE, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
+from ....protocols.kernel import ACCEPT, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
+from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import check_leg
 from ...rules.forms import PlainRules
 from ...rules.sessions import busy

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 
 from ....agents.agent import Agent
-from ....agents.compilation.compiled import announce
+from ....agents.compilation.dispatchers import announce
 from ....agents.inbox import Message
 from ....protocols.base import Out, Sent
 from ...world.rounds import EMPTY, addressed

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ....agents.agent import WAKE, Agent
-from ....agents.compilation.compiled import as_callback
+from ....agents.compilation.callbacks import as_callback
 from ....protocols.base import Out, View
-from ....protocols.kernel import ADDRESSED, KIND, PORT_COLUMNS, SIZE, STEP, WIDTH, Kernel
+from ....protocols.kernel import ADDRESSED, KIND, PORT_COLUMNS, SIZE, WIDTH, Kernel
+from ....protocols.steps.signatures import STEP
 from ...rules.lazy import EVER
 from ...tables import tallies
 from ...world.world import World

@@ -10,8 +10,10 @@ import math
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled, compiled_callback
-from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, STEP, UNBOUNDED, UNSAID, VECTORS, WIDTH
+from ....agents.compilation.callbacks import compiled_callback
+from ....agents.compilation.compiled import compiled
+from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
+from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ...rules.delivery import count_message, let_go, take_row
 from ...rules.lazy import EVER, fetch, fetch_agent, send_copy, take_in, there

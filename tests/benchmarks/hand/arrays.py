@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hushnet.agents.compilation.addresses import AddressTable, reals, wholes
+from hushnet.agents.compilation.address_table import AddressTable
+from hushnet.agents.compilation.addresses import reals, wholes
 from hushnet.agents.compilation.compiled import compiled
 from numpy.typing import NDArray
 

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compilation.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.compilation.callbacks import compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.kernel import PLAIN, SILENT, STEP, UNBOUNDED, Kernel, PlainCharges
+from hushnet.protocols.kernel import PLAIN, SILENT, UNBOUNDED, Kernel, PlainCharges
+from hushnet.protocols.steps.signatures import STEP
 
 from .arrays import ranks, table_of, vector
 

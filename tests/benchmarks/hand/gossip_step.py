@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compilation.compiled import REASSOCIATED, compiled_callback
+from hushnet.agents.compilation.callbacks import compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.kernel import EXCHANGE, OFFER, PLAIN, UNBOUNDED, PairKernel, PlainCharges
+from hushnet.protocols.kernel import OFFER, PLAIN, UNBOUNDED, PairKernel, PlainCharges
+from hushnet.protocols.steps.signatures import EXCHANGE
 
 from .arrays import ranks, table_of, vector
 from .coordinate_descent_step import LOSS_CODES, add_gradient

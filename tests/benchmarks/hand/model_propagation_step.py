@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.agents.blocks import State
-from hushnet.agents.compilation.compiled import REASSOCIATED, compiled, compiled_callback
+from hushnet.agents.compilation.callbacks import compiled_callback
+from hushnet.agents.compilation.compiled import REASSOCIATED, compiled
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.kernel import EXCHANGE, OFFER, PLAIN, STEP, UNBOUNDED, Kernel, PairKernel, PlainCharges
+from hushnet.protocols.kernel import OFFER, PLAIN, UNBOUNDED, Kernel, PairKernel, PlainCharges
+from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from numpy.typing import NDArray
 
 from .arrays import table_of, vector

@@ -1,0 +1,66 @@
+"""What needs numba, declared without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, final
+
+
+@final
+class Deferred:
+    """What only numba can make or compiled code can call, made when it is first called or met in what is compiled.
+
+    For numba it is what is made; for Python it is called as that is, and has its attributes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes it; of a function, numba's dispatcher.
+    function : callable, optional
+        In Python.
+    """
+
+    def __init__(self, make: Callable[[], Any], function: Callable[..., Any] | None = None) -> None:
+        if function is not None:
+            update_wrapper(self, function)
+            self.py_func = function
+        self._make, self._made = make, None
+
+    @property
+    def made(self) -> Any:
+        """What is made: of a function, itself where numba is told to compile nothing."""
+        if self._made is None:
+            made = self._make()
+            self._made = made.made if isinstance(made, Deferred) else made
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks a value for that a function reads of its module."""
+        from numba.core.registry import cpu_target
+
+        found = getattr(self.made, "_numba_type_", None)
+        if found is None:  # an intrinsic or an external function
+            context: Any = cpu_target.typing_context
+            context.refresh()  # it may have been declared since the last function was compiled
+            found = context.resolve_value_type(self.made)
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call what is made."""
+        return (self._made or self.made)(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        """What it has under a name."""
+        if name.startswith("__"):  # Python and its libraries look for them on everything
+            raise AttributeError(name)
+        return getattr(self.made, name)
+
+    def __reduce__(self) -> Any:
+        """Pickled as what is made."""
+        return _itself, (self.made,)
+
+
+def _itself(made: Any) -> Any:
+    return made

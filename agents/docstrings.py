@@ -1,0 +1,65 @@
+"""What stands under the fields of a class, read from its source when somebody asks."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from functools import cache
+
+
+def field_docstrings(kind: type) -> dict[str, str]:
+    """The docstrings of a class's fields, by name; those of its bases, too, where it does not say otherwise.
+
+    Parameters
+    ----------
+    kind : type
+        A class whose fields are annotated in its body, each followed by its docstring if it has one.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if vars(base).get("__annotations__") and not base.__module__.startswith("pydantic."):
+            found.update(_own_docstrings(base))
+    return found
+
+
+@cache
+def _own_docstrings(kind: type) -> dict[str, str]:
+    body = _body_of(kind)
+    return _fields_in(body) if body is not None else {}
+
+
+def _body_of(kind: type) -> ast.ClassDef | None:
+    """The definition of a class; None without source."""
+    if "." in kind.__qualname__:
+        try:
+            tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind)))
+        except (OSError, TypeError, SyntaxError):
+            return None
+    else:
+        # `inspect` would take the whole file apart for each of its classes.
+        text = _source_of(kind.__module__)
+        block = re.search(rf"^class {kind.__name__}\b.*\n(?:(?:[ \t)].*)?\n)*", text, re.MULTILINE)
+        tree = ast.parse(block[0]) if block else ast.Module([], [])
+    found = tree.body[0] if tree.body else None
+    return found if isinstance(found, ast.ClassDef) else None
+
+
+@cache
+def _source_of(module: str) -> str:
+    """Empty where there is none."""
+    try:
+        return inspect.getsource(sys.modules[module]) + "\n"
+    except (KeyError, OSError, TypeError):
+        return ""
+
+
+def _fields_in(body: ast.ClassDef) -> dict[str, str]:
+    found = {}
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            value = text.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found[field.target.id] = inspect.cleandoc(value.value)
+    return found

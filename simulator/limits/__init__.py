@@ -1,0 +1,1 @@
+"""What runs need at least, from a scenario alone: events and memory; what cannot be is refused before anything starts."""

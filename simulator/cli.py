@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -171,31 +171,33 @@ def schema() -> None:
 
 
 @app.command("list")
-def list_() -> None:
-    """List shipped scenarios, protocols, the papers' systems, tasks, topologies and models of the network."""
-    from ..agents.availability import AVAILABILITIES
-    from ..agents.tasks import TASKS
-    from ..protocols import catalog
-    from .language.loading import opening_comment, shipped
-    from .network.clocks import CLOCKS
-    from .network.latency import LATENCIES
-    from .network.network import LOSS_MODELS
-    from .network.topology import TOPOLOGIES
-    from .reproduction.systems import present
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LIST]", help="scenarios, protocols, tasks, latencies, metrics, figures, ...; else all."
+        ),
+    ] = None,
+) -> None:
+    """List what a scenario may name: scenarios, protocols, tasks, models of the network, metrics, figures."""
+    from .shell.listing import lists
 
-    _section("scenarios", {name: opening_comment(path) for name, path in shipped().items()})
-    _section("protocols", catalog.describe())
-    _section("systems of the papers", {system.number: system.line for system in present()})
-    kinds = {
-        "tasks": TASKS,
-        "topologies": TOPOLOGIES,
-        "clocks": CLOCKS,
-        "latencies": LATENCIES,
-        "losses": LOSS_MODELS,
-        "availabilities": AVAILABILITIES,
-    }
-    for title, classes in kinds.items():
-        _section(title, {name: (found.__doc__ or "").partition("\n")[0] for name, found in classes.items()})
+    for title, lines in lists(what).items():
+        typer.echo(f"{title}:")
+        for name, line in lines.items():
+            typer.echo(f"  {name:<22} {line}".rstrip())
+
+
+@app.command()
+def explain(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="task.adult, latency.gamma, coordinate_descent or cd, ...")
+    ],
+) -> None:
+    """Explain a name: its fields with defaults and ranges, its equations, its paper."""
+    from .shell.explain import explain as page
+
+    typer.echo(page(name))
 
 
 @app.command()
@@ -440,12 +442,6 @@ def _unforeseen(error: Exception, given: Sequence[str]) -> int:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _section(title: str, lines: Mapping[str, Any]) -> None:
-    typer.echo(f"{title}:")
-    for name, line in lines.items():
-        typer.echo(f"  {name:<22} {line}".rstrip())
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What runs need at least, from a scenario alone: events and memory; what cannot be is refused before anything starts."""
+"""What runs need at least, from a scenario alone: events and memory; what cannot be is refused before any run."""

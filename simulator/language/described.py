@@ -1,0 +1,179 @@
+"""What a scenario may say, described: every field with type, unit, default, range and meaning, for people and pages."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from ...agents.docstrings import field_docstrings
+from ...protocols import catalog
+from .admissible import kinds_of, models, words
+from .scenario import Scenario
+
+UNITS = {
+    "Interval": "time units",
+    "Delay": "time units",
+    "Instant": "time units",
+    "Rate": "per time unit",
+    "Duration": "seconds, or with a unit such as 30 s",
+}
+"""What numbers of a kind (`hushnet.agents.parameters`) are counted in, by the name that annotations give it."""
+
+SECTIONS = {
+    "task": ("task",),
+    "topology": ("topology",),
+    "clock": ("clock",),
+    "latency": ("network", "latency"),
+    "loss": ("network", "loss"),
+    "availability": ("availability",),
+}
+"""Fields that choose a kind, by the names of their lists."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A field of a scenario, or of a part of it.
+
+    Parameters
+    ----------
+    name : str
+        As in the file.
+    type : str
+        What it admits, in words.
+    unit : str
+        What a number is counted in; empty where it is counted in nothing, or its meaning says it.
+    default : str or None
+        As in the file; "by default ..." where the meaning says it; None where the field must be given.
+    range : str
+        As an interval, such as ``(0, 1]``; empty where everything is admissible.
+    meaning : str
+        Its docstring.
+    """
+
+    name: str
+    type: str
+    unit: str
+    default: str | None
+    range: str
+    meaning: str
+
+
+def described(model: type[BaseModel]) -> list[Described]:
+    """The fields of a part of a scenario, in their order.
+
+    Parameters
+    ----------
+    model : type of BaseModel
+        A class of parameters.
+    """
+    texts = field_docstrings(model)
+    return [
+        Described(
+            info.alias or name,
+            words(info) or "any value",
+            _unit(model, name),
+            _default(info),
+            _range(info),
+            info.description or texts.get(name, ""),
+        )
+        for name, info in model.model_fields.items()
+    ]
+
+
+def kinds_in(section: str) -> dict[str, type[BaseModel]]:
+    """The classes of parameters that a list of `SECTIONS` chooses from, by ``kind``.
+
+    Raises
+    ------
+    KeyError
+        If there is no such list.
+    """
+    annotation: Any = Scenario
+    for name in SECTIONS[section]:
+        annotation = models(annotation)[0].model_fields[name]
+    return {kind: model for model in models(annotation) for kind in kinds_of(model)}
+
+
+def protocols() -> dict[str, type[BaseModel]]:
+    """Parameters of shipped and installed protocols, by ``kind``."""
+    return {name: catalog.resolve(name).Parameters for name in catalog.names()}
+
+
+def summary(thing: object) -> str:
+    """The first line of a docstring."""
+    return inspect.cleandoc(getattr(thing, "__doc__", None) or "").partition("\n")[0]
+
+
+def _unit(model: type[BaseModel], name: str) -> str:
+    for base in model.__mro__:
+        written = vars(base).get("__annotations__", {}).get(name)
+        if written is not None:
+            found = [UNITS[word] for word in re.findall(r"\w+", str(written)) if word in UNITS]
+            return found[0] if found else ""
+    return ""
+
+
+def _default(info: FieldInfo) -> str | None:
+    if info.is_required():
+        return None
+    value = info.default if info.default is not PydanticUndefined else info.get_default(call_default_factory=True)
+    return shown(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a scenario would give it."""
+    if isinstance(value, BaseModel):
+        given = {k: v for k, v in value.model_dump(by_alias=True).items() if v is not None}
+        return shown(given) if given else "{}"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {shown(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _range(info: FieldInfo) -> str:
+    """The bounds of a number; those of one of several types stand in their own words."""
+    low, high, opened, closed = -math.inf, math.inf, True, True
+    for metadata in _metadata(info):
+        for name in ("ge", "gt"):
+            bound = getattr(metadata, name, None)
+            if bound is not None:
+                low, opened = bound, name == "gt"
+        for name in ("le", "lt"):
+            bound = getattr(metadata, name, None)
+            if bound is not None:
+                high, closed = bound, name == "lt"
+    if math.isinf(low) and math.isinf(high):
+        return ""
+    ends = [f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (low, high)]
+    return f"{'(' if opened else '['}{ends[0]}, {ends[1]}{')' if closed else ']'}"
+
+
+def _metadata(info: FieldInfo) -> list[Any]:
+    """What bounds the field itself, or the only one of its alternatives that has bounds."""
+    if any(hasattr(part, name) for part in info.metadata for name in ("ge", "gt", "le", "lt")):
+        return list(info.metadata)
+    parts = getattr(info.annotation, "__args__", ())
+    bounded = []
+    for part in parts:
+        inner = [
+            piece
+            for given in getattr(part, "__metadata__", ())
+            for piece in (given.metadata if isinstance(given, FieldInfo) else [given])
+        ]
+        if any(hasattr(piece, name) for piece in inner for name in ("ge", "gt", "le", "lt")):
+            bounded.append(inner)
+    return bounded[0] if len(bounded) == 1 else []

@@ -1,0 +1,77 @@
+"""Claims about Bellet et al. 2018 on numbers that are given: which of them are compared, and how they decide."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hushnet.simulator.reproduction import bellet2018
+from hushnet.simulator.reproduction.pages import judged
+
+SEEDS = (0, 1, 2)
+
+
+class GivenRuns:
+    """Runs whose final numbers are given: by ``finals(key, point)`` and ``sizes[key]``, the same for three seeds."""
+
+    def __init__(self, **given):
+        self.given = given
+
+    def values(self, name):
+        return list(self.given["counts"][name])
+
+    def final(self, key, metric, point=None):
+        return pd.Series(self.given["finals"](key, point or {}), index=SEEDS, dtype=float)
+
+    def by_size(self, key, metric):
+        small, large = self.given["sizes"][key]
+        return pd.DataFrame({"small": small, "large": large}, index=SEEDS, dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("objectives", "verdicts"),
+    [
+        ({1: 5.0, 2: 3.0, 20: 9.0}, ["holds", "holds"]),
+        ({1: 3.0, 2: 5.0, 20: 9.0}, ["does not hold", "holds"]),
+        ({1: 9.0, 2: 5.0, 20: 3.0}, ["holds", "does not hold"]),
+    ],
+    ids=["valley", "rises", "falls"],
+)
+def test_a_trade_off_over_updates_needs_a_fall_and_a_rise(monkeypatch, objectives, verdicts):
+    monkeypatch.setattr(bellet2018, "noise_against_signal", lambda runs, key: "")
+    claim = bellet2018.trade_off("eps-1-05")
+    runs = GivenRuns(counts={"T": objectives}, finals=lambda key, point: objectives[point["T"]])
+    finding = judged(claim.text, lambda: claim.check(runs), claim.kind).finding
+    assert [number.verdict for number in finding.numbers] == verdicts
+    assert finding.verdict == ("holds" if verdicts == ["holds", "holds"] else "does not hold")
+
+
+def test_to_lose_less_than_others_is_no_gain():
+    """Little data: .6 to .5. Much data: .7 to .4. The loss is smaller, and nobody gains."""
+    sizes = dict.fromkeys(("cd", *bellet2018.PRIVATE), (0.5, 0.4)) | {"local": (0.6, 0.7)}
+    finding = bellet2018.small_gain_most(GivenRuns(sizes=sizes))
+    assert {number.verdict for number in finding.numbers} == {"does not hold"}
+
+
+def test_gains_of_little_data_are_held_against_those_of_much():
+    sizes = dict.fromkeys(("cd", *bellet2018.PRIVATE), (0.8, 0.8)) | {"local": (0.6, 0.7)}
+    sizes["eps-0-15"] = (0.65, 0.8)
+    numbers = bellet2018.small_gain_most(GivenRuns(sizes=sizes)).numbers
+    assert [number.verdict for number in numbers] == ["holds", "holds", "holds", "does not hold"]
+    assert numbers[0].value == pytest.approx(0.1)
+
+
+def test_a_reading_of_table_1_must_give_both_of_its_errors():
+    """Two readings with one right error each are no reading that gives both."""
+    grid = {"task.als_regularisation": (0.01, 0.2), "task.feature_scaling": ("none",)}
+    printed = bellet2018.PRINTED_RMSE
+    claim = next(claim for claim in bellet2018.PAPER.claims if claim.figure == "bellet2018-table1-readings")
+
+    def verdict(right):
+        def finals(key, point):
+            return printed[key] + (0.0 if (key, point["task.als_regularisation"]) in right else 0.2)
+
+        runs = GivenRuns(counts=grid, finals=finals)
+        return judged(claim.text, lambda: claim.check(runs), claim.kind).finding.verdict
+
+    assert verdict({("local", 0.01), ("cd", 0.2)}) == "does not hold"
+    assert verdict({("local", 0.01), ("cd", 0.01)}) == "holds"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 
 from ...protocols.privacy.budget import Privacy
 from ...protocols.privacy.plans import plan
@@ -38,10 +39,11 @@ def noise_against_signal(runs: Runs, key: str) -> str:
     count = float(agents.loc[agents["protocol"] == key, "samples"].median())
     multiplier = float(np.median(plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers))
     scale = 2 * privacy.lipschitz * multiplier / count
+    updates = "1 update" if privacy.updates == 1 else f"{privacy.updates} updates"
     return (
         f"With theorem 1 as printed and composition by {privacy.budget.by}, an agent with {count:g} points (the "
-        f"median) and {privacy.updates} updates at a budget of {privacy.budget.epsilon:g} adds Laplace noise of scale "
-        f"{scale:.2g} to each coordinate of a gradient whose coordinates are at most {privacy.lipschitz:g}; accuracies "
+        f"median) and {updates} at a budget of {privacy.budget.epsilon:g} adds Laplace noise of scale {scale:.2g} to "
+        f"each coordinate of a gradient whose coordinates are at most {privacy.lipschitz:g}; accuracies "
         "like the printed ones need scales smaller by about the number of points."
     )
 
@@ -67,15 +69,19 @@ def trade_off(key: str) -> Claim:
 
     def check(runs: Runs) -> Finding:
         counts = runs.values("T")
-        ends = {count: runs.final(key, "objective", point={"T": count}) for count in counts}
-        best = min(counts, key=lambda count: float(ends[count].mean()))
-        fall, rise = ends[counts[0]] - ends[best], ends[counts[-1]] - ends[best]
+        ends = pd.DataFrame({count: runs.final(key, "objective", point={"T": count}) for count in counts})
+        # Of every seed the best T is that of the others: chosen on the same numbers, it could only gain.
+        chosen = {seed: counts[int(np.argmin(ends.drop(index=seed).mean().to_numpy()))] for seed in ends.index}
+        best = pd.Series({seed: ends.loc[seed, count] for seed, count in chosen.items()})
+        where = ", ".join(str(count) for count in sorted(set(chosen.values())))
         return Finding(
             (
-                measured(f"fall of the objective from T = {counts[0]} to T = {best}", fall, above=0),
-                measured(f"rise from there to T = {counts[-1]}", rise, above=0),
+                measured(
+                    f"fall of the objective from T = {counts[0]} to the best ({where})", ends[counts[0]] - best, above=0
+                ),
+                measured(f"rise from there to T = {counts[-1]}", ends[counts[-1]] - best, above=0),
             ),
-            noise_against_signal(runs, key),
+            f"The best T of every seed is chosen on the other seeds. {noise_against_signal(runs, key)}",
         )
 
     text = f"At a budget of {BUDGETS[key]:g}, more updates first lower the objective, then raise it."
@@ -173,6 +179,13 @@ def local_dp(runs: Runs) -> Finding:
     return Finding(tuple(numbers))
 
 
+OVER_LOCAL = {
+    "cd": "Without noise, the",
+    "cd-literal": "Without noise and with c_i = m_i / max m at mu = .04, as printed, the",
+    "eps-0-15": "Even at the smallest budget (0.15), the",
+}
+
+
 def over_local(key: str) -> Claim:
     """Collaboration beats local models at every dimension."""
 
@@ -181,10 +194,9 @@ def over_local(key: str) -> Claim:
         for p in runs.values("task.dimension"):
             lead = ahead(runs, key, "local", "accuracy", point={"task.dimension": p})
             numbers.append(measured(f"accuracy of {key} above local, p = {p}", lead, above=0))
-        return Finding(tuple(numbers), "" if key == "cd" else noise_against_signal(runs, key))
+        return Finding(tuple(numbers), noise_against_signal(runs, key) if key in PRIVATE else "")
 
-    what = "Without noise, the" if key == "cd" else "Even at the smallest budget (0.15), the"
-    text = f"{what} models outperform the purely local ones significantly."
+    text = f"{OVER_LOCAL[key]} models outperform the purely local ones significantly."
     return Claim("bellet2018-fig2c", text, check, "for all")
 
 
@@ -203,11 +215,9 @@ def small_gain_most(runs: Runs) -> Finding:
     numbers = []
     for key in ("cd", *PRIVATE):
         gain = runs.by_size(key, "accuracy") - runs.by_size("local", "accuracy")
-        if gain["small"].mean() > 0:
-            name = f"gain of the quarter with the least data minus that with the most, {key}"
-            numbers.append(measured(name, gain["small"] - gain["large"], above=0))
-        else:
-            numbers.append(measured(f"gain of the quarter with the least data, {key}", gain["small"], above=0))
+        name = "gain of the quarter with the least data"
+        numbers.append(measured(f"{name}, {key}", gain["small"], above=0))
+        numbers.append(measured(f"{name} minus that with the most, {key}", gain["small"] - gain["large"], above=0))
     return Finding(tuple(numbers))
 
 
@@ -364,8 +374,7 @@ PAPER = Paper(
         Claim("bellet2018-fig2a", "A smaller budget gives a larger objective.", less_budget_costs, "ordering"),
         Claim("bellet2018-fig2a", "Runs are (epsilon, exp(-5))-differentially private (theorem 1).", theorem_1_in_runs),
         *(warm_start(key, total) for key, total in zip(WARM, (1.05, 0.15, 5.0, 20.0), strict=True)),
-        over_local("cd"),
-        over_local("eps-0-15"),
+        *map(over_local, OVER_LOCAL),
         Claim("bellet2018-fig3", "All agents gain, whatever the size of their data.", everybody_gains, "for all"),
         Claim("bellet2018-fig3", "Agents with little data gain most.", small_gain_most, "for all"),
         Claim("bellet2018-fig4", "Local differential privacy costs a great deal of accuracy.", local_dp, "for all"),

@@ -41,12 +41,13 @@ def contraction(
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     best = np.full(n, targets.mean())
     dual_best = np.linalg.pinv(root) @ (-curvature * (best - targets))
-    models, dual, worst = np.zeros(n), np.zeros(n), 0.0
+    models: Array = np.zeros(n)
+    dual, worst = np.zeros(n), 0.0
     for t in range(ROUNDS):
         weights = np.diag(np.asarray(penalties) * np.asarray(growth, dtype=np.float64) ** t)
         before = _distance(models - best, dual - dual_best, weights @ plus)
         right = curvature * targets - root @ dual + weights @ plus @ models
-        models = np.linalg.solve(curvature * np.eye(n) + 2 * weights @ degree, right)
+        models = np.asarray(np.linalg.solve(curvature * np.eye(n) + 2 * weights @ degree, right), dtype=np.float64)
         dual = dual + THETA * root @ models
         after = _distance(models - best, dual - dual_best, weights @ plus)
         if before < ROUNDING:

@@ -78,19 +78,21 @@ def a_loss_is_counted_twice(patch):
 def messages_arrive_early(patch):
     at = event_driver.At
 
-    def early(env, time, rank):
-        return at(env, env.now + (time - env.now) / 2 if rank == ARRIVAL else time, rank)
+    def early(env, time, rank, *callbacks):
+        return at(env, env.now + (time - env.now) / 2 if rank == ARRIVAL else time, rank, *callbacks)
 
     patch.setattr(event_driver, "At", early)
 
 
 def a_delay_is_drawn_otherwise(patch):
-    honest = Network.fates
+    def planted(honest):
+        def other(self, sender, to, tick, leg, now, size):
+            return honest(self, sender, to, tick + (tick == 4), leg, now, size)
 
-    def other(self, sender, to, tick, leg, now, size):
-        return honest(self, sender, to, tick + (tick == 4), leg, now, size)
+        return other
 
-    patch.setattr(Network, "fates", other)
+    for name in ("fate", "fates"):
+        patch.setattr(Network, name, planted(getattr(Network, name)))
 
 
 def the_last_to_arrive_is_read(patch):

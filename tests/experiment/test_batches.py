@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from distributed import KilledWorker
 from hushnet.agents.errors import InputError, OutOfResources, RunFailure
-from hushnet.simulator.experiment import Experiment, batches, cluster, hire, memory, perform
+from hushnet.simulator.experiment import Experiment, batches, cluster, hire, perform
 from hushnet.simulator.experiment.batches import pack, post, work
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.under_way import UnderWay
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.limits import memory
 from hushnet.simulator.storage.store import Store
 
 from .sweep import content, strays, write

@@ -51,7 +51,9 @@ def test_the_place_may_be_read_on_any_axis(experiment):
     assert values(reached(collection, None, "vectors")) == [41 * 3]
     assert values(reached(collection, None, "bytes")) == [320 * 3]
     assert values(reached(collection, None, "updates")) == [3]
-    with pytest.raises(InputError, match=r"epochs.*is no axis.*time, activations"):
+    with pytest.raises(InputError, match=r"centuries.*is no axis.*time, activations"):
+        reached(collection, None, "centuries")
+    with pytest.raises(InputError, match="cd does not say what an epoch of it is"):
         reached(collection, None, "epochs")
 
 

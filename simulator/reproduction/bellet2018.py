@@ -270,8 +270,8 @@ PAPER = Paper(
     title="Personalized and private peer-to-peer machine learning",
     venue="AISTATS 2018",
     remarks=(
-        "Confidences are c_i = m_i on the synthetic task (option `count`): with c_i = m_i / max m and mu = 0.04 taken "
-        "literally, the optimum of (2) is worse than local models. MovieLens uses c_i = m_i / max m as printed.",
+        "Confidences are c_i = m_i on the synthetic task (option `count`): c_i = m_i / max m with mu = 0.04, "
+        "taken literally, has a row of its own at figure 2c. MovieLens uses c_i = m_i / max m as printed.",
         "Points are uniform on the cube. Step sizes are spectral, as in the paper, and listed as assumed public.",
         "Private runs use the paper's L0 = 1 on the synthetic task; what can be verified stands beside what is "
         "claimed.",

@@ -10,6 +10,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from .intervals import FEW as FEWEST_RUNS
 from .intervals import interval
 from .lines import Entries, Panels
 from .look import DIVERGING, SEQUENTIAL, literal
@@ -120,10 +121,8 @@ def _draw_map(axes: Axes, plot: Plot, collection: Collection, norm: Any, colours
     axes.pcolormesh(
         np.where(np.isfinite(cells), cells, np.nan), norm=norm, cmap=colours, edgecolors="white", linewidth=0.4
     )
-    clear = (
-        points.assign(clear=(points["low"] > 0) | (points["high"] < 0)) if difference else points.assign(clear=False)
-    )
-    bold = clear.pivot(index="row", columns="x", values="clear").reindex(index=rows, columns=columns)
+    apart = (points["n"] >= FEWEST_RUNS) & ((points["low"] > 0) | (points["high"] < 0))
+    bold = points.assign(clear=apart & difference).pivot(index="row", columns="x", values="clear").reindex(index=rows, columns=columns)
     for i, j in np.ndindex(*cells.shape):
         _cell(axes, (j, i), cells[i, j], norm, colours, numbered=cells.size <= FEW, bold=bold.iloc[i, j] is np.True_)
     _ticks(axes.set_xticks, columns)

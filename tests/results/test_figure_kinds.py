@@ -177,6 +177,18 @@ def test_a_difference_is_taken_seed_by_seed(experiment):
         assert cell.high - cell.low < 1e-12
 
 
+@pytest.mark.parametrize(("seeds", "weight"), [(2, "normal"), (4, "normal"), (5, "bold")])
+def test_a_difference_of_fewer_than_five_seeds_is_not_marked_as_clear(experiment, seeds, weight):
+    runs = swept(["local", "cd"], seeds=seeds)
+    for run in runs:
+        if run.manifest["protocol"] == "cd":
+            run.trace.loc[run.trace["metric"] == "accuracy", "value"] += 0.001 * run.manifest["seed"]
+    figure = figure_of(load_all(experiment(runs)), {**HEAT, "baseline": "local"})
+    cells = figure.axes[0].texts
+    assert len(cells) == len(LOSSES) * len(DEPTHS)
+    assert {text.get_fontweight() for text in cells} == {weight}
+
+
 def test_the_colours_of_differences_are_centred_at_zero(experiment):
     figure = figure_of(load_all(experiment(swept())), {**HEAT, "baseline": "local"})
     limits = {mesh.get_clim() for axes in figure.axes[:2] for mesh in axes.collections}

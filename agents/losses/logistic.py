@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import final
 
 import numpy as np
@@ -34,20 +36,26 @@ class Logistic(Loss):
 
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Loss.slope`."""
-        from scipy.special import expit
-
+        expit = _expit()
         return -labels * expit(-labels * scores)
 
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `Loss.second_slope`."""
-        from scipy.special import expit
-
+        expit = _expit()
         return expit(scores) * expit(-scores)
 
     @property
     def rows(self) -> RowForms:
         """See `Loss.rows`."""
         return RowForms(_slope, _bend, _add)
+
+
+@cache
+def _expit() -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """SciPy's logistic function: found once, for steps ask for it, and not where a loss is only named."""
+    from scipy.special import expit
+
+    return expit
 
 
 def _slope(score, label):  # pragma: no cover - compiled

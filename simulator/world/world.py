@@ -7,7 +7,7 @@ the same whoever makes agents step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -163,7 +163,6 @@ class World:
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
         self.views = [self._view(i) for i in range(graph.agents)]
-        self._blocks_of: dict[int, list[tuple[str, NDArray[np.float64]]]] = {}
 
     @property
     def now(self) -> float:
@@ -346,17 +345,13 @@ class World:
                     "check the data for extreme values or take smaller steps"
                 )
 
-    def _owned(self, agent: Agent) -> list[tuple[str, NDArray[np.float64]]]:
-        """The blocks of an agent and of its outgoing edges, by name: views that are made once."""
-        owned = self._blocks_of.get(agent.index)
-        if owned is None:
-            slots = self.setting.graph.edges_of(agent.index)
-            owned = [(name, block[agent.index]) for name, block in self.state.agent.items()]
-            for name, block in self.state.edge.items():
-                vectors = block.of(slots)
-                owned += [(name, vector) for vector in (vectors if isinstance(vectors, list) else [vectors])]
-            self._blocks_of[agent.index] = owned
-        return owned
+    def _owned(self, agent: Agent) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """The blocks of an agent and of its outgoing edges, by name."""
+        view = self.views[agent.index]
+        yield from view.state.items()
+        for name, block in view.edge.items():
+            for vector in block if isinstance(block, list) else [block]:
+                yield name, vector
 
 
 def _first_bad(vector: NDArray[np.float64]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hushnet.simulator.reproduction import bellet2018
+from hushnet.simulator.reproduction import bellet2018_claims
 from hushnet.simulator.reproduction.pages import judged
 
 SEEDS = (0, 1, 2)
@@ -37,8 +37,8 @@ class GivenRuns:
     ids=["valley", "rises", "falls"],
 )
 def test_a_trade_off_over_updates_needs_a_fall_and_a_rise(monkeypatch, objectives, verdicts):
-    monkeypatch.setattr(bellet2018, "noise_against_signal", lambda runs, key: "")
-    claim = bellet2018.trade_off("eps-1-05")
+    monkeypatch.setattr(bellet2018_claims, "noise_against_signal", lambda runs, key: "")
+    claim = bellet2018_claims.trade_off("eps-1-05")
     runs = GivenRuns(counts={"T": objectives}, finals=lambda key, point: objectives[point["T"]])
     finding = judged(claim.text, lambda: claim.check(runs), claim.kind).finding
     assert [number.verdict for number in finding.numbers] == verdicts
@@ -47,8 +47,8 @@ def test_a_trade_off_over_updates_needs_a_fall_and_a_rise(monkeypatch, objective
 
 def test_to_lose_less_than_others_is_no_gain():
     """Little data: .6 to .5. Much data: .7 to .4. The loss is smaller, and nobody gains."""
-    sizes = dict.fromkeys(("cd", *bellet2018.PRIVATE), (0.5, 0.4)) | {"local": (0.6, 0.7)}
-    finding = bellet2018.small_gain_most(GivenRuns(sizes=sizes))
+    sizes = dict.fromkeys(("cd", *bellet2018_claims.PRIVATE), (0.5, 0.4)) | {"local": (0.6, 0.7)}
+    finding = bellet2018_claims.small_gain_most(GivenRuns(sizes=sizes))
     gains, differences = finding.numbers[::2], finding.numbers[1::2]
     assert {number.verdict for number in gains} == {"does not hold"}
     assert {number.verdict for number in differences} == {"holds"}
@@ -56,9 +56,9 @@ def test_to_lose_less_than_others_is_no_gain():
 
 
 def test_gains_of_little_data_are_held_against_those_of_much():
-    sizes = dict.fromkeys(("cd", *bellet2018.PRIVATE), (0.8, 0.8)) | {"local": (0.6, 0.7)}
+    sizes = dict.fromkeys(("cd", *bellet2018_claims.PRIVATE), (0.8, 0.8)) | {"local": (0.6, 0.7)}
     sizes["eps-0-15"] = (0.65, 0.8)
-    numbers = bellet2018.small_gain_most(GivenRuns(sizes=sizes)).numbers
+    numbers = bellet2018_claims.small_gain_most(GivenRuns(sizes=sizes)).numbers
     assert [number.verdict for number in numbers[1::2]] == ["holds", "holds", "holds", "does not hold"]
     assert {number.verdict for number in numbers[::2]} == {"holds"}
     assert (numbers[0].value, numbers[1].value) == (pytest.approx(0.2), pytest.approx(0.1))
@@ -67,8 +67,8 @@ def test_gains_of_little_data_are_held_against_those_of_much():
 def test_a_reading_of_table_1_must_give_both_of_its_errors():
     """Two readings with one right error each are no reading that gives both."""
     grid = {"task.als_regularisation": (0.01, 0.2), "task.feature_scaling": ("none",)}
-    printed = bellet2018.PRINTED_RMSE
-    claim = next(claim for claim in bellet2018.PAPER.claims if claim.figure == "bellet2018-table1-readings")
+    printed = bellet2018_claims.PRINTED_RMSE
+    claim = next(claim for claim in bellet2018_claims.CLAIMS if claim.figure == "bellet2018-table1-readings")
 
     def verdict(right):
         def finals(key, point):

@@ -13,7 +13,7 @@ from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.reproduction.bellet2018 import noise_against_signal
+from hushnet.simulator.reproduction.bellet2018_claims import noise_against_signal
 from hushnet.simulator.reproduction.claims import (
     Claim,
     Finding,

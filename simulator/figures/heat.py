@@ -122,7 +122,11 @@ def _draw_map(axes: Axes, plot: Plot, collection: Collection, norm: Any, colours
         np.where(np.isfinite(cells), cells, np.nan), norm=norm, cmap=colours, edgecolors="white", linewidth=0.4
     )
     apart = (points["n"] >= FEWEST_RUNS) & ((points["low"] > 0) | (points["high"] < 0))
-    bold = points.assign(clear=apart & difference).pivot(index="row", columns="x", values="clear").reindex(index=rows, columns=columns)
+    bold = (
+        points.assign(clear=apart & difference)
+        .pivot(index="row", columns="x", values="clear")
+        .reindex(index=rows, columns=columns)
+    )
     for i, j in np.ndindex(*cells.shape):
         _cell(axes, (j, i), cells[i, j], norm, colours, numbered=cells.size <= FEW, bold=bold.iloc[i, j] is np.True_)
     _ticks(axes.set_xticks, columns)

@@ -203,9 +203,9 @@ class OnOff(Availability):
     """Alternating up and down periods with a stationary start."""
 
     kind: Literal["on_off"]
-    online: float = Field(gt=0, le=1)
+    online: float = Field(gt=0, le=1, examples=[0.8])
     """Long-run share of time that an agent is up."""
-    mean_down: Interval
+    mean_down: Interval = Field(examples=[3.0])
     """Mean length of an absence in time units; the mean up time follows from ``online``."""
     distribution: Literal["exponential", "lognormal"] = "exponential"
     """Law of both durations."""
@@ -256,9 +256,9 @@ class Diurnal(Availability):
     """Every agent is up for the same share of each day, with its own phase."""
 
     kind: Literal["diurnal"]
-    period: Interval
+    period: Interval = Field(examples=[24.0])
     """Length of a day in time units."""
-    online: float = Field(gt=0, lt=1)
+    online: float = Field(gt=0, lt=1, examples=[0.5])
     """Share of each day that an agent is up."""
     spread: float = Field(default=1.0, ge=0, le=1)
     """Phases are uniform over this share of a day: 0 is one time zone, 1 the whole globe."""
@@ -298,7 +298,7 @@ class Trace(Availability):
     """Up intervals from a CSV file with the columns agent, up_from, up_to."""
 
     kind: Literal["trace"]
-    path: str
+    path: str = Field(examples=["up.csv"])
     """CSV file with a header line and the columns agent, up_from, up_to (time units)."""
     others: Literal["up", "down"] | None = None
     """State of agents that the file does not list; without it, every agent must be listed."""

@@ -14,7 +14,7 @@
     |-- Inconsistency        70   a number that mathematics rules out: an error of the program's own
     `-- Interrupted           130   somebody pressed Ctrl-C (143: sent SIGTERM)
 
-Whatever else is raised is nobody's plan: exit code 70, one sentence, and its details in a file (`simulator.cli`).
+Whatever else is raised is nobody's plan: exit code 70, one sentence, and its details in a file (`simulator.cli.entry`).
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class CsvTable(TaskKind):
 
     kind: Literal["csv"]
     draws_data: ClassVar[bool] = False
-    path: str
+    path: str = Field(examples=["rows.csv"])
     """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
-    label: str
+    label: str = Field(examples=["label"])
     """Column of the label: two classes, or a number for a loss of real labels such as squared."""
     agent: str | None = None
     """Column that names each row's agent; either this or `split`."""

@@ -34,9 +34,9 @@ class LinearClassification(TaskKind):
 
     kind: Literal["linear_classification"]
     draws_data: ClassVar[bool] = True
-    agents: Size
+    agents: Size = Field(examples=[40])
     """Number of agents n."""
-    dimension: int = Field(ge=2, le=MOST)
+    dimension: int = Field(ge=2, le=MOST, examples=[10])
     """Dimension p of points and models."""
     samples: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(default=[10, 100], min_length=2, max_length=2)
     """Smallest and largest number of training points; each agent's is uniform between them, both included."""

@@ -40,7 +40,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ...agents.errors import FieldError, InputError
 from ...agents.parameters import Factor, Positive
@@ -108,7 +108,7 @@ class PerturbedAdmmParameters(ConsensusParameters):
     """Private decentralised ADMM whose penalties carry the noise (Zhang et al. 2018, algorithm 1)."""
 
     kind: Literal["perturbed_admm"]
-    noise: PenaltyNoise
+    noise: PenaltyNoise = Field(examples=[{"target": {"verified": 8.0, "delta": 1e-4}, "updates": 20}])
     """How much noise there is, and where epsilon is read."""
 
 

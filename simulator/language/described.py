@@ -56,6 +56,8 @@ class Described:
         As an interval, such as ``(0, 1]``; empty where everything is admissible.
     meaning : str
         Its docstring.
+    example : str or None
+        A value, as in the file; fields that must be given have one.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Described:
     default: str | None
     range: str
     meaning: str
+    example: str | None = None
 
 
 def described(model: type[BaseModel]) -> list[Described]:
@@ -83,6 +86,7 @@ def described(model: type[BaseModel]) -> list[Described]:
             _default(info),
             _range(info),
             info.description or texts.get(name, ""),
+            shown(info.examples[0]) if info.examples else None,
         )
         for name, info in model.model_fields.items()
     ]

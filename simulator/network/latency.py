@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ...agents.compilation.compiled import compiled
 from ...agents.compilation.deferred import Deferred
@@ -138,7 +138,7 @@ class Constant(Latency):
     """The same delay for every message."""
 
     kind: Literal["constant"]
-    value: Delay
+    value: Delay = Field(examples=[0.5])
     """Delay in time units."""
 
     @property
@@ -159,7 +159,7 @@ class Uniform(Latency):
     kind: Literal["uniform"]
     low: Delay = 0.0
     """Shortest delay in time units."""
-    high: Delay
+    high: Delay = Field(examples=[1.0])
     """Longest delay in time units."""
 
     @model_validator(mode="after")
@@ -184,7 +184,7 @@ class Exponential(Latency):
     """Exponential delays."""
 
     kind: Literal["exponential"]
-    mean: Delay
+    mean: Delay = Field(examples=[0.5])
     """Mean delay in time units."""
 
     @property
@@ -203,7 +203,7 @@ class Lognormal(Latency):
     """Lognormal delays, given by their arithmetic mean and the log's standard deviation."""
 
     kind: Literal["lognormal"]
-    mean: Delay
+    mean: Delay = Field(examples=[0.5])
     """Arithmetic mean of the delay in time units."""
     sigma: Spread = 0.5
     """Standard deviation of the delay's logarithm."""
@@ -224,7 +224,7 @@ class Gamma(Latency):
     """Gamma delays: the sum of ``shape`` exponential hops."""
 
     kind: Literal["gamma"]
-    mean: Delay
+    mean: Delay = Field(examples=[0.5])
     """Mean delay in time units."""
     shape: Positive = 2.0
     """Shape parameter; the variance is mean^2 / shape."""
@@ -245,7 +245,7 @@ class Matrix(Parameters):
     """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
 
     kind: Literal["matrix"]
-    path: str
+    path: str = Field(examples=["delays.csv"])
     """CSV file with a header line and the columns sender, receiver, delay (time units)."""
     default: Delay | None = None
     """Delay of a link that the file does not list; without it, every link must be listed."""

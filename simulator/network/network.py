@@ -79,7 +79,7 @@ class Bernoulli(LossModel):
     """Every message is lost independently with the same probability."""
 
     kind: Literal["bernoulli"]
-    probability: float = Field(ge=0, lt=1)
+    probability: float = Field(ge=0, lt=1, examples=[0.05])
     """Probability that a message is lost on one link."""
 
     @property
@@ -102,9 +102,9 @@ class GilbertElliott(LossModel):
     """Bursts of loss: each directed link is an on/off process in time (Gilbert 1960, Elliott 1963)."""
 
     kind: Literal["gilbert_elliott"]
-    mean_good: Interval
+    mean_good: Interval = Field(examples=[10.0])
     """Mean duration of a link's good state in time units."""
-    mean_bad: Interval
+    mean_bad: Interval = Field(examples=[1.0])
     """Mean duration of a link's bad state in time units."""
     loss_good: float = Field(default=0.0, ge=0, le=1)
     """Loss probability in the good state."""

@@ -82,7 +82,7 @@ class Torus(Topology):
     """A grid whose opposite borders are joined."""
 
     kind: Literal["torus"]
-    rows: Size
+    rows: Size = Field(examples=[4])
     """Rows of the grid; must divide the number of agents."""
 
     def check_size(self, agents: int) -> None:
@@ -111,7 +111,7 @@ class ErdosRenyi(Topology):
     """Every pair is joined independently with the same probability."""
 
     kind: Literal["erdos_renyi"]
-    probability: float = Field(gt=0, le=1)
+    probability: float = Field(gt=0, le=1, examples=[0.2])
     """Probability of each edge."""
 
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
@@ -230,7 +230,7 @@ class EdgeList(Topology):
     """Edges from a CSV file with the columns source, target, weight."""
 
     kind: Literal["edge_list"]
-    path: str
+    path: str = Field(examples=["edges.csv"])
     """CSV file with a header line and the columns source, target, weight."""
 
     def expected_edges(self, extent: Extent, files: Files | None) -> float:

@@ -18,7 +18,7 @@ from hushnet.agents.tasks.extent import head_of
 from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.agents.tasks.libsvm_sets import Gisette
 from hushnet.simulator.cli import main
-from hushnet.simulator.console import source_line
+from hushnet.simulator.console.words import source_line
 
 PACK = {".bz2": bz2.compress, ".gz": gzip.compress, ".xz": lzma.compress}
 LINES = "+1 1:0.5 3:-2\n-1 2:1e-3\n"

@@ -155,8 +155,9 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
         for handle, name in ((1, "out"), (2, "said")):
             os.dup2(os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), handle)
         from hushnet.simulator import cli
+        from hushnet.simulator.cli import __main__ as started
 
-        sys.modules["__main__"] = cli  # as python -m hushnet.simulator.cli has it, and processes that it starts
+        sys.modules["__main__"] = started  # as python -m hushnet.simulator.cli has it, and processes that it starts
         code = cli.main(asked["arguments"])
         sys.stdout.flush()
         sys.stderr.flush()

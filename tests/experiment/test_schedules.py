@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError, Stall
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.console import fates
+from hushnet.simulator.console.words import fates
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema

@@ -11,7 +11,8 @@ from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.steps import average, building
 from hushnet.simulator.api import run
-from hushnet.simulator.console import engines, run_scenario
+from hushnet.simulator.console import run_scenario
+from hushnet.simulator.console.words import engines
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.estimate import forms
 from hushnet.simulator.language.loading import load

@@ -1,0 +1,117 @@
+"""The application that commands belong to, and the arguments and options that several of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from ..language.loading import LoadedScenario
+
+app = typer.Typer(
+    name="hushnet",
+    help="Simulate asynchronous peer-to-peer agents that learn together and pay for what they reveal.",
+    epilog="Start with: hushnet run quickstart",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+new = typer.Typer(help="Write a starting point for your own code.", no_args_is_help=True)
+app.add_typer(new, name="new")
+
+
+def names_of(of: str) -> Callable[[str], list[str]]:
+    """What a shell may complete a word to; imported only where somebody presses the key."""
+
+    def complete(incomplete: str) -> list[str]:
+        from ..shell.completion import names
+
+        return names(of, incomplete)
+
+    return complete
+
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="A shipped scenario's name, or a YAML file.",
+        autocompletion=names_of("scenarios"),
+    ),
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a field: network.loss=0.2.")
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Run this many seeds instead.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.")
+]
+Jobs = Annotated[
+    str, typer.Option("--jobs", metavar="N|auto", help="Processes; auto is one for every processor. Same results.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Use a dask cluster: tcp://host:8786 or tls://host:8786."),
+]
+
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files that the scenario names.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hushnet {version('hushnet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
+@contextmanager
+def loaded_scenario(
+    scenario: str, assignments: list[str] | None, seeds: int | None, trust_code: bool, *, quick: bool = False
+) -> Iterator[LoadedScenario]:
+    """A checked scenario; errors that turn up inside are said with file and line."""
+    from ...agents.errors import InputError
+    from ..language.loading import load, locate
+
+    read = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
+    for hint in read.hints:
+        typer.echo(f"warning: {hint}", err=True)
+    try:
+        yield read
+    except InputError as error:
+        raise InputError(locate(error, read)) from error
+
+
+def parts_of(given: list[str] | None) -> list[str] | None:
+    """The parts of options that are repeated or have commas."""
+    return None if given is None else [part.strip() for text in given for part in text.split(",") if part.strip()]
+
+
+def processes_of(jobs: str) -> int | Literal["auto"]:
+    """The value of --jobs."""
+    if jobs == "auto":
+        return "auto"
+    if not jobs.isdecimal() or int(jobs) < 1:
+        raise typer.BadParameter(f"--jobs {jobs}: must be a number from 1, or auto")
+    return int(jobs)
+
+
+def number_of(jobs: int | Literal["auto"]) -> int:
+    """How many processes that are on this machine."""
+    if jobs != "auto":
+        return jobs
+    from dask.system import cpu_count
+
+    return cpu_count()

@@ -1,0 +1,111 @@
+"""Commands that say what there is, and write something to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .application import DataDir, app, names_of, new, parts_of
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LIST]",
+            help="scenarios, protocols, tasks, latencies, metrics, figures, ...; else all.",
+            autocompletion=names_of("lists"),
+        ),
+    ] = None,
+) -> None:
+    """List what a scenario may name: scenarios, protocols, tasks, models of the network, metrics, figures."""
+    from ..shell.listing import lists
+
+    for title, lines in lists(what).items():
+        typer.echo(f"{title}:")
+        for name, line in lines.items():
+            typer.echo(f"  {name:<22} {line}".rstrip())
+
+
+@app.command()
+def explain(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="task.adult, latency.gamma, coordinate_descent or cd, ...",
+            autocompletion=names_of("topics"),
+        ),
+    ],
+) -> None:
+    """Explain a name: its fields with defaults and ranges, its equations, its paper."""
+    from ..shell.explain import explain as page
+
+    typer.echo(page(name))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of scenario files, for editors."""
+    import json
+
+    from ..language.schema import scenario_schema
+
+    typer.echo(json.dumps(scenario_schema(), indent=2))
+
+
+@app.command()
+def data(data_dir: DataDir = None) -> None:
+    """Say which data sets are found where, and how to get the others."""
+    from ...agents.tasks import datasets
+
+    folder = datasets.data_directory(data_dir)
+    typer.echo(f"data directory: {folder or 'none (give --data-dir DIR or set HUSHNET_DATA)'}")
+    for found in datasets.find(folder):
+        words = {True: "intact", False: "CHANGED", None: "not verified (no checksum is published)"}
+        state = "missing" if found.path is None else f"{found.path}, {words[found.intact]}"
+        wanting = found.path is None or found.intact is False
+        typer.echo(f"  {found.name:<12}{state}" + (f"; {found.hint}" if wanting else ""))
+
+
+@new.command("protocol")
+def new_protocol(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module, such as my_protocol.")],
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
+) -> None:
+    """Write NAME.py, a working protocol in 25 lines, and test_NAME.py."""
+    from ..contract.skeleton import write_protocol
+
+    for path in write_protocol(name, folder):
+        typer.echo(f"wrote {path}")
+
+
+@new.command("scenario")
+def new_scenario(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the scenario and of its file, NAME.yaml.")],
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
+    protocols: Annotated[
+        list[str] | None, typer.Option("--protocol", metavar="KIND,...", help="Protocols to compare.")
+    ] = None,
+    task: Annotated[str | None, typer.Option("--task", metavar="KIND", help="See hushnet list tasks.")] = None,
+    topology: Annotated[str | None, typer.Option("--topology", metavar="KIND", help="Likewise.")] = None,
+    clock: Annotated[str | None, typer.Option("--clock", metavar="KIND", help="Likewise.")] = None,
+    latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
+    loss: Annotated[str | None, typer.Option("--loss", metavar="KIND", help="Likewise.")] = None,
+    availability: Annotated[str | None, typer.Option("--availability", metavar="KIND", help="Likewise.")] = None,
+) -> None:
+    """Write NAME.yaml, a scenario that runs, with every other field and its default as a comment."""
+    from ..shell.new_scenario import write_scenario
+
+    kinds = {
+        "task": task,
+        "topology": topology,
+        "clock": clock,
+        "latency": latency,
+        "loss": loss,
+        "availability": availability,
+    }
+    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=parts_of(protocols) or ())}")

@@ -1,0 +1,96 @@
+"""The entry of the shell: exit codes, and one sentence for every error, foreseen or not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from ..signals import terminable
+from .application import app
+
+DEBUG = "HUSHNET_DEBUG"
+"""Environment variable that has errors which nobody foresaw raised, with their traceback."""
+POOL = "ARROW_DEFAULT_MEMORY_POOL", "system"
+"""Environment variable that has Arrow give back what a table took: its own pool keeps 60 MB after 10,000 runs."""
+UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
+"""Exit codes; 128 and the number of the signal."""
+MOST_SHOWN = 300
+"""Characters of such an error's own message."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the shell; returns the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the command line by default.
+    """
+    os.environ.setdefault(*POOL)
+    with terminable() as asked:
+        code = _main(arguments)
+    return TERMINATED if asked and code == INTERRUPTED else code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    from ...agents.errors import HushnetError
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(given, prog_name="hushnet", standalone_mode=False)
+    except HushnetError as error:
+        return _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", INTERRUPTED)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; what is still buffered must not be written when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        from ..storage.files import out_of_order
+
+        said = out_of_order(error, error.filename or "a file")
+        return _unforeseen(error, given) if said is None else _complain(str(said), said.exit_code)
+    except Exception as error:
+        # What typer raises on a wrong command line has moved between its versions; what it offers has not.
+        if not hasattr(error, "format_message"):
+            return _unforeseen(error, given)
+        message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
+        return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
+    if code == INTERRUPTED:
+        return _complain("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    if message:
+        typer.echo(message, err=True)
+    return code
+
+
+def _unforeseen(error: Exception, given: Sequence[str]) -> int:
+    """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
+    if os.environ.get(DEBUG):
+        raise error
+    from importlib.metadata import version
+    from tempfile import NamedTemporaryFile
+    from traceback import format_exception
+
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_SHOWN].rstrip(": ")
+    details = [
+        f"hushnet {version('hushnet')}, Python {sys.version}\n",
+        f"arguments: {given}\n\n",
+        *format_exception(error),
+    ]
+    try:
+        with NamedTemporaryFile("w", prefix="hushnet-", suffix=".txt", delete=False, encoding="utf-8") as stream:
+            stream.writelines(line.encode(errors="backslashreplace").decode() for line in details)
+        kept = f"the details are in {stream.name}"
+    except OSError:
+        kept = f"its details could not be kept; set {DEBUG}=1 to see them"
+    return _complain(f"an error that hushnet did not foresee, {what}; {kept}, please report it", UNFORESEEN)

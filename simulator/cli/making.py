@@ -1,0 +1,160 @@
+"""Commands that run something, or check what would be run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .application import (
+    Assignments,
+    DataDir,
+    Jobs,
+    Scheduler,
+    Seeds,
+    TrustCode,
+    Where,
+    app,
+    loaded_scenario,
+    names_of,
+    number_of,
+    processes_of,
+)
+
+
+@app.command()
+def run(
+    scenario: Where,
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Results go here instead of results/<scenario>.")
+    ] = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    trust_code: TrustCode = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="A line for every run, as in run.log beside the results.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The scenario's quick version, into results/<scenario>-quick.")
+    ] = False,
+    jobs: Jobs = "1",
+    scheduler: Scheduler = None,
+    contract: Annotated[
+        bool,
+        typer.Option(
+            "--contract/--no-contract",
+            help="Check the privacy of your own protocols by replay, once: some ten runs; else no epsilon is verified.",
+        ),
+    ] = True,
+) -> None:
+    """Run every protocol of a scenario for every seed; write results, figures and a table."""
+    with loaded_scenario(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
+        from ..console import run_scenario
+
+        workers = {"jobs": processes_of(jobs), "scheduler": scheduler}
+        options = {"progress": not quiet, "dry_run": dry_run, "verbose": verbose, "contract": contract}
+        run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers)
+
+
+@app.command()
+def check(
+    scenario: Where,
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    trust_code: TrustCode = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Look for the data sets there, as well, and read their sums."),
+    ] = None,
+) -> None:
+    """Check a scenario without running it."""
+    from ..limits.events import check_limits
+
+    with loaded_scenario(scenario, assignments, seeds, trust_code) as loaded:
+        check_limits(loaded)
+        if data_dir is not None:
+            from ..shell.data_check import check_data
+
+            for line in check_data(loaded, data_dir):
+                typer.echo(line)
+        counts = [len(loaded.scenario.protocols), len(loaded.points), loaded.scenario.repetitions]
+        runs = counts[0] * counts[1] * counts[2]
+        each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
+        tried = sum(len(trial.scenario.protocols) * trial.scenario.repetitions for trial in loaded.trials)
+        tuning = f"; {_count(tried, 'run')} of tuning before" if tried else ""
+        typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}{tuning}")
+
+
+@app.command()
+def audit(
+    scenario: Where,
+    tier: Annotated[
+        str, typer.Option("--tier", metavar="A,B,C", help="A: noise as drawn; B: replay of worst pairs; C: attack.")
+    ] = "A,B,C",
+    pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets a protocol.")] = 8,
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", help="Runs on either data set; 0: the mechanism alone.")
+    ] = 50,
+    level: Annotated[
+        float, typer.Option("--level", metavar="P", help="Probability that anything said is wrong.")
+    ] = 0.01,
+    one_run: Annotated[
+        int, typer.Option("--one-run", metavar="N", help="Further runs in which every agent's record is guessed.")
+    ] = 0,
+    jobs: Jobs = "1",
+    assignments: Assignments = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="DIR/audit instead of results/<scenario>/audit.")
+    ] = None,
+    data_dir: DataDir = None,
+    trust_code: TrustCode = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only the result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The scenario's quick version.")] = False,
+) -> None:
+    """Attack every private protocol of a scenario: what is claimed, what is verified, and epsilon at least."""
+    with loaded_scenario(scenario, assignments, None, trust_code, quick=quick) as loaded:
+        from ..audit.audit import Options
+        from ..audit.command import audit_scenario
+        from ..experiment import Experiment
+
+        tiers = tuple(part.strip().upper() for part in tier.split(","))
+        options = Options(tiers, pairs, trials, level, number_of(processes_of(jobs)), one_run)
+        audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PAPER|FIGURE]",
+            help="Such as bellet2018 or bellet2018-fig2a; else all.",
+            autocompletion=names_of("papers"),
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller, fewer seeds: numbers but no verdict.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Large designs as well, which take hours.")] = False,
+    results: Annotated[
+        Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.")
+    ] = Path("results"),
+    data_dir: DataDir = None,
+    jobs: Jobs = "1",
+) -> None:
+    """Run the papers' figures and tables; write a page per paper: claimed, measured, and whether it holds."""
+    from ..reproduction.papers import papers
+    from ..reproduction.reproduce import reproduce as reproduce_papers
+
+    options = {"quick": quick, "full": full, "results": results, "data_dir": data_dir, "jobs": processes_of(jobs)}
+    failures = reproduce_papers(papers(), name, **options, say=typer.echo)
+    for failure in failures:
+        typer.echo(str(failure), err=True)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

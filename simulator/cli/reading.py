@@ -1,0 +1,86 @@
+"""Commands that read the results of finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .application import app, parts_of
+
+
+@app.command()
+def plot(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME,...", help="These figures, by their files' names.")
+    ] = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", metavar="png,pdf,svg", help="Only these formats; CSV in any case.")
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option("--width", metavar="WIDTH", help="one column, two columns, or centimetres: 12 cm.")
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option("--style", metavar="FILE|{...}", help="A YAML file of a style, or {font: serif, legend: right}."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/figures.")
+    ] = None,
+) -> None:
+    """Redraw the figures from the files of a finished run, in the scenario's style or in another one."""
+    from ..figures import redraw
+    from ..figures.style import from_options
+
+    asked = from_options(style, width=width, formats=parts_of(formats))
+    written = redraw(results, out=out, only=parts_of(only), style=asked)
+    kinds = {path.suffix for path in written}
+    first = next(suffix for suffix in (".png", ".pdf", ".svg", ".csv") if suffix in {*kinds, ".csv"})
+    for path in written:
+        if path.suffix == first:
+            typer.echo(f"figure: {path}")
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.")
+    ] = None,
+) -> None:
+    """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
+    from ..report.page import write_report
+
+    typer.echo(f"report: {write_report(results, out)}")
+
+
+@app.command()
+def compare(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders results/<scenario>.")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="NAME", help="A protocol; else the first.")
+    ] = None,
+) -> None:
+    """Compare protocols run by run with a baseline: paired differences, break-even points; also as CSV and LaTeX."""
+    from ..compare.tables import compare_folders
+
+    compare_folders(results, baseline)
+
+
+@app.command()
+def bundle(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims."),
+    ] = None,
+) -> None:
+    """Pack what a reviewer needs to run an experiment again and to check its numbers; or check them."""
+    from ..bundle import check_bundle, write_bundle
+
+    check_bundle(results, check) if check else typer.echo(f"bundle: {write_bundle(results, out)}")

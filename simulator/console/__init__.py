@@ -1,0 +1,124 @@
+"""What ``hushnet run`` shows: progress, summary, warnings, and where everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+
+from ...agents.errors import HushnetError, InputError, Interrupted
+from ..analysis import results
+from ..analysis.summary import print_summary
+from ..experiment import Experiment, RunOptions, hire
+from ..experiment.estimate import print_estimate
+from ..experiment.tuning import sentences
+from ..figures import redraw
+from ..figures.look import check_font
+from ..language.loading import LoadedScenario, locate
+from ..network.graphs import graph_line
+from ..storage.store import Store
+from .log import begin, logged
+from .progress import perform_visibly
+from .words import engines, fates, source_line
+
+MOST_LINES = 20
+"""Failures that are said one by one."""
+
+
+def run_scenario(
+    loaded: LoadedScenario,
+    options: RunOptions | None = None,
+    *,
+    progress: bool = True,
+    dry_run: bool = False,
+    verbose: bool = False,
+    **changes: Any,
+) -> None:
+    """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    options : RunOptions, optional
+        As the scenario was read.
+    progress, dry_run, verbose : bool
+        Whether there is a bar; whether it is only said what would be run; whether there is a line for every run.
+    **changes
+        Fields of `RunOptions` that differ.
+
+    Raises
+    ------
+    Divergence, Stall, LimitReached, RunFailure
+        At the end, if a run diverged, stalled, went beyond a limit or failed; everything that was recorded is kept,
+        drawn and summarised.
+    Interrupted
+        If somebody pressed Ctrl-C; it says how to go on.
+    """
+    console = Console()
+    options = replace(options or RunOptions(), **changes)
+    experiment, jobs = options.experiment(loaded), options.jobs
+    if dry_run:
+        try:
+            print_estimate(experiment, console, jobs)
+        except InputError as error:
+            raise InputError(locate(error, loaded)) from error
+        return
+    for style in (loaded.scenario.style, *(figure.style for figure in loaded.scenario.figures)):
+        if style is not None:
+            check_font(style)  # and not after hours of runs
+    debug = loaded.scenario.debug
+    if debug and (jobs != 1 or options.scheduler is not None):
+        raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
+    try:
+        with hire(jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
+            begin(experiment)
+            bar = progress and not debug
+            failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose, jobs=jobs)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(str(stop) or "interrupted") from stop
+    if Store(experiment.folder).index().get("runs"):
+        try:
+            _conclude(experiment, console)
+        except InputError as error:
+            if not failures:
+                raise
+            console.print(f"warning: {error}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+    if failures:
+        raise worst(failures)
+
+
+def worst(failures: Sequence[HushnetError]) -> HushnetError:
+    """One error for several: the kind with the largest exit code, and their sentences, as far as one can read them."""
+    gravest = max(failures, key=lambda failure: failure.exit_code)
+    lines = [str(failure) for failure in failures[:MOST_LINES]]
+    if len(failures) > MOST_LINES:
+        lines.append(f"and {len(failures) - MOST_LINES} more")
+    return type(gravest)("\n".join(lines))
+
+
+def _conclude(experiment: Experiment, console: Console) -> None:
+    collection = results.load_all(experiment.folder)
+    print_summary(collection, console)
+    for line, loud in sentences(collection.index["tuning"]) if collection.index.get("tuning") else ():
+        text, style = (f"warning: {line}", "yellow") if loud else (line, None)
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
+    central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
+    if central:
+        console.print(f"computed centrally: {', '.join(central)}", highlight=False, markup=False, soft_wrap=True)
+    for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
+        console.print(line, highlight=False, soft_wrap=True)
+    for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):
+        console.print(line, highlight=False, soft_wrap=True)
+    for line in fates(collection.manifests):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
+    for text in warnings:
+        console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
+    console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
+    # Last, for a figure that cannot be drawn ends the command.
+    for path in redraw(experiment.folder, collection=collection):
+        if path.suffix == ".png":
+            console.print(f"figure: {path}", highlight=False, soft_wrap=True)

@@ -1,0 +1,119 @@
+"""What happens to every run, a line each: in ``RESULTS/run.log``, and on the screen where somebody asks for it.
+
+The lines go through Python's `logging`, as the logger ``hushnet``, for whoever collects them elsewhere. The file is
+none of the results: it has times of day, and no run, figure or bundle reads it.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from ..experiment import Answer, Experiment, Run
+from ..storage.ownership import token
+
+LOGGER = logging.getLogger("hushnet")
+FILE = "run.log"
+"""Name of the file in the folder of the results."""
+
+
+class _Screen(logging.Handler):
+    """Lines on a rich console, above its progress bar."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        style = "yellow" if record.levelno >= logging.WARNING else None
+        self.console.print(record.getMessage(), style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+class _File(logging.FileHandler):
+    """A file in the folder of results, from when that is hushnet's own; where it cannot be written, runs go on."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / FILE, encoding="utf-8", errors="backslashreplace", delay=True)
+        self._folder, self._early = folder, list[logging.LogRecord]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._early.append(record)
+        if token(self._folder) is None:  # somebody else's until it is claimed
+            return
+        try:
+            for each in self._early:
+                super().emit(each)
+        except OSError:
+            LOGGER.removeHandler(self)
+        self._early.clear()
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        LOGGER.removeHandler(self)
+
+
+@contextmanager
+def logged(experiment: Experiment, console: Console, *, verbose: bool = False) -> Iterator[None]:
+    """Keep what is logged in a file of the experiment's results, and show it where that is asked for.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    console : rich.console.Console
+    verbose : bool
+        Whether every line is shown as well.
+    """
+    form = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    form.converter = time.gmtime
+    file = _File(experiment.folder)
+    file.setFormatter(form)
+    handlers: list[logging.Handler] = [file, *([_Screen(console)] if verbose else [])]
+    level = LOGGER.level
+    LOGGER.setLevel(logging.INFO)
+    for handler in handlers:
+        LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            LOGGER.removeHandler(handler)
+            handler.close()
+        LOGGER.setLevel(level)
+
+
+def begin(experiment: Experiment) -> None:
+    """Log who runs what, and where."""
+    scenario = experiment.loaded.scenario
+    LOGGER.info(
+        "%s: %s, hushnet %s, Python %s, %s; arguments %s",
+        scenario.scenario,
+        Path(experiment.loaded.source.name).name,
+        version("hushnet"),
+        platform.python_version(),
+        platform.platform(),
+        sys.argv[1:],
+    )
+
+
+def run_ended(words: str, answer: Answer) -> None:
+    """Log what became of a run."""
+    if answer.there:
+        LOGGER.info("%s: there already, %s", words, answer.run_id)
+    elif answer.status == "complete":
+        taken = f"{answer.seconds:.2f} s, {answer.cpu_seconds:.2f} s of processor time"
+        LOGGER.info("%s: complete in %s, %s", words, taken, answer.run_id)
+    else:
+        LOGGER.warning("%s: %s: %s", words, answer.status, answer.error)
+
+
+def words_of(run: Run) -> str:
+    """Protocol, seed and grid point of a run."""
+    grid = "".join(f", {path} = {value}" for path, value in run.point.values.items())
+    return f"{run.point.scenario.label(run.protocol)}, seed {run.seed}{grid}"

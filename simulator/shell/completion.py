@@ -1,0 +1,45 @@
+"""What a shell may complete a word to; ``hushnet --install-completion`` sets it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..language.loading import shipped
+from ..reproduction.papers import papers
+from .explain import topics
+from .listing import LISTS
+
+
+def _papers() -> list[str]:
+    return [name for paper in papers() for name in (paper.name, *(figure.name for figure in paper.figures))]
+
+
+KNOWN: dict[str, Callable[[], Iterable[str]]] = {
+    "scenarios": shipped,
+    "lists": lambda: LISTS,
+    "topics": topics,
+    "papers": _papers,
+}
+
+
+def names(of: str, beginning: str) -> list[str]:
+    """Names that begin so.
+
+    Parameters
+    ----------
+    of : str
+        A key of `KNOWN`.
+    beginning : str
+        What was typed so far; where a scenario is asked for, also that of a file.
+    """
+    found = [name for name in KNOWN[of]() if name.startswith(beginning)]
+    return found + _files(beginning) if of == "scenarios" else found
+
+
+def _files(beginning: str) -> list[str]:
+    """YAML files, and folders that may hold some."""
+    folder, _, _ = beginning.rpartition("/")
+    there = sorted(Path(f"{folder}/" if folder or beginning.startswith("/") else ".").glob("*"))
+    words = [f"{path}/" if path.is_dir() else str(path) for path in there if path.suffix in ("", ".yaml", ".yml")]
+    return [word for word in words if word.startswith(beginning) and (word.endswith("/") or "." in word)]

@@ -1,0 +1,42 @@
+"""What ``hushnet check --data-dir`` adds: data, graphs and files are read as for a run, and nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..console.words import source_line
+from ..experiment import Experiment
+from ..experiment.plan import plan
+from ..experiment.survey import survey
+from ..language.loading import LoadedScenario
+
+
+def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
+    """Make all data and graphs of a scenario, and say of each data set that was published where it comes from.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    data_dir : Path
+        Folder of data sets.
+
+    Yields
+    ------
+    str
+        A line for each published data set, with its checksum.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If data are missing or damaged, or do not admit what the scenario asks for, as `hushnet run` would say it.
+    """
+    experiment = Experiment(loaded, data_dir=data_dir)
+    queue = plan(experiment, experiment.runs())
+    survey(experiment, queue)
+    said = set[str]()
+    for planned in queue:
+        line = source_line({"notes": experiment.data(planned.run)[0].notes})
+        if line is not None and line not in said:
+            said.add(line)
+            yield line

@@ -1,0 +1,138 @@
+"""The file that ``hushnet new scenario NAME`` writes: a scenario that runs, with every other field as a comment."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ...agents.errors import InputError
+from ...agents.suggestions import listed, suggestion
+from ..language.described import SECTIONS, Described, described, kinds_in, protocols
+from ..language.loading import load
+from ..language.yaml_source import read_text
+from ..storage.files import write_text, writing
+
+USUAL = {
+    "task": "linear_classification",
+    "topology": "angular_similarity",
+    "clock": "poisson",
+    "latency": "exponential",
+    "loss": "bernoulli",
+    "availability": "always",
+}
+"""The kinds that stand in the file where none is asked for."""
+WIDTH = 118
+"""Characters of a line."""
+
+HEAD = """\
+# {name}: say here in a line what it asks; `hushnet list scenarios` shows it.
+# Fields behind a # have the value that stands there, unless you give another. `hushnet explain task.{task}` says more,
+# `hushnet check {file}` says what is wrong, `hushnet run {file}` runs it.
+schema: 1
+scenario: {name}
+seeds: 3
+"""
+
+TAIL = """\
+stop: {time: 20}
+record:
+  every: 1.0
+figures:
+  - {y: objective, x: time, by: protocol, interval: 95%}
+"""
+
+
+def write_scenario(
+    name: str, folder: Path, *, kinds: Mapping[str, str | None] | None = None, among: Sequence[str] = ()
+) -> Path:
+    """Write a scenario, and make sure that it can be read.
+
+    Parameters
+    ----------
+    name : str
+        Of the scenario and, with ``.yaml``, of the file.
+    folder : Path
+    kinds : mapping of str, optional
+        A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
+    among : sequence of str
+        Kinds of protocols; purely local agents and coordinate descent by default.
+
+    Raises
+    ------
+    InputError
+        If a name is not admissible, the file is there already, or the kinds do not fit together.
+    """
+    path = folder / f"{name}.yaml"
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise InputError(
+            f"{name!r} cannot name a scenario: letters, digits, -, _ and ., beginning with one of the first two"
+        )
+    if path.exists():
+        raise InputError(f"{path}: is there already; choose another name, or remove it first")
+    given = {section: kind for section, kind in (kinds or {}).items() if kind is not None}
+    content = scenario_text(name, kinds=given, among=among)
+    if "topology" not in given and _refusal(content) is not None:
+        # Agents of this task have no profiles to be like one another in.
+        content = scenario_text(name, kinds={**given, "topology": "ring"}, among=among)
+    refused = _refusal(content)
+    if refused is not None:
+        why = str(refused).removeprefix("scenario: ")
+        raise InputError(f"{name}: such a scenario cannot be run, so that nothing was written: {why}")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(content, path)
+    return path
+
+
+def _refusal(content: str) -> InputError | None:
+    """Why a scenario cannot be run; None if it can."""
+    try:
+        load(read_text(content, "it").data)
+    except InputError as error:
+        return error
+    return None
+
+
+def scenario_text(name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = ()) -> str:
+    """The file's text; see `write_scenario`."""
+    chosen = {section: (kinds or {}).get(section, usual) for section, usual in USUAL.items()}
+    lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
+    network: list[str] = []
+    for section, kind in chosen.items():
+        known = kinds_in(section)
+        if kind not in known:
+            raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+        within = len(SECTIONS[section]) > 1
+        if section == "loss" and section not in (kinds or {}):
+            network += ["  # loss: 0.05  # the share of messages that are lost"]
+            continue
+        block = [f"{section}:", *(f"  {line}" for line in fields(known[kind], kind))]
+        (network if within else lines).extend(f"  {line}" if within else line for line in block)
+    lines += ["network:", *network, "protocols:"]
+    for kind in among or ("local", "coordinate_descent"):
+        known = protocols()
+        if kind not in known:
+            raise InputError(f"there is no protocol {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+        lines += [f"  {kind}:", *(f"    {line}" for line in fields(known[kind], kind))]
+    return "\n".join(lines) + "\n" + TAIL
+
+
+def fields(model: type[BaseModel], kind: str) -> Iterator[str]:
+    """The lines of a part: examples of what has to be given, and the rest as comments with defaults."""
+    yield f"kind: {kind}"
+    for field in described(model):
+        if field.name == "kind":
+            continue
+        given = f"# {field.name}: {field.default}" if field.default is not None else f"{field.name}: {field.example}"
+        yield textwrap.shorten(f"{given}  # {_said(field)}", WIDTH - 6, placeholder=" ...") if _said(field) else given
+
+
+def _said(field: Described) -> str:
+    """Range, unit and the first sentence of what a field means."""
+    first = re.split(r"(?<=[.;])\s", " ".join(field.meaning.split()), maxsplit=1)[0].rstrip(".;")
+    bounds = f"in {field.range}" if field.range else ""
+    return "; ".join(part for part in (" ".join(filter(None, (bounds, field.unit))), first) if part)

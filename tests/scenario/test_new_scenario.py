@@ -1,0 +1,81 @@
+"""``hushnet new scenario`` writes files that can be run, whatever kinds somebody asks for."""
+
+from __future__ import annotations
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.language.described import SECTIONS, described, kinds_in, protocols
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.shell.new_scenario import USUAL, write_scenario
+
+KINDS = [(section, kind) for section in SECTIONS for kind in kinds_in(section)]
+UNFIT = {
+    ("task", "epsilon"): "not smooth",
+    ("task", "epsilon_like"): "not smooth",
+    ("task", "csv"): "either agent",
+    ("clock", "recorded"): "exactly one of order and path",
+}
+"""Kinds that need more than their fields, and what is said."""
+
+
+def test_it_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "scenario", "mine"]) == 0
+    assert main(["run", "mine.yaml", "--quiet", "--set", "stop.time=2", "--seeds", "1"]) == 0
+    assert (tmp_path / "results" / "mine" / "figures").is_dir()
+
+
+@pytest.mark.parametrize(("section", "kind"), KINDS, ids=" ".join)
+def test_every_kind_has_examples_that_are_admissible(section, kind, tmp_path):
+    if (section, kind) in UNFIT:
+        with pytest.raises(InputError, match=f"nothing was written: .*{UNFIT[section, kind]}"):
+            write_scenario("mine", tmp_path, kinds={section: kind})
+        assert not list(tmp_path.iterdir())
+        return
+    written = load(write_scenario("mine", tmp_path, kinds={section: kind})).scenario
+    place = written
+    for name in SECTIONS[section]:
+        place = getattr(place, name)
+    assert place.kind == kind
+
+
+def test_every_protocol_can_be_started_with(tmp_path):
+    refused = []
+    for kind in protocols():
+        try:
+            written = write_scenario(kind, tmp_path, among=[kind])
+        except InputError as error:
+            refused.append((kind, "features that are split between parties" in str(error)))
+        else:
+            assert list(load(written).scenario.protocols) == [kind]
+    assert refused == [("feature_sgd", True), ("feature_sharing", True), ("stale_feature_sharing", True)]
+
+
+def test_every_field_that_must_be_given_has_an_example():
+    parts = [kinds_in(section)[kind] for section, kind in KINDS] + list(protocols().values())
+    for part in parts:
+        wanting = [f.name for f in described(part) if f.default is None and f.example is None and f.name != "kind"]
+        assert wanting == [], part
+
+
+def test_comments_show_the_defaults(tmp_path):
+    text = write_scenario("mine", tmp_path).read_text()
+    assert "\n  # label_noise: 0.05" in text
+    with_comments = load(tmp_path / "mine.yaml").scenario
+    (tmp_path / "other.yaml").write_text(text.replace("  # label_noise: 0.05", "  label_noise: 0.05"))
+    assert load(tmp_path / "other.yaml").scenario == with_comments
+
+
+def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
+    assert main(["new", "scenario", "../mine", "--dir", str(tmp_path)]) == 2
+    assert "cannot name a scenario" in capsys.readouterr().err
+    assert main(["new", "scenario", "mine", "--dir", str(tmp_path), "--topology", "rign"]) == 2
+    assert "there is no topology 'rign'; did you mean 'ring'" in capsys.readouterr().err
+    assert main(["new", "scenario", "mine", "--dir", str(tmp_path), "--protocol", "local,cdd"]) == 2
+    assert "there is no protocol 'cdd'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine.yaml").write_text("mine")
+    assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
+    assert (tmp_path / "mine.yaml").read_text() == "mine"
+    assert set(USUAL) == set(SECTIONS)

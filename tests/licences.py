@@ -30,6 +30,10 @@ WORDS = {
 }
 """What those that do not use SPDX's identifiers call them."""
 
+STATED = {"docutils": "BSD-2-Clause"}
+"""Where metadata name licences of files that are not installed: of docutils an Emacs mode alone is under the GPL, which
+its wheel does not have; what is not in the public domain is under the BSD licence."""
+
 PAGE = """\
 # Licences of what hushnet needs
 
@@ -44,6 +48,8 @@ without a number is what the metadata say. hushnet's own files are under the MIT
 
 def licence(name: str) -> str:
     """What an installed distribution says of its licence, as an SPDX expression where that can be told."""
+    if name in STATED:
+        return STATED[name]
     said: Mapping[str, str] = distribution(name).metadata  # pyright: ignore[reportAssignmentType]
     every = distribution(name).metadata.get_all("Classifier") or []
     classified = [text.split(" :: ")[-1] for text in every if text.startswith("License :: ") and text.count(" :: ") > 1]
@@ -63,7 +69,7 @@ def direct() -> dict[str, str]:
     found: dict[str, str] = {}
     for text in requires("hushnet") or []:
         wanted = Requirement(text)
-        what = next((extra for extra in ("report", "test") if f'"{extra}"' in str(wanted.marker)), "hushnet")
+        what = next((extra for extra in ("report", "test", "docs") if f'"{extra}"' in str(wanted.marker)), "hushnet")
         found.setdefault(str(canonicalize_name(wanted.name)), what)
     return found
 

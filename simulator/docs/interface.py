@@ -1,0 +1,49 @@
+"""What may be imported: public modules and their names, told from docstrings by Sphinx's autodoc."""
+
+from __future__ import annotations
+
+MODULES = {
+    "Running and reading": ("hushnet.simulator.api", "hushnet.simulator.compare", "hushnet.simulator.analysis.results"),
+    "Writing a protocol": (
+        "hushnet.protocols.base",
+        "hushnet.protocols.steps.names",
+        "hushnet.protocols.steps",
+        "hushnet.protocols.view",
+        "hushnet.protocols.invariants",
+        "hushnet.simulator.contract",
+    ),
+    "Privacy": (
+        "hushnet.protocols.privacy.mechanisms.base",
+        "hushnet.protocols.privacy.mechanisms.registry",
+        "hushnet.protocols.privacy.accounting",
+        "hushnet.protocols.privacy.ledger",
+    ),
+    "Registering kinds": ("hushnet.agents.registry", "hushnet.agents.losses", "hushnet.simulator.metrics.metric"),
+}
+"""Modules by what somebody wants to do."""
+
+
+GATHERED = (
+    "hushnet.protocols.steps",
+    "hushnet.simulator.contract",
+    "hushnet.simulator.compare",
+    "hushnet.protocols.privacy.accounting",
+    "hushnet.agents.losses",
+)
+"""Those that only gather what stands in their files."""
+
+
+def pages() -> dict[str, str]:
+    """The page of each group, and their overview."""
+    made = {}
+    for title, modules in MODULES.items():
+        body = "\n\n".join(map(_directive, modules))
+        made[f"api-{title.lower().replace(' ', '-')}"] = f"# {title}\n\n```{{eval-rst}}\n{body}\n```\n"
+    listed = "\n".join(made)
+    opening = "What may be imported. Whatever is not listed may change between versions."
+    return {**made, "api": f"# Python\n\n{opening}\n\n```{{toctree}}\n\n{listed}\n```\n"}
+
+
+def _directive(module: str) -> str:
+    gathered = "   :imported-members:\n" if module in GATHERED else ""
+    return f".. automodule:: {module}\n   :members:\n{gathered}"

@@ -1,0 +1,158 @@
+"""A page for each shipped protocol: equations, what it sends, what it reveals and keeps, its fields, where it runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from ...protocols import catalog
+from ...protocols.base import Protocol, ProtocolParameters
+from ...protocols.invariants import Invariant
+from ..experiment import Experiment
+from ..language.described import described, summary
+from ..language.loading import load, shipped
+from ..language.yaml_source import read_text
+from ..reproduction.systems import present
+from ..shell.new_scenario import scenario_text
+from ..world.world import World
+from .markdown import code, link, prose, table
+from .reference import fields_of
+
+BY_COLUMNS = """\
+task:
+  kind: gisette_like
+  dimension: 12
+  split: {by: columns, parts: [4, 4, 4]}
+topology: {kind: star}
+"""
+"""Where protocols live that split features over their agents."""
+REACTS = {
+    "wake": "the agent's own clock",
+    "round": "a complete round of its neighbours' messages",
+    "message": "the agent's own clock, and every message that arrives",
+}
+KEPT = {
+    "latest": "the newest message of each neighbour, in the order of sending",
+    "per_round": "one message of each neighbour and round",
+    "every": "every message until its next step",
+}
+
+
+def pages() -> dict[str, str]:
+    """The overview, and a page for each protocol by its kind."""
+    kinds = {name: catalog.resolve(name) for name in catalog.names()}
+    rows = [
+        (link(code(name), f"protocol-{name}"), _title(kind), ", ".join(_systems(name))) for name, kind in kinds.items()
+    ]
+    overview = [
+        "# Protocols\n",
+        "Every protocol is a `kind` under `protocols:`; variants are fields. Systems are those of the papers.\n",
+        table(("kind", "what it is", "systems"), rows),
+        "```{toctree}\n:hidden:\n\n" + "\n".join(f"protocol-{name}" for name in kinds) + "\n```\n",
+    ]
+    return {"protocols": "\n".join(overview)} | {f"protocol-{name}": _page(name, kind) for name, kind in kinds.items()}
+
+
+def _title(kind: type[Protocol]) -> str:
+    parameters = kind.Parameters
+    return summary(parameters if parameters is not ProtocolParameters else kind)
+
+
+def _systems(name: str) -> list[str]:
+    return [system.number for system in present() if name in system.kinds]
+
+
+def _page(name: str, kind: type[Protocol]) -> str:
+    world = example_world(name)
+    text = [
+        f"(protocol-{name})=",
+        f"# {name}\n",
+        prose(_title(kind)),
+        "## Equations and source\n",
+        prose(sys.modules[kind.__module__].__doc__ or ""),
+        "## When it steps, and what it sends\n",
+        _steps(world),
+        "## What it reveals\n",
+        _reveals(world, kind),
+        "## What it keeps on any network\n",
+        _keeps(world),
+        "## Fields\n",
+        fields_of(kind.Parameters),
+        "## Where it runs\n",
+        _runs(name),
+    ]
+    return "\n".join(text)
+
+
+def example_world(name: str) -> World:
+    """A small world in which a protocol could run, not started."""
+    usual, columns = {"topology": "ring"}, name.startswith(("feature", "stale_feature"))
+    content = scenario_text("example", kinds=usual, among=[name])
+    if columns:
+        content = re.sub(
+            r"(?s)^task:.*?^topology:.*?(?=^clock:)",
+            BY_COLUMNS,
+            content,
+            flags=re.MULTILINE,
+        )
+    experiment = Experiment(load(read_text(content, name).data))
+    return experiment.world(next(experiment.runs()))
+
+
+def _steps(world: World) -> str:
+    traits, layout = world.protocol.traits, world.protocol.layout()
+    exchange = "opens a session with one neighbour" if traits.exchange == "pairwise" else "tells all neighbours"
+    lines = [f"A step is started by {REACTS[traits.trigger]}, and {exchange}; an inbox keeps {KEPT[traits.inbox]}."]
+    if not layout.messages:
+        return "Its agents send nothing while it runs.\n"
+    rows = [
+        (
+            code(kind),
+            str(message.vectors),
+            str(message.width),
+            f"its block `{message.mirrors}`" if message.mirrors else "what the step computes",
+        )
+        for kind, message in layout.messages.items()
+    ]
+    head = ("message", "vectors", f"numbers, at p = {world.setting.task.dimension}", "what it shows")
+    return "\n".join([*lines, "", table(head, rows)])
+
+
+def _reveals(world: World, kind: type[Protocol]) -> str:
+    noise = [name for name in ("privacy", "noise") if name in kind.Parameters.model_fields]
+    lines = []
+    if noise:
+        lines.append(
+            f"With `{noise[0]}`, what leaves an agent is perturbed and charged to its ledger; without it a message "
+            "counts as data without noise, and epsilon is infinite."
+        )
+    elif world.protocol.layout().messages:
+        lines.append("It has no noise: what it sends counts as data without noise, and epsilon is infinite.")
+    else:
+        lines.append("Nothing leaves an agent while it runs, beside what is listed here.")
+    if world.protocol.traits.central:
+        lines.append("Starts are computed in one place, from what all agents disclose; results say so.")
+    public = list(world.protocol.assumed_public)
+    if public:
+        lines += ["", "Treated as public, though computed from data:", "", *(f"- {each}" for each in public)]
+    return "\n".join(lines) + "\n"
+
+
+def _keeps(world: World) -> str:
+    declared = world.protocol.invariants()
+    if isinstance(declared, tuple):
+        rows = ((each.name, each.where.value, each.source) for each in declared if isinstance(each, Invariant))
+        return table(("what stays", "where", "source"), rows)
+    return prose(str(getattr(declared, "why", "") or summary(type(declared))))
+
+
+def _runs(name: str) -> str:
+    used = [key for key, path in shipped().items() if re.search(rf"\bkind: {name}\b", path.read_text("utf-8"))]
+    systems = _systems(name)
+    lines = [f"Systems {', '.join(systems)} of the papers.\n"] if systems else []
+    lines.append(
+        "Shipped scenarios: " + (", ".join(link(code(key), f"scenario-{key}") for key in used) or "none") + ".\n"
+    )
+    fields = [field.name for field in described(catalog.resolve(name).Parameters)]
+    lines.append(f"`hushnet new scenario mine --protocol {name}` writes a scenario with its {len(fields)} fields.\n")
+    return "\n".join(lines)

@@ -1,0 +1,182 @@
+"""All pages of the site in one folder, and Sphinx over them: warnings are errors, and nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...agents.errors import InputError
+from ..reproduction.papers import papers
+from . import gallery, interface, protocols, reference
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITTEN = Path(__file__).with_name("pages")
+INCLUDED = {
+    "architecture": "simulator/ARCHITECTURE.md",
+    "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
+    "tutorial-first-protocol": "scenarios/tutorials/first-protocol.md",
+    "tutorial-comparison": "scenarios/tutorials/comparison-for-a-paper.md",
+    "reproduction": "results/reproduction/README.md",
+    **{f"paper-{paper.name}": f"results/reproduction/{paper.name}.md" for paper in papers()},
+    "paper-changes": "results/reproduction/changes.md",
+}
+"""Pages that the repository has elsewhere, by their names here."""
+CONTENTS = {
+    "Start": ("start-figure", "start-protocol", "start-comparison"),
+    "Tutorials": ("tutorial-first-protocol", "tutorial-comparison"),
+    "How to": (
+        "howto-latency",
+        "howto-data",
+        "howto-sweeps",
+        "howto-budget",
+        "howto-artifact",
+    ),
+    "Background": ("time", "rounds", "pairing", "epsilon", "observers", "trust"),
+    "Reference": (
+        "scenario",
+        *reference.SECTIONS,
+        "metrics",
+        "figures",
+        "mechanisms",
+        "protocols",
+        "commands",
+        "errors",
+        "api",
+    ),
+    "Gallery and papers": ("gallery", "reproduction", *(name for name in INCLUDED if name.startswith("paper-"))),
+    "Project": ("questions", "cite", "architecture", "contributing", "changelog"),
+}
+"""Pages by the part of the site that they belong to."""
+CONFIGURATION: dict[str, Any] = {
+    "project": "hushnet",
+    "author": "The hushnet developers",
+    "extensions": "myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon,hushnet.simulator.docs.plain",
+    "html_theme": "furo",
+    "default_role": "literal",
+    "autodoc_member_order": "bysource",
+    "autodoc_typehints": "none",
+    "napoleon_google_docstring": "0",
+    "napoleon_use_ivar": "1",
+    "html_show_copyright": "0",
+    "html_copy_source": "0",
+    "myst_heading_anchors": "3",
+    "highlight_language": "text",
+    "suppress_warnings": "myst.xref_ambiguous,ref.python",
+}
+
+
+def sources(folder: Path) -> None:
+    """Write the sources of all pages.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder.
+
+    Raises
+    ------
+    InputError
+        If hushnet does not run from a clone of its repository, which has pages that an installation lacks.
+    """
+    missing = [place for place in INCLUDED.values() if not (ROOT / place).is_file()]
+    if missing:
+        raise InputError(
+            f"{ROOT}: is no clone of hushnet's repository ({missing[0]} is missing), which the site is made from"
+        )
+    drawn, shown = gallery.pages(ROOT)
+    made = {**reference.pages(), **protocols.pages(), **drawn, **interface.pages()}
+    for path in sorted(WRITTEN.glob("*.md")):
+        made[path.stem] = path.read_text(encoding="utf-8")
+    for name, place in INCLUDED.items():
+        made[name], pictures = _included(place)
+        shown |= pictures
+    made["index"] = _index(made["index"])
+    for name, text in made.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "pictures").mkdir()
+    for name, path in shown.items():
+        shutil.copyfile(path, folder / "pictures" / name)
+
+
+def _included(place: str) -> tuple[str, dict[str, Path]]:
+    """A page of the repository, its links turned to pages of the site or left as words."""
+    here = (ROOT / place).parent
+    names = {str((ROOT / path).resolve()): name for name, path in INCLUDED.items()}
+    pictures: dict[str, Path] = {}
+
+    def turned(found: re.Match[str]) -> str:
+        sign, text, target = found.groups()
+        if "://" in target or target.startswith("#"):
+            return found[0]
+        path = (here / target.partition("#")[0]).resolve()
+        if sign:
+            pictures[path.name] = path
+            return f"![{text}](pictures/{path.name})"
+        return f"[{text}]({names[str(path)]}.md)" if str(path) in names else text
+
+    text = (ROOT / place).read_text(encoding="utf-8")
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", turned, text), pictures
+
+
+def _index(opening: str) -> str:
+    trees = []
+    for title, pages in CONTENTS.items():
+        listed = "\n".join(pages)
+        trees.append(f"```{{toctree}}\n:caption: {title}\n:maxdepth: 1\n\n{listed}\n```\n")
+    return "\n".join([opening, *trees])
+
+
+def build(out: Path, *, quiet: bool = True) -> int:
+    """Build the site; returns the number of pages.
+
+    Parameters
+    ----------
+    out : Path
+        Where the HTML goes; made if it is missing.
+    quiet : bool
+        Whether Sphinx says only what is wrong.
+
+    Raises
+    ------
+    InputError
+        If the extra ``docs`` is not installed, or Sphinx warns of anything; it prints its warnings.
+    """
+    try:
+        from sphinx.cmd.build import build_main
+    except ImportError as missing:
+        raise InputError("the site needs the extra docs: pip install -e '.[docs]'") from missing
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "pages"
+        folder.mkdir()
+        sources(folder)
+        settings: Mapping[str, Any] = {**CONFIGURATION, "version": version("hushnet"), "release": version("hushnet")}
+        options = [option for name, value in settings.items() for option in ("-D", f"{name}={value}")]
+        flags = ["-q"] if quiet else []
+        code = build_main(
+            ["-C", "-W", "--keep-going", "-b", "html", *flags, *options, "-d", f"{made}/kept", str(folder), str(out)]
+        )
+        if code:
+            raise InputError(f"{out}: Sphinx warned, which a site of hushnet may not; see above")
+        return len(list(folder.glob("*.md")))
+
+
+def main(arguments: list[str]) -> int:
+    """``python -m hushnet.simulator.docs FOLDER``."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        typer.echo("usage: python -m hushnet.simulator.docs FOLDER", err=True)
+        return 2
+    try:
+        pages = build(Path(arguments[0]))
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        return error.exit_code
+    typer.echo(f"{pages} pages: {Path(arguments[0]) / 'index.html'}")
+    return 0

@@ -1,0 +1,1 @@
+"""The documentation site: complete, consistent, and true where it can be executed."""

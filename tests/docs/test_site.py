@@ -1,0 +1,182 @@
+"""The site is built without a warning, has everything that can be named, and no link of it is broken."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import urllib.parse
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hushnet.agents import errors
+from hushnet.protocols import catalog
+from hushnet.protocols.privacy.mechanisms import noises
+from hushnet.simulator.docs import reference, site
+from hushnet.simulator.docs.markdown import prose, table
+from hushnet.simulator.language.described import SECTIONS, described, kinds_in
+from hushnet.simulator.language.figure_kinds import FIGURE_KINDS
+from hushnet.simulator.language.loading import shipped
+from hushnet.simulator.language.scenario import Scenario
+from hushnet.simulator.metrics import METRICS
+from spellchecker import SpellChecker
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The folder of the site; Sphinx's warnings would be errors."""
+    pytest.importorskip("sphinx", reason="the site needs the extra docs")
+    out = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "hushnet.simulator.docs", str(out)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    site.sources(folder)
+    return {path.stem: path.read_text() for path in folder.glob("*.md")}
+
+
+class Page(HTMLParser):
+    """Links and anchors of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.anchors |= {value for name in ("id", "name") if (value := given.get(name))}
+        self.links += [value for name in ("href", "src") if (value := given.get(name))]
+
+
+def broken(folder: Path) -> list[str]:
+    """Links within a folder of pages that lead nowhere."""
+    pages = {path.resolve(): Page(path.read_text()) for path in folder.rglob("*.html")}
+    wrong = []
+    for path, page in pages.items():
+        for link in page.links:
+            place, _, anchor = link.partition("#")
+            if urllib.parse.urlsplit(link).scheme or link.startswith("//"):
+                continue
+            target = (path.parent / urllib.parse.unquote(place.partition("?")[0])).resolve() if place else path
+            if not target.exists():
+                wrong.append(f"{path.name}: {link}: no such file")
+            elif anchor and target in pages and urllib.parse.unquote(anchor) not in pages[target].anchors:
+                wrong.append(f"{path.name}: {link}: no such anchor")
+    return wrong
+
+
+def test_no_link_is_broken_and_nothing_is_fetched(built):
+    assert broken(built) == []
+    for path in built.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"(https?:[^\"]+)", path.read_text())
+        assert loaded == [], path
+
+
+def test_a_broken_link_would_be_found(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#there">b</a><a href="c.html">c</a><a href="b.html#not">d</a>')
+    (tmp_path / "b.html").write_text('<h1 id="there">b</h1>')
+    assert [line.partition(": ")[2] for line in broken(tmp_path)] == [
+        "c.html: no such file",
+        "b.html#not: no such anchor",
+    ]
+
+
+def test_every_page_is_in_the_contents(sources):
+    listed = {name for names in site.CONTENTS.values() for name in names}
+    below = {name for name in sources if name.startswith(("scenario-", "protocol-", "api-"))}
+    assert set(sources) == listed | below | {"index"}
+
+
+def test_every_field_that_a_scenario_may_have_is_described(sources):
+    parts = [(Scenario, "scenario")]
+    parts += [(model, "scenario") for model in reference._parts(Scenario)]
+    parts += [(model, section) for section in SECTIONS for model in kinds_in(section).values()]
+    parts += [(catalog.resolve(name).Parameters, f"protocol-{name}") for name in catalog.names()]
+    assert len(parts) > 60
+    for model, page in parts:
+        for field in described(model):
+            assert f"| `{field.name}` |" in sources[page], (model.__name__, field.name)
+            assert field.meaning or field.name == "kind"
+
+
+def test_everything_that_can_be_named_has_its_place(sources):
+    for section in SECTIONS:
+        for kind in kinds_in(section):
+            assert f"({section}-{kind})=" in sources[section]
+    for name in METRICS:
+        assert f"(metric-{name})=" in sources["metrics"]
+    for name in FIGURE_KINDS:
+        assert f"| `{name}` |" in sources["figures"]
+    for name in noises():
+        assert f"## {name}\n" in sources["mechanisms"]
+    for name in shipped():
+        assert f"(scenario-{name})=" in sources[f"scenario-{name}"]
+    for error in reference._below(errors.HushnetError):
+        assert f"| `{error.__name__}` | {error.exit_code} |" in sources["errors"]
+    for command in ("run", "check", "explain", "reproduce", "new scenario"):
+        assert f"## hushnet {command}\n" in sources["commands"]
+    assert "`--verbose`" in sources["commands"]
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_protocol_says_what_it_sends_reveals_and_keeps(name, sources):
+    page = sources[f"protocol-{name}"]
+    for part in (
+        "Equations and source",
+        "what it sends",
+        "What it reveals",
+        "What it keeps",
+        "Fields",
+        "Where it runs",
+    ):
+        heading = re.search(rf"## [^\n]*{part}[^\n]*\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
+        assert heading, part
+        assert len(heading[1].strip()) > 20, part
+
+
+def test_the_gallery_shows_what_the_repository_has(sources):
+    shown = {name for text in sources.values() for name in re.findall(r"\{figure\} pictures/(\S+)", text)}
+    kept = {path.name for folder in ("results", "results/reproduction") for path in (site.ROOT / folder).glob("*.png")}
+    assert shown == kept
+
+
+def test_docstrings_become_markdown():
+    rows = "==  ===\na   ``b``\n==  ===\n1   x|y\n    z\n==  ==="
+    text = prose(f"A sum::\n\n    a |b| c\n\n    d\n\n{rows}\n\nLast *word* <x>.")
+    assert "```text\na |b| c\n\nd\n```" in text
+    assert "| a | `b` |" in text
+    assert r"| 1 | x\|y z |" in text
+    assert text.endswith("Last \\*word\\* &lt;x>.\n")
+    assert table(("a",), [("`x|y` *",)]).endswith("| `x\\|y` \\* |\n")
+
+
+def test_outside_of_a_clone_it_is_said_what_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    assert site.main([str(tmp_path / "out")]) == 2
+    assert "no clone of hushnet's repository" in capsys.readouterr().err
+    assert site.main([]) == 2
+
+
+def test_every_word_is_spelled(sources):
+    known = SpellChecker()
+    known.word_frequency.load_words((Path(__file__).with_name("words.txt")).read_text().split())
+    wrong = {name: sorted(known.unknown(words(text))) for name, text in sources.items()}
+    assert {name: unknown for name, unknown in wrong.items() if unknown} == {}
+    assert known.unknown(words("An agnet of the neighbours")) == {"agnet"}
+
+
+def words(text: str) -> set[str]:
+    """Words of a page, without code, names of files and parts of links."""
+    for code in (r"(?s)```.*?```", r"`[^`]*`", r"\]\([^)]*\)", r"https?://\S+", r"\\_|&lt;|&gt;"):
+        text = re.sub(code, " ", text)
+    found = re.findall(r"(?<![\w./=-])[A-Za-z']{3,}(?![\w/=])", text)
+    return {word.strip("'").removesuffix("'s").lower() for word in found if not re.search("[a-z][A-Z]", word)}

@@ -1,12 +1,14 @@
-"""Which tests are the smoke tests: a part of every room, in about a minute of processor time with warm caches."""
+"""Which tests are the smoke tests, a part of every room in about a minute of processor time; and a browser."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SMOKE = frozenset(
     {
         "agents/test_clipping.py",
@@ -38,3 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
         if of_smoke and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.smoke)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium; tests that need it skip where it is not installed."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed (apt install chromium)")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .application import app, parts_of
+from .application import DataDir, TrustCode, app, parts_of
 
 
 @app.command()
@@ -54,6 +54,39 @@ def report(
     from ..report.page import write_report
 
     typer.echo(f"report: {write_report(results, out)}")
+
+
+@app.command()
+def replay(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    runs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="PROTOCOL,...",
+            help="Such as cd,seed=0,network.latency.mean=3; twice for two side by side.",
+        ),
+    ] = None,
+    first: Annotated[float, typer.Option("--from", metavar="TIME", help="From this instant on.")] = 0.0,
+    last: Annotated[float | None, typer.Option("--to", metavar="TIME", help="Up to this instant.")] = None,
+    agents: Annotated[
+        int | None, typer.Option("--agents", metavar="N", help="Only the first agent and those nearest to it.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/replay.html.")
+    ] = None,
+    data_dir: DataDir = None,
+    trust_code: TrustCode = False,
+) -> None:
+    """Make one run or two again, and show them as they went: a page with agents, messages, losses, epsilons."""
+    from ..replay import write_replay
+
+    path, remarks = write_replay(
+        results, runs or (), out=out, first=first, last=last, agents=agents, data_dir=data_dir, trust_code=trust_code
+    )
+    for remark in remarks:
+        typer.echo(f"replay: {remark}", err=True)
+    typer.echo(f"replay: {path}")
 
 
 @app.command()

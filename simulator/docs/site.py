@@ -37,6 +37,7 @@ CONTENTS = {
         "howto-data",
         "howto-sweeps",
         "howto-budget",
+        "howto-replay",
         "howto-artifact",
     ),
     "Background": ("time", "rounds", "pairing", "epsilon", "observers", "trust"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import pytest
 from hushnet.simulator.report.page import write_report
 
 from .made import LABELS, make_experiment, make_run
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @dataclass
@@ -42,18 +39,6 @@ class Opened:
             selector,
             "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent.replace(/\\s+/g, ' ').trim()))",
         )
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Debian's Chromium; tests that need it skip where it is not installed."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed (apt install chromium)")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def open_report(browser: Any, results: Path, **options: Any) -> Opened:

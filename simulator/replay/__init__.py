@@ -1,0 +1,14 @@
+"""``hushnet replay``: runs that are over, made again and shown as they went, in one page that a browser can scrub.
+
+::
+
+    chosen.py  which runs of a folder: by protocol, seed and swept values
+    rerun.py   a run made again from its manifest, its trace compared byte by byte
+    layout.py  where agents stand
+    film.py    what happened, as plain numbers for the page
+    page.py    the page: film.html, film.css and film.js in one file that needs nothing else
+"""
+
+from .page import write_replay
+
+__all__ = ["write_replay"]

@@ -1,0 +1,94 @@
+"""Which runs of a folder are shown, by what somebody says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...agents.errors import InputError
+from ...agents.suggestions import listed, suggestion
+from ..storage.dataset import Entry
+from ..storage.store import Store
+
+MOST = 2
+"""Runs side by side."""
+
+
+def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
+    """The runs to show.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``.
+    wanted : sequence of str
+        One text for each run: a protocol's key or label, then ``seed=1`` and swept values such as
+        ``network.latency.mean=3``, with commas between them; or the run's id. What is left out is as it is first. By
+        default the first two protocols that send messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, or there are more than two.
+    """
+    entries = Store(results).entries()
+    if not entries:
+        raise InputError(f"{results}: holds no complete run; give a folder results/<scenario> of hushnet run")
+    if len(wanted) > MOST:
+        raise InputError(f"--run is given {len(wanted)} times; admissible: at most {MOST} runs side by side")
+    if wanted:
+        return [_one(entries, text) for text in wanted]
+    first = entries[0].manifest
+    alike = [e for e in entries if e.manifest["seed"] == first["seed"] and e.grid == entries[0].grid]
+    return [e for e in alike if _talks(e)][:MOST] or alike[:1]
+
+
+def _talks(entry: Entry) -> bool:
+    return bool((entry.manifest.get("totals") or {}).get("messages"))
+
+
+def _one(entries: Sequence[Entry], text: str) -> Entry:
+    """The first run that is as somebody says."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    left = list(entries)
+    for part in parts:
+        name, sign, value = part.partition("=")
+        if not sign:
+            left = _named(left, entries, part)
+            continue
+        known = sorted({"seed", *(path for entry in entries for path in entry.grid)})
+        if name not in known:
+            raise InputError(
+                f"--run {text}: nothing is called {name!r}{suggestion(name, known)} admissible: {listed(known)}"
+            )
+        values = list(dict.fromkeys(_shown(_value(entry, name)) for entry in entries))
+        left = [entry for entry in left if _same(_value(entry, name), value)]
+        if not left:
+            raise InputError(f"--run {text}: no such run has {name} = {value}; there are {listed(values)}")
+    if not left:
+        raise InputError(f"--run {text}: names no run; give a protocol, or protocol,seed=0")
+    return left[0]
+
+
+def _named(left: list[Entry], entries: Sequence[Entry], name: str) -> list[Entry]:
+    found = [e for e in left if name in (e.manifest["protocol"], e.manifest.get("label"), e.run)]
+    if not found:
+        known = list(dict.fromkeys(str(entry.manifest["protocol"]) for entry in entries))
+        raise InputError(f"there is no protocol or run {name!r}{suggestion(name, known)} admissible: {listed(known)}")
+    return found
+
+
+def _value(entry: Entry, name: str) -> Any:
+    return entry.manifest["seed"] if name == "seed" else entry.grid.get(name)
+
+
+def _same(value: Any, given: str) -> bool:
+    try:
+        return float(value) == float(given)
+    except (TypeError, ValueError):
+        return str(value) == given
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

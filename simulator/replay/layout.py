@@ -1,0 +1,57 @@
+"""Where agents stand: as their topology is drawn by hand, and the same every time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.graph import Graph
+
+MOST_SPRUNG = 400
+"""Agents of a graph that is laid out by springs; beyond it stand by their spectrum."""
+
+
+def positions(graph: Graph, kind: str, rows: int | None = None, places: object = None) -> NDArray[np.float64]:
+    """Coordinates in [0, 1].
+
+    Parameters
+    ----------
+    graph : Graph
+    kind : str
+        Of the topology.
+    rows : int, optional
+        Of a torus.
+    places : (n, 2) array_like, optional
+        Where the task says that agents are.
+
+    Returns
+    -------
+    (n, 2) array
+    """
+    n = graph.agents
+    if places is not None:
+        return _scaled(np.asarray(places, dtype=np.float64))
+    if kind == "torus" and rows:
+        return _scaled(np.array([(agent % (n // rows), agent // (n // rows)) for agent in range(n)], dtype=np.float64))
+    if kind == "star":
+        return np.vstack([[0.5, 0.5], _circle(n - 1)]) if n > 1 else np.array([[0.5, 0.5]])
+    if kind in ("ring", "watts_strogatz", "complete") or n < 3:
+        return _circle(n)
+    import networkx as nx
+
+    drawn = nx.Graph()
+    drawn.add_nodes_from(range(n))
+    weights = graph.weights / max(float(graph.weights.max(initial=0.0)), 1e-12)
+    drawn.add_weighted_edges_from(zip(graph.tails.tolist(), graph.heads.tolist(), weights.tolist(), strict=True))
+    found = nx.spring_layout(drawn, seed=1, iterations=80) if n <= MOST_SPRUNG else nx.spectral_layout(drawn)
+    return _scaled(np.array([found[agent] for agent in range(n)], dtype=np.float64))
+
+
+def _circle(n: int) -> NDArray[np.float64]:
+    angles = 2 * np.pi * np.arange(n) / max(n, 1) - np.pi / 2
+    return 0.5 + 0.5 * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def _scaled(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    return (points - low) / np.where(high > low, high - low, 1.0)

@@ -1,0 +1,186 @@
+"""A run made again from its manifest: the same bytes, and what happened in between.
+
+The rerun is told from what was recorded by one thing, a notebook of single events, which changes nothing. So its trace
+has to be the file that the manifest names, byte by byte; where it is not, nothing is shown.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ...agents.errors import AuditFailure, InputError
+from ...agents.graph import Graph
+from ...agents.tasks.base import Task
+from ..engine.choice import engine_for
+from ..experiment import FAILURES, Experiment, Run
+from ..experiment.origin import FOLDER
+from ..experiment.plan import naming_fields
+from ..language.loading import LoadedScenario, load
+from ..language.message_window import MessageWindow
+from ..recording.message_log import MessageLog
+from ..storage.dataset import Entry
+from ..storage.files import Frame, checksum, json_text, parquet
+from ..storage.provenance import code_version
+from ..storage.run_folder import TRACE_SCHEMA
+from ..world.world import World
+
+OF_ALL_RUNS = ("sweep", "tune", "figures", "style", "target", "quick")
+"""Fields of a scenario that are about its runs together, and may name what a single one does not have."""
+MOST_LOOKS = 240
+"""Instants at which models are looked at."""
+
+
+@dataclass
+class Rerun:
+    """A run as it went.
+
+    Parameters
+    ----------
+    entry : Entry
+        The run as it was saved.
+    task : Task
+    graph : Graph
+    events : DataFrame
+        Messages, steps and absences of the window; see `hushnet.simulator.recording.message_log.MessageLog.table`.
+    trace : DataFrame
+        What was recorded, equal to what was saved.
+    private : bool
+        Whether noise protects what it sends; its models are then not looked at.
+    window : (float, float)
+        First and last instant of the events.
+    shown : (n,) bool, optional
+        Agents that the events are among; None for all.
+    looks : list of (float, (n, p) array)
+        Models at record instants; empty of private runs.
+    """
+
+    entry: Entry
+    task: Task
+    graph: Graph
+    events: Frame
+    trace: Frame
+    private: bool
+    window: tuple[float, float]
+    shown: NDArray[np.bool_] | None = None
+    looks: list[tuple[float, NDArray[np.float64]]] = field(default_factory=list)
+
+
+def rerun(
+    results: Path,
+    entry: Entry,
+    window: tuple[float, float],
+    *,
+    agents: int | None = None,
+    data_dir: Path | None = None,
+    trust_code: bool = False,
+) -> Rerun:
+    """Make a run again and see to it that it is the same.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``; nothing is written there.
+    entry : Entry
+        One of its runs.
+    window : (float, float)
+        First and last time of the events that are kept.
+    agents : int, optional
+        Only the events among so many agents: the first and those nearest to it; all by default.
+    data_dir : Path, optional
+        Where data sets are.
+    trust_code : bool
+        Whether Python files that the scenario names may be run.
+
+    Raises
+    ------
+    AuditFailure
+        If the trace is not what the manifest's checksum stands for.
+    InputError
+        If the run cannot be made here: data or code are missing.
+    """
+    manifest = entry.manifest
+    with _loaded(results, manifest, trust_code) as loaded:
+        experiment = Experiment(loaded, Path(tempfile.gettempdir()) / "hushnet-replay", data_dir)
+        run = _planned(experiment, manifest)
+        with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
+            return _made(experiment, run, entry, window, agents)
+
+
+def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, float], agents: int | None) -> Rerun:
+    task, graph = experiment.data(run)
+    looks: list[tuple[float, NDArray[np.float64]]] = []
+    private = bool(entry.manifest.get("privacy"))
+
+    def look(world: World) -> None:
+        nonlocal private
+        private = private or bool(world.private)
+        models = None if private else world.protocol.models(world.state)
+        if models is not None:
+            looks.append((world.now, np.array(models, dtype=np.float64)))
+
+    recorder = experiment.recorder(run, look)
+    wanted = MessageWindow(agents=max(min(agents or task.agents, task.agents), 2), between=list(window))
+    log = MessageLog(wanted, task.ids, graph)
+    world = experiment.world(run, recorder, log)
+    scenario = run.point.scenario
+    try:
+        engine_for(scenario.engine, world, debug=scenario.debug).run(world)
+    except tuple(FAILURES.values()):
+        pass  # it ended so when it was recorded, too, or its trace differs
+    trace = recorder.trace()
+    _compare(trace, entry)
+    kept = [] if private else looks[:: max(1, -(-len(looks) // MOST_LOOKS))]
+    return Rerun(
+        entry, task, graph, log.table(world), trace, private, window, None if log.watched.all() else log.watched, kept
+    )
+
+
+def _compare(trace: Frame, entry: Entry) -> None:
+    expected = entry.checksums.get("trace.parquet")
+    if checksum(parquet(trace, TRACE_SCHEMA)) == expected:
+        return
+    made_by, here = entry.manifest.get("code"), code_version()
+    why = (
+        f"it was made by {made_by}, and this is {here}; take that version"
+        if made_by != here
+        else "its files are not what this scenario, seed and code give"
+    )
+    raise AuditFailure(
+        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}"
+    )
+
+
+def _planned(experiment: Experiment, manifest: dict[str, Any]) -> Run:
+    wanted = tuple(manifest[name] for name in ("protocol", "data_seed", "run_seed"))
+    for run in experiment.runs():
+        if (run.protocol, run.data_seed, run.run_seed) == wanted:
+            return run
+    raise AuditFailure(
+        f"protocol {wanted[0]}, seeds {wanted[1]} and {wanted[2]}: the manifest's scenario has no such run"
+    )
+
+
+@contextmanager
+def _loaded(results: Path, manifest: dict[str, Any], trust_code: bool) -> Iterator[LoadedScenario]:
+    """The scenario of one grid point as the manifest has it, beside the code and files that it was made from."""
+    resolved = {name: value for name, value in manifest["scenario"].items() if name not in OF_ALL_RUNS}
+    with tempfile.TemporaryDirectory() as folder:
+        origin, copy = results / FOLDER, Path(folder) / "origin"
+        shutil.copytree(origin, copy) if origin.is_dir() else copy.mkdir()
+        file = copy / "of-the-manifest.yaml"
+        given = {key: value for key, value in resolved.items() if value is not None}
+        file.write_text(json_text(given), encoding="utf-8")
+        try:
+            yield load(file, trust_code=trust_code)
+        except InputError as error:
+            raise InputError(str(error).replace(str(file), f"{results}: scenario of the run")) from error

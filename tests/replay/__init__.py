@@ -1,0 +1,1 @@
+"""Runs made again and shown as they went."""

@@ -1,0 +1,238 @@
+"""A replay shows what happened, of the very run that was saved, and nothing that a private run must keep."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from hushnet.agents.errors import AuditFailure, InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.replay import write_replay
+from hushnet.simulator.replay.chosen import chosen
+from hushnet.simulator.replay.film import AGES, FATES, film
+from hushnet.simulator.replay.layout import positions
+from hushnet.simulator.replay.rerun import rerun
+from hushnet.simulator.storage.run_folder import read_manifest
+from hushnet.simulator.storage.store import Store
+
+TEXT = """\
+schema: 1
+scenario: watched
+title: Watched
+seeds: 2
+task: {kind: linear_classification, agents: 9, dimension: 3, samples: [20, 30], points: ball}
+topology: {kind: ring, reach: 2}
+network: {latency: {kind: exponential, mean: 0.5}, loss: 0.1}
+availability: {kind: on_off, online: 0.8, mean_down: 2}
+protocols:
+  local: {kind: local}
+  cd: {kind: coordinate_descent, mu: 0.1}
+  pairs: {kind: edge_consensus_admm}
+  rounds: {kind: coordinate_descent, mu: 0.1, schedule: {kind: rounds, resend_after: 2}}
+  private:
+    like: cd
+    label: private one
+    privacy: {mechanism: gaussian, target: {verified: 3.0, delta: 0.001}, updates: 10, sensitivity: clip, clip: 0.2}
+stop: {time: 12}
+record: {every: 1.0, metrics: [objective, epsilon, traffic], objective_of: cd}
+sweep: {network.latency.mean: [0.1, 2.0]}
+"""
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replay")
+    (folder / "watched.yaml").write_text(TEXT)
+    assert main(["run", str(folder / "watched.yaml"), "--out", str(folder / "watched"), "--quiet"]) == 0
+    return folder / "watched"
+
+
+def told(path):
+    """The data of a page."""
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert text
+    return json.loads(text[1])
+
+
+@pytest.mark.parametrize("protocol", ["cd", "pairs", "rounds", "private"])
+def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
+    (entry,) = chosen(results, [f"{protocol},network.latency.mean=2"])
+    made = rerun(results, entry, (0.0, 12.0))
+    shown = film(made)
+    messages = {name: np.array(column, dtype=float) for name, column in shown["messages"].items()}
+    fate = [FATES[int(rank)] for rank in messages["fate"]]
+    traffic = made.trace[made.trace["metric"] == "traffic"]
+    traffic = traffic.pivot_table(index="time", columns="statistic", values="value")
+    assert len(traffic) == 13
+    assert messages["start"].size > 20
+    ended = {name: np.array([f == name for f in fate]) for name in FATES}
+    for instant, row in traffic.iterrows():
+        sent = messages["start"] <= instant
+        gone = sent & (messages["end"] <= instant)
+        arrived = int((gone & (ended["delivered"] | ended["overtaken"])).sum())
+        lost, dropped = int((sent & ended["lost"]).sum()), int((gone & ended["dropped"]).sum())
+        assert (int(sent.sum()), arrived, lost, dropped) == tuple(
+            row[name] for name in ("sent", "delivered", "lost", "dropped")
+        ), instant
+        assert int(sent.sum()) - arrived - lost - dropped == row["in_flight"]
+
+
+def test_everything_lies_within_the_world(results):
+    data = told(write_replay(results, ["cd", "private"], out=results.parent / "a.html")[0])
+    for shown in data["films"]:
+        n = len(shown["places"])
+        assert n == len(shown["agents"]) == shown["of"] == 9
+        assert np.all((np.array(shown["places"]) >= 0) & (np.array(shown["places"]) <= 1))
+        assert {*shown["messages"]["from"], *shown["messages"]["to"], *shown["steps"]["agent"]} <= set(range(n))
+        edges = {frozenset(edge) for edge in shown["edges"]}
+        pairs = zip(shown["messages"]["from"], shown["messages"]["to"], strict=True)
+        assert {frozenset(pair) for pair in pairs} <= edges
+        assert len(shown["age"]["mean"]) == AGES
+        assert shown["absences"]
+
+
+def test_two_protocols_meet_the_same_wake_ups_and_absences(results):
+    data = told(write_replay(results, ["cd", "private"], out=results.parent / "b.html")[0])
+    plain, private = data["films"]
+    assert plain["absences"] == private["absences"]
+    wakes = [set(zip(each["steps"]["agent"], each["steps"]["at"], strict=True)) for each in (plain, private)]
+    assert wakes[1] <= wakes[0]  # who has spent its budget falls silent
+    assert len(wakes[1]) > 20
+    assert "Two runs on the same luck" in (results.parent / "b.html").read_text()
+
+
+def test_of_private_runs_no_model_is_told(results):
+    path, _ = write_replay(results, ["private", "private,seed=1"], out=results.parent / "c.html")
+    data = told(path)
+    for shown in data["films"]:
+        assert shown["private"]
+        assert shown["models"] is None
+        assert set(shown) == {
+            *("title", "seed", "luck", "grid", "network", "agents", "of", "places", "edges", "messages", "steps"),
+            *("absences", "epsilons", "age", "models", "private"),
+        }
+        assert shown["epsilons"]["epsilon_verified"][-1][1] <= 3.0
+    assert "its models are not shown" in path.read_text()
+    (entry,) = chosen(results, ["private"])
+    assert rerun(results, entry, (0.0, 12.0)).looks == []
+    (shown,) = told(write_replay(results, ["cd"], out=results.parent / "d.html")[0])["films"]
+    assert {rank for row in shown["models"]["ranks"] for rank in row} <= set(range(shown["models"]["colours"]))
+
+
+def test_slower_messages_make_what_agents_know_older(results):
+    wanted = ["cd,network.latency.mean=0.1", "cd,network.latency.mean=2"]
+    quick, slow = (
+        np.nanmean(np.array(each["age"]["mean"][AGES // 2 :], dtype=float))
+        for each in told(write_replay(results, wanted, out=results.parent / "e.html")[0])["films"]
+    )
+    assert slow > 1.3 * quick
+
+
+def test_nothing_of_the_result_is_changed(results):
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    write_replay(results, out=results.parent / "f.html")
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
+
+
+def tampered(results, tmp_path, change):
+    """A copy of the results with another trace of one run, signed as if it were its own."""
+    copy = tmp_path / "watched"
+    shutil.copytree(results, copy)
+    (entry,) = chosen(copy, ["cd"])
+    path = entry.folder / "trace.parquet"
+    table = pd.read_parquet(path)
+    change(table)
+    store = Store(copy)
+    result = store.load(entry.run)
+    result.trace["value"] = table["value"]
+    shutil.rmtree(entry.folder)
+    store.save(entry.run, result)
+    return copy, entry
+
+
+def test_a_trace_that_was_changed_and_signed_anew_is_found_out(results, tmp_path, capsys):
+    def flatter(table):
+        table.loc[table.index[-1], "value"] += 1e-9
+
+    copy, entry = tampered(results, tmp_path, flatter)
+    assert read_manifest(entry.folder)[1]["trace.parquet"]  # the store finds nothing wrong with it
+    with pytest.raises(AuditFailure, match="another trace"):
+        write_replay(copy, ["cd"])
+    assert main(["replay", str(copy), "--run", "cd"]) == 3
+    assert "its files are not what this scenario, seed and code give" in capsys.readouterr().err
+    assert not (copy / "replay.html").exists()
+
+
+def test_runs_are_named_by_protocol_seed_and_swept_values(results):
+    assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
+    (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])
+    assert (one.manifest["protocol"], one.manifest["seed"], one.grid) == ("private", 1, {"network.latency.mean": 2.0})
+    assert chosen(results, [one.run])[0].run == one.run
+    for text, said in {
+        "cdd": "there is no protocol or run 'cdd'; did you mean 'cd'",
+        "cd,seed=7": "no such run has seed = 7; there are 0, 1",
+        "cd,network.loss=1": "nothing is called 'network.loss'",
+        "": "names no run",
+    }.items():
+        if text:
+            with pytest.raises(InputError, match=re.escape(said)):
+                chosen(results, [text])
+    with pytest.raises(InputError, match="at most 2 runs"):
+        chosen(results, ["cd", "cd", "cd"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--from", "12"], "0 <= from < to, and from < 12"),
+        (["--from", "3", "--to", "2"], "0 <= from < to"),
+        (["--agents", "1"], "must be at least 2"),
+        (["--run", "nobody"], "no protocol or run 'nobody'"),
+    ],
+)
+def test_what_is_not_admissible_is_said(arguments, said, results, capsys):
+    assert main(["replay", str(results), *arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_without_runs_is_said(tmp_path, capsys):
+    assert main(["replay", str(tmp_path)]) == 2
+    assert "holds no complete run" in capsys.readouterr().err
+
+
+def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
+    monkeypatch.setattr("hushnet.simulator.replay.page.MOST_MESSAGES", 50)
+    path, remarks = write_replay(results, ["cd"], out=results.parent / "g.html")
+    data = told(path)
+    assert data["window"][1] < 12
+    assert len(data["films"][0]["messages"]["start"]) < 150
+    assert remarks[0] in path.read_text()
+    path, _ = write_replay(results, ["cd"], out=results.parent / "h.html", first=10.0)
+    assert told(path)["window"][0] == 10.0
+
+
+def test_some_agents_are_the_first_and_those_nearest_to_it(results):
+    path, _ = write_replay(results, ["cd"], out=results.parent / "i.html", agents=5)
+    (shown,) = told(path)["films"]
+    assert len(shown["agents"]) == len(shown["places"]) == 5
+    assert set(shown["messages"]["from"]) <= set(range(5))
+    assert len(shown["models"]["ranks"][0]) == 5
+
+
+def test_graphs_stand_as_they_are_drawn_by_hand(results):
+    (entry,) = chosen(results, ["cd"])
+    graph = rerun(results, entry, (0.0, 1.0)).graph
+    ring = positions(graph, "ring")
+    assert np.allclose(np.hypot(*(ring - 0.5).T), 0.5)
+    star = positions(graph, "star")
+    assert np.allclose(star[0], 0.5)
+    torus = positions(graph, "torus", rows=3)
+    assert np.unique(torus, axis=0).shape == (9, 2)
+    sprung = positions(graph, "knn")
+    assert np.array_equal(sprung, positions(graph, "knn"))
+    assert sprung.min() == 0
+    assert sprung.max() == 1

@@ -5,7 +5,7 @@ Runs are paired by seed at every point of the grid, and every protocol is held a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ class Comparison:
     warnings: list[str]
 
 
-def compare(collection: Collection, baseline: str | None = None) -> Comparison:
+def compare(collection: Collection, baseline: str | None = None, *, only: Container[str] | None = None) -> Comparison:
     """Hold every protocol against a baseline, over pairs of runs with the same seed at the same grid point.
 
     Numbers that are not of one kind with the baseline's (`hushnet.simulator.analysis.comparability`) are left out, and
@@ -79,6 +79,8 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
     collection : Collection
     baseline : str, optional
         Key or label of a protocol; the scenario's first by default.
+    only : container of str, optional
+        Names of measures; all by default.
 
     Raises
     ------
@@ -86,14 +88,14 @@ def compare(collection: Collection, baseline: str | None = None) -> Comparison:
         If there is no such protocol, nothing to compare it with, or a seed was run twice.
     """
     chosen = _baseline(collection, baseline)
-    pairs = _pairs(collection, chosen)
+    pairs = pairs_of(collection, chosen)
     kinds = Kinds(collection, chosen)
-    found = measures(set_apart(collection, chosen))
+    found = [each for each in measures(set_apart(collection, chosen)) if only is None or each.name in only]
     rng = np.random.default_rng(DRAWS)
-    valued = [(measure, _valued(measure, _of_one_kind(measure, pairs, kinds))) for measure in found]
-    rows = [row for measure, table in valued for row in _measured(measure, table, collection, kinds, rng)]
+    known = [(measure, valued(measure, _of_one_kind(measure, pairs, kinds))) for measure in found]
+    rows = [row for measure, table in known for row in _measured(measure, table, collection, kinds, rng)]
     differences = pd.DataFrame(rows)
-    crossed = [row for measure, table in valued for row in _break_even(measure, table, collection, rng)]
+    crossed = [row for measure, table in known for row in _break_even(measure, table, collection, rng)]
     said = [f"{MARK} {sentence}" for sentence in kinds.sentences(held_against_each_other(collection))]
     return Comparison(
         chosen,
@@ -118,7 +120,7 @@ def _baseline(collection: Collection, wanted: str | None) -> str:
     return found[0]
 
 
-def _pairs(collection: Collection, baseline: str) -> Frame:
+def pairs_of(collection: Collection, baseline: str) -> Frame:
     """One row per run and its partner: ``run, protocol, seed, baseline_run`` and the grid; partners may be missing."""
     table = per_run(collection)
     keys = ["seed", *collection.grid]
@@ -138,7 +140,7 @@ def _of_one_kind(measure: Measure, pairs: Frame, kinds: Kinds) -> Frame:
     return pairs[~pairs["protocol"].isin(list(kinds.ruling(measure.metric).apart))] if measure.metric else pairs
 
 
-def _valued(measure: Measure, pairs: Frame) -> Frame:
+def valued(measure: Measure, pairs: Frame) -> Frame:
     """Pairs with what a measure says of both: ``ours`` and ``theirs``, and after what places, if they are some."""
     found = {"": measure.values, "_after": measure.values if measure.after is None else measure.after}
     columns = {
@@ -149,7 +151,7 @@ def _valued(measure: Measure, pairs: Frame) -> Frame:
     return pairs.assign(**columns)
 
 
-def _groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]]:
+def groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]]:
     """Rows by swept parameters; everything at once without any."""
     if not by:
         yield {}, table
@@ -164,14 +166,14 @@ def _measured(
     """Rows of one measure, corrected across the protocols of a grid point; no verdict where kinds are unknown."""
     result, labels = [], collection.labels
     unknown = kinds.ruling(measure.metric).unknown if measure.metric else frozenset()
-    for place, here in _groups(valued, collection.grid):
+    for place, here in groups(valued, collection.grid):
         rows = []
         for key, group in here.groupby("protocol", sort=False):
             found = asdict(paired_difference(group["ours"], group["theirs"], rng=rng))
             if found["n"]:
-                rows.append({**_head(measure, str(key), labels), **place, **_columns(found), **_least_and_most(group)})
+                rows.append({**_head(measure, str(key), labels), **place, **columns_of(found), **least_and_most(group)})
         for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-            verdict = "" if row["protocol"] in unknown else _verdict(row, float(p), measure.more_is_better)
+            verdict = "" if row["protocol"] in unknown else verdict_of(row, float(p), measure.more_is_better)
             result.append({**row, "p_holm": float(p), "verdict": verdict})
     return result
 
@@ -185,7 +187,8 @@ def _head(measure: Measure, protocol: str, labels: dict[str, str]) -> dict[str, 
     }
 
 
-def _columns(found: dict[str, Any]) -> dict[str, Any]:
+def columns_of(found: dict[str, Any]) -> dict[str, Any]:
+    """A row's numbers, from the fields of a `Difference`."""
     return {
         "n": found["n"],
         "baseline_mean": found["theirs"],
@@ -198,7 +201,7 @@ def _columns(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _least_and_most(group: Frame) -> dict[str, float]:
+def least_and_most(group: Frame) -> dict[str, float]:
     """What the mean difference may be, as values are places of records, each late by less than a record's distance."""
     both = group[np.isfinite(group["ours"]) & np.isfinite(group["theirs"])]
     if (both["ours_after"] == both["ours"]).all() and (both["theirs_after"] == both["theirs"]).all():
@@ -209,7 +212,7 @@ def _least_and_most(group: Frame) -> dict[str, float]:
     }
 
 
-def _verdict(row: dict[str, Any], p: float, more_is_better: bool | None) -> str:
+def verdict_of(row: dict[str, Any], p: float, more_is_better: bool | None) -> str:
     """How a protocol stands to the baseline where the difference is significant and records tell who was first."""
     if not p < SIGNIFICANT or (row["method"] != "sign test" and row["least"] < 0 < row["most"]):
         return ""
@@ -234,7 +237,7 @@ def _break_even(
             continue
         others = [path for path in collection.grid if path != axis]
         for key, ours in differences.groupby("protocol", sort=False):
-            for place, here in _groups(ours, others):
+            for place, here in groups(ours, others):
                 table = here.groupby([axis, "seed"])["difference"].first().unstack("seed")
                 x = table.index.to_numpy(np.float64)
                 for found in crossings(x, table.to_numpy(np.float64), log=_geometric(x), rng=rng):

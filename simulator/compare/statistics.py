@@ -76,15 +76,15 @@ class Difference:
     smaller: int
 
 
-def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Generator) -> Difference:
+def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Generator | None) -> Difference:
     """Compare two measurements of the same luck.
 
     Parameters
     ----------
     ours, theirs : (n,) array_like
         Paired values; infinite where something never happened, NaN where it is not known, which drops the pair.
-    rng : numpy.random.Generator
-        For the bootstrap.
+    rng : numpy.random.Generator or None
+        For the bootstrap; None leaves intervals out, which p values do not need.
 
     Notes
     -----
@@ -108,7 +108,7 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
     p, (low, high), method, pairing = np.nan, (np.nan, np.nan), "", np.nan
     if known.sum() > 1:
         if both.all():
-            low, high = _interval(differences, rng)
+            low, high = (np.nan, np.nan) if rng is None else _interval(differences, rng)
             method = "t" if len(differences) < FEW else "bootstrap"
             pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
         if both.all() and not np.ptp(differences) > ROUNDING * np.max(np.abs([ours, theirs])):

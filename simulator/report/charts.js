@@ -10,16 +10,27 @@ const Text = {
   runs: (n) => n + (n === 1 ? " run" : " runs"),
 };
 
+// Colours of the page, light or dark; paper is light.
+const Scheme = {
+  paper: false,
+  get dark() { return !Scheme.paper && window.matchMedia("(prefers-color-scheme: dark)").matches; },
+  get ink() { return Scheme.dark ? "#e7ecf0" : "#1c2329"; },
+  get soft() { return Scheme.dark ? "#a9b4be" : "#55606b"; },
+  get rule() { return Scheme.dark ? "#343e47" : "#e6eaed"; },
+  get ground() { return Scheme.dark ? "#14191d" : "#ffffff"; },
+  visible: (colour) => (Scheme.dark && colour === "#000000" ? "#ffffff" : colour),
+};
+
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
   return made;
 }
 
-// A colour between white (share 0) and itself (share 1).
+// A colour between the page's ground (share 0) and itself (share 1).
 function shade(colour, share) {
-  const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return "#" + parts.map((part) => Math.round(255 + (part - 255) * share).toString(16).padStart(2, "0")).join("");
+  const [parts, ground] = [colour, Scheme.ground].map((text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16)));
+  return "#" + parts.map((part, k) => Math.round(ground[k] + (part - ground[k]) * share).toString(16).padStart(2, "0")).join("");
 }
 
 function swatch(colour, dash) {
@@ -29,11 +40,12 @@ function swatch(colour, dash) {
   const dashes = { solid: "", dash: "7 3", dot: "2 2", dashdot: "8 3 2 3", longdash: "11 3" }[dash];
   for (const [name, value] of Object.entries({ x1: 0, x2: 30, y1: 5, y2: 5, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dashes }))
     line.setAttribute(name, value);
+  if (colour === "#000000") line.classList.add("black");
   svg.append(line);
   return svg;
 }
 
-const FONT = { family: "system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif", size: 13, color: "#1c2329" };
+const FONT = { family: "system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif", size: 13 };
 const CONFIG = {
   displaylogo: false, responsive: true, scrollZoom: false,
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
@@ -43,7 +55,7 @@ const CONFIG = {
 function axisLayout(title, log) {
   return {
     title: { text: Text.safe(title), standoff: 10 }, type: log ? "log" : "linear", automargin: true, zeroline: false,
-    gridcolor: "#e6eaed", linecolor: "#55606b", ticks: "outside", tickcolor: "#55606b", exponentformat: "power", fixedrange: false,
+    gridcolor: Scheme.rule, linecolor: Scheme.soft, ticks: "outside", tickcolor: Scheme.soft, exponentformat: "power", fixedrange: false,
     ...(log ? { dtick: 1, minor: { ticks: "outside", ticklen: 3 } } : {}),
   };
 }
@@ -51,7 +63,7 @@ function axisLayout(title, log) {
 function draw(figure, traces, layout, caption, description, rows) {
   const chart = figure.querySelector(".chart");
   const whole = {
-    font: FONT, paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff", showlegend: false, hovermode: "closest",
+    font: { ...FONT, color: Scheme.ink }, paper_bgcolor: Scheme.ground, plot_bgcolor: Scheme.ground, showlegend: false, hovermode: "closest",
     margin: { l: 60, r: 16, t: 14, b: 50 }, hoverlabel: { align: "left", font: { ...FONT, size: 12.5 } }, ...layout,
   };
   chart.style.height = chart.style.minHeight = layout.height ? layout.height + "px" : "";

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..analysis.aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
 from ..analysis.results import Collection
 from ..compare.measures import measures
+from ..figures.intervals import FEW
 from ..metrics.metric import range_of
 from .grid import Grid, Series
 from .naming import axis_name, metric_name
@@ -80,8 +81,8 @@ def curves(collection: Collection, grid: Grid) -> dict[str, Any]:
 
 
 def _places(series: Sequence[Series], pairs: list[Pair], recording: RunRecord) -> int:
-    """Places that the numbers allow; a half-width beside every mean where there are several runs."""
-    each = 2 if any(len(one.runs) > 1 for one in series) else 1
+    """Places that the numbers allow; beside every mean stand a half-width, or the few runs themselves."""
+    each = max((1 + len(one.runs) if len(one.runs) < FEW else 2 for one in series), default=1)
     return NUMBERS // (each * max(1, len(series) * len(pairs) * len(recording.axes)))
 
 
@@ -98,7 +99,9 @@ def _curve(rank: int, curve: Curves, pairs: list[Pair]) -> dict[str, Any]:
         if len(mean) == 0 or not (np.isfinite(mean).any() or np.isinf(mean).any()):
             continue
         entry: dict[str, Any] = {"y": numbers(mean), "n": int(n[0]) if (n == n[0]).all() else n.tolist()}
-        if np.isfinite(half).any():
+        if len(curve.each):
+            entry["r"] = [numbers(run) for run in curve.each[:, :, column]]
+        elif np.isfinite(half).any():
             entry["h"] = numbers(half)
         if np.isinf(mean).any():
             entry["infinite"] = "everywhere" if not np.isfinite(mean).any() else "in part"
@@ -109,7 +112,7 @@ def _curve(rank: int, curve: Curves, pairs: list[Pair]) -> dict[str, Any]:
 def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
     """What every series came to: mean, half-width, runs and runs in which it was infinite, by measure.
 
-    The measures are those of ``hushnet compare``, and what was sent in all.
+    The measures are those of ``hushnet compare``, and what was sent in all; ``own`` has those of each run.
     """
     scale = time_scale(collection.index.get("time_unit"))[0]
     found = [(m.name, m.title, m.values * (scale if m.name == "time_to_target" else 1)) for m in measures(collection)]
@@ -119,10 +122,12 @@ def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
         found.append((name, f"{name} sent", final_values(collection, name, "").set_index("run")["value"]))
     by_rank = [(name, values.reindex(collection.runs).to_numpy(np.float64)) for name, _, values in found]
     rows = [{name: _mean(values[list(series.finished)]) for name, values in by_rank} for series in grid.series]
+    own = [{name: float(values[run]) for name, values in by_rank} for run in range(len(collection.runs))]
     kept = [(name, title) for name, title, _ in found if any(row[name] is not None for row in rows)]
     return {
         "metrics": [{"id": name, "name": title, "range": _range(*_measured(name))} for name, title in kept],
         "values": [{name: row[name] for name, _ in kept} for row in rows],
+        "own": own,
     }
 
 
@@ -138,12 +143,16 @@ def _range(metric: str, statistic: str = "") -> list[float | None]:
 
 
 def _mean(values: NDArray[np.float64]) -> list[Any] | None:
-    """Mean and half-width over the finite values, their number and that of the infinite; None if there are none."""
+    """Mean and half-width over the finite values, their number and that of the infinite; None if there are none.
+
+    Of fewer than `hushnet.simulator.figures.intervals.FEW` the values themselves follow.
+    """
     finite, infinite = values[np.isfinite(values)], int(np.isinf(values).sum())
     if len(finite) + infinite == 0:
         return None
     mean, half, n = mean_interval(finite) if len(finite) else (math.nan, math.nan, 0)
-    return [number(mean), number(half), int(n), infinite]
+    few = [numbers(finite)] if 1 < n < FEW else []
+    return [number(mean), number(half), int(n), infinite, *few]
 
 
 def spreads(collection: Collection, grid: Grid) -> dict[str, Any]:

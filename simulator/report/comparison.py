@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Collection_
 from typing import Any
 
 from ...agents.errors import InputError
@@ -12,25 +13,31 @@ from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, PLACE
 from .grid import Grid, value_text
 
 MOST_POINTS = 40
-"""Points of a sweep up to which differences are listed one by one."""
+"""Points of a sweep up to which differences of all measures are listed."""
 
 
-def comparison(collection: Collection, grid: Grid) -> dict[str, Any] | None:
+def comparison(collection: Collection, grid: Grid, most: Collection_[str] = ()) -> dict[str, Any] | None:
     """What ``hushnet compare`` finds; None where there is nothing to compare.
 
-    Where the sweep has more than `MOST_POINTS` points, ``points`` says how many, and the rest is left to the command.
+    Parameters
+    ----------
+    collection : Collection
+    grid : Grid
+    most : collection of str
+        Measures that matter most: where the sweep has more than `MOST_POINTS` points, the page lists these only, and
+        ``points`` says how many there are.
     """
     points = len({series.at for series in grid.series})
-    if points > MOST_POINTS and len(collection.labels) > 1:
-        return {"points": points}
+    many = points > MOST_POINTS
     try:
-        found = compare(collection)
+        found = compare(collection, only=most if many else None)
     except InputError:
         return None
     if found.differences.empty:
         return None
     rows = [_row(found, row) for row in found.differences.to_dict("records")]
     return {
+        "points": points if many else 0,
         "baseline": found.labels[found.baseline],
         "caption": CAPTION,
         "numbers": NUMBERS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +72,20 @@ class Grid:
         self.protocols = list(collection.labels)
         points = [manifest.get("grid") or {} for manifest in collection.manifests]
         self.axes = [SweptAxis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
-        ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
+        self._ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
         found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         for run, (manifest, point) in enumerate(zip(collection.manifests, points, strict=True)):
-            at = tuple(rank[_identity(point.get(axis.path))] for axis, rank in zip(self.axes, ranks, strict=True))
+            at = self.ranks(point)
             found.setdefault((manifest["protocol"], at), []).append(run)
         order = sorted(found, key=lambda key: (self.protocols.index(key[0]), key[1]))
         complete = {run for run, m in enumerate(collection.manifests) if m.get("status") == "complete"}
         runs = [(key, tuple(found[key])) for key in order]
         self.series = [Series(*key, own, tuple(run for run in own if run in complete)) for key, own in runs]
+
+    def ranks(self, point: Mapping[str, Any]) -> tuple[int, ...]:
+        """The rank of a point's value on every axis."""
+        pairs = zip(self.axes, self._ranks, strict=True)
+        return tuple(rank[_identity(point.get(axis.path))] for axis, rank in pairs)
 
     def texts(self, series: Series) -> list[str]:
         """The swept values of a series, in words."""

@@ -144,7 +144,7 @@ def _cell(value: list[Any] | None, *, never: bool) -> str:
     """Mean and half-width; where some or all runs are infinite, what can be said of the others."""
     if value is None:
         return "\N{EN DASH}"
-    mean, half, finite, infinite = value
+    mean, half, finite, infinite = value[:4]
     if finite == 0:
         return "never" if never else "\N{INFINITY}"
     text = with_half_width(mean, math.nan if half is None else half)

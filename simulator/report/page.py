@@ -22,6 +22,8 @@ from .choices import choices
 from .comparison import comparison
 from .grid import Grid
 from .privacy import privacy_rows, unprotected
+from .runs import pictures, runs
+from .winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -45,13 +47,14 @@ def write_report(results: Path, out: Path | None = None) -> Path:
     """
     results = Path(results)
     path = Path(out) if out is not None else results / "report.html"
-    text = page(load_all(results), results)
+    beside = path.parent.resolve() == results.resolve()
+    text = page(load_all(results), results, beside=beside)
     with writing(path):
         put_file(text.encode(), path)
     return path
 
 
-def page(collection: Collection, folder: Path) -> str:
+def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     """The page of a collection of runs, as HTML.
 
     Parameters
@@ -59,6 +62,8 @@ def page(collection: Collection, folder: Path) -> str:
     collection : Collection
     folder : Path
         Where it was read from, with what it was made from and how it was tuned.
+    beside : bool
+        Whether the page will lie in that folder, so that it can link to the runs' files.
 
     Raises
     ------
@@ -78,6 +83,7 @@ def page(collection: Collection, folder: Path) -> str:
     scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
     return environment.get_template("page.html").render(
         **content(collection, folder),
+        beside=beside,
         policy=policy(scripts),
         scripts=[Markup(script) for script in scripts],
         style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),
@@ -102,6 +108,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
     first = collection.manifests[0]["scenario"]
     name = str(collection.index.get("scenario") or first.get("scenario") or "results")
     curves, finals = charts.curves(apart, grid), charts.finals(apart, grid)
+    own, won = finals.pop("own"), winners(collection, grid)
     shown = {
         "grid": collection.grid,
         "axes": [axis.plain() for axis in grid.axes],
@@ -116,7 +123,10 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         "protocols": overview.protocols(collection),
         "setting": overview.setting(collection),
         "failures": overview.failures(collection, grid),
-        "comparison": comparison(collection, grid),
+        "winners": won,
+        "runs_table": runs(collection, grid, finals, own),
+        "pictures": pictures(collection, folder),
+        "comparison": comparison(collection, grid, {part["measure"] for part in won}),
         "tuning": choices(collection, folder),
         **_reproduction(collection, name, folder),
     }
@@ -129,6 +139,8 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         "target": describe(target_of(collection)),
         "thinned": overview.thinned(curves),
         "swept": bool(grid.axes),
+        "answer": shown["winners"][0]["sentence"] if shown["winners"] else "",
+        "method": METHOD,
         "sections": _sections(shown),
         "content": shown,
         "data": {
@@ -161,8 +173,11 @@ def _reproduction(collection: Collection, name: str, folder: Path) -> dict[str, 
 
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str]]:
     names = {"results": "Results", "sweep": "Sweep", "curves": "Curves", "agents": "Agents", "privacy": "Privacy"}
-    names |= {"comparison": "Paired comparison", "tuning": "Tuning", "run": "What was run", "reproduce": "Reproduce"}
+    names |= {"comparison": "Paired comparison", "figures": "Figures", "tuning": "Tuning", "runs": "Runs"}
+    names |= {"run": "What was run", "reproduce": "Reproduce"}
+    names = {"winners": "Who wins", **names}
     there = {"sweep": shown["axes"], "comparison": shown["comparison"], "tuning": shown["tuning"]}
+    there |= {"winners": shown["winners"], "figures": shown["pictures"]}
     return [(key, text) for key, text in names.items() if there.get(key, True)]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..analysis.aggregate import mean_interval, time_scale
 from ..analysis.results import Collection
+from ..figures.intervals import FEW
 
 Pair = tuple[str, str]
 """Metric and statistic."""
@@ -37,12 +38,15 @@ class Curves:
         One column per metric; NaN where a metric is not known, half also where there are fewer than two runs.
     n : (k, m) int array
         Runs behind a point.
+    each : (r, k, m) array
+        Every run, of fewer than `hushnet.simulator.figures.intervals.FEW`, which are shown one by one; else none.
     """
 
     x: NDArray[np.float64]
     mean: NDArray[np.float64]
     half: NDArray[np.float64]
     n: NDArray[np.int64]
+    each: NDArray[np.float64]
 
 
 class RunRecord:
@@ -110,7 +114,7 @@ class RunRecord:
         paths = [path for path in (self._path(run, axis) for run in shown) if len(path[0])]
         if not paths or not all(np.isfinite(x).all() for x, _, _ in paths):
             nothing = np.empty((0, self._values.shape[1]))
-            return Curves(np.empty(0), nothing, nothing, nothing.astype(np.int64))
+            return Curves(np.empty(0), nothing, nothing, nothing.astype(np.int64), nothing[None, :0])
         common = _thinned(_common_places(paths), places)
         table = np.full((len(paths), len(common), self._values.shape[1]), np.nan)
         begun = np.ones(table.shape[1:], dtype=bool)
@@ -121,7 +125,8 @@ class RunRecord:
             begun &= self._started[rows[held]]
         mean, half, n = mean_interval(table)
         known = begun & (n > 0)
-        return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n)
+        each = np.where(known, table, np.nan)[: len(table) if 1 < len(table) < FEW else 0]
+        return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n, each)
 
     def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
         """Places of a run's instants in order, their rows, and whether the run reached its end."""

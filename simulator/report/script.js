@@ -26,7 +26,7 @@ function chosen(open = []) {
 // How a series is drawn: its protocol's colour, lighter to darker along the values that are all shown.
 function look(rank, among) {
   const { protocol, at: place } = data.series[rank];
-  const { colour, dash, label } = data.protocols[protocol];
+  const { colour: own_colour, dash, label } = data.protocols[protocol], colour = Scheme.visible(own_colour);
   const own = among.filter((other) => data.series[other].protocol === protocol);
   const share = own.length > 1 ? 0.3 + (0.7 * own.indexOf(rank)) / (own.length - 1) : 1;
   const differ = free.filter((axis) => new Set(among.map((other) => data.series[other].at[axis])).size > 1);
@@ -53,10 +53,18 @@ function drawCurves() {
   const ends = [xs.reduce((a, b) => Math.min(a, b), Infinity), xs.reduce((a, b) => Math.max(a, b), -Infinity)];
   const positive = known.flatMap((rank) => curves.get(rank).m[metric].y.filter((y) => y > 0));
   const bottom = positive.reduce((a, b) => Math.min(a, b), Infinity) / 3;
+  let single = false;
   const traces = [], rows = [["protocol", name(data.curves.axes, axis), name(data.curves.metrics, metric), "95 % half-width", "runs"]];
   for (const rank of known) {
     const { colour, dash, name: label } = look(rank, ranks), { x, m } = curves.get(rank), { y, h, n } = m[metric];
-    const level = x.length === 1, runs = (k) => (Array.isArray(n) ? n[k] : n);
+    const level = x.length === 1, runs = (k) => (Array.isArray(n) ? n[k] : n), each = m[metric].r || [];
+    for (const run of each) {
+      traces.push({
+        type: "scatter", mode: "lines", x: level ? ends : x, y: level ? [run[0], run[0]] : run, hoverinfo: "skip", showlegend: false,
+        line: { color: colour, width: 0.9, dash }, opacity: 0.6,
+      });
+    }
+    single ||= each.length > 0;
     if (band && h && !level) traces.push(bandOf(x, y, h, colour, logy ? bottom : -Infinity, data.curves.metrics.find(({ id }) => id === metric).range));
     const hover = x.map((value, k) => `${Text.safe(label)}<br>${Text.number(value)}: <b>${Text.mean(y[k], h && h[k])}</b><br>${Text.runs(runs(k))}`);
     traces.push({
@@ -67,7 +75,7 @@ function drawCurves() {
   }
   const left = ranks.filter((rank) => !known.includes(rank)).map((rank) => look(rank, ranks).name);
   const title = `${name(data.curves.metrics, metric)} against ${name(data.curves.axes, axis)}`;
-  const caption = `${title}; mean${band ? " and 95 % t interval" : ""} over runs.` + missing(left, "infinite, or not recorded");
+  const caption = `${title}; mean${band && !single ? " and 95 % t interval" : ""} over runs${single ? ", fewer than five of which are thin lines of their own" : ""}.` + missing(left, "infinite, or not recorded");
   legend(figure, known);
   const layout = { xaxis: axisLayout(name(data.curves.axes, axis), logx), yaxis: axisLayout(name(data.curves.metrics, metric), logy) };
   draw(figure, traces, layout, caption, `Line chart of ${title} for ${known.map((rank) => look(rank, ranks).name).join(", ") || "nothing"}.`, rows);
@@ -123,17 +131,20 @@ function drawFamily(axis) {
       type: "scatter", mode: "lines+markers", name: Text.safe(label), x: places, y: points.map(({ final }) => final[0]), hoverinfo: "text",
       error_y: {
         type: "data", symmetric: false, thickness: 1.2, width: 3, color: colour,
-        array: points.map(({ final }) => (final[1] ? interval(final[0], final[1], finalRange())[1] - final[0] : 0)),
-        arrayminus: points.map(({ final }) => (final[1] ? final[0] - interval(final[0], final[1], finalRange())[0] : 0)),
+        array: points.map(({ final }) => (final[1] && !final[4] ? interval(final[0], final[1], finalRange())[1] - final[0] : 0)),
+        arrayminus: points.map(({ final }) => (final[1] && !final[4] ? final[0] - interval(final[0], final[1], finalRange())[0] : 0)),
       },
       text: points.map(({ value, final }) => `${Text.safe(label)}<br>${Text.safe(name)} ${Text.safe(values[value])}: <b>${Text.mean(final[0], final[1])}</b><br>${Text.runs(final[2])}`),
       line: { color: colour, width: 2.2, dash }, marker: { size: 6, color: colour },
     });
+    const few = points.flatMap(({ final }, k) => (final[4] || []).map((own) => [places[k], own]));
+    if (few.length) traces.push({ type: "scatter", mode: "markers", x: few.map(([x]) => x), y: few.map(([, own]) => own), hoverinfo: "skip", marker: { size: 4, color: colour, symbol: "circle-open" } });
     for (const { value, final } of points) rows.push([label, values[value], Text.number(final[0]), Text.number(final[1]), String(final[2]), Text.runs(final[3])]);
   }
   legend(figure, firsts);
   const infinite = ranks.filter((rank) => finalOf(rank)?.[3]).length;
-  const caption = `${finalName()} along ${name}; mean and 95 % t interval over runs.` +
+  const single = ranks.some((rank) => finalOf(rank)?.[4]);
+  const caption = `${finalName()} along ${name}; mean ${single ? "over runs; fewer than five are shown one by one" : "and 95 % t interval over runs"}.` +
     (infinite ? ` At ${infinite} places some runs are infinite (never got there) and are left out of the mean; the table says how many.` : "");
   const layout = { xaxis: { ...axisLayout(name, logx && numbers), ...(numbers ? {} : { type: "category" }) }, yaxis: axisLayout(finalName(), logy) };
   draw(figure, traces, layout, caption, `Line chart of ${finalName()} along ${name}.`, rows);
@@ -253,15 +264,70 @@ function controls() {
 const PAPER = 660;
 const scenario = at("scenario");
 window.addEventListener("beforeprint", () => {
+  Scheme.paper = true;
+  drawAll();
   scenario.dataset.open = scenario.open;
   scenario.open = true;
   for (const chart of document.querySelectorAll(".chart")) Plotly.relayout(chart, { width: PAPER, height: chart.style.height ? chart.clientHeight : PAPER / 2 });
 });
 window.addEventListener("afterprint", () => {
+  Scheme.paper = false;
   scenario.open = scenario.dataset.open === "true";
   drawAll();
 });
 
+// The table of runs: a filter, columns that sort, and points of the map that lead to their runs.
+function runsTable() {
+  const rows = [...at("runs-table").tBodies[0].rows], filter = at("run-filter");
+  let point = null;
+  const apply = () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !(words.every((word) => text.includes(word)) && (point === null || row.dataset.at === point));
+      if (!row.hidden) left += 1;
+    }
+    at("run-count").textContent = left === rows.length ? "" : `${left} of ${rows.length} runs`;
+  };
+  filter.addEventListener("input", () => { point = null; apply(); });
+  for (const cell of document.querySelectorAll(".map a")) {
+    cell.addEventListener("click", () => {
+      point = cell.dataset.at;
+      filter.value = "";
+      point.split(",").forEach((rank, axis) => { if (data.axes.length) slice[axis] = Number(rank); });
+      for (const [place, select] of [...at("slice").querySelectorAll("select")].entries()) select.value = slice[free[place]];
+      const folded = at("runs-table").closest("details");
+      if (folded) folded.open = true;
+      apply();
+      drawAll();
+    });
+  }
+  for (const [column, head] of [...at("runs-table").tHead.rows[0].cells].entries()) {
+    const button = element("button", { type: "button", textContent: head.textContent });
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const text = (row) => row.cells[column].textContent.trim(), numeric = rows.every((row) => !text(row) || !Number.isNaN(Number(text(row))) || text(row) === "–");
+      rows.sort((a, b) => (numeric ? Number(text(a)) - Number(text(b)) || 0 : text(a).localeCompare(text(b))) * (down ? -1 : 1));
+      at("runs-table").tBodies[0].append(...rows);
+    });
+  }
+}
+
+// On a phone a row is a card, and each of its cells says which column it is of.
+function named() {
+  for (const made of document.querySelectorAll("section table:not(.map)")) {
+    const heads = [...(made.tHead?.rows[0]?.cells || [])].map((head) => head.textContent.trim());
+    for (const body of made.tBodies) for (const row of body.rows) for (const [column, cell] of [...row.cells].entries()) cell.dataset.head = heads[column] || "";
+  }
+}
+
 controls();
 drawAll();
+runsTable();
+named();
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 document.documentElement.dataset.ready = "yes";

@@ -15,7 +15,8 @@ def test_the_keyboard_reaches_and_works_every_control(opened, swept):
     found = opened(swept)
     page = found.page
     wanted = page.eval_on_selector_all(
-        "a[href], input, select, summary", "all => all.filter(e => e.offsetParent).length"
+        "a[href], input, select, summary",
+        "all => all.filter(e => e.checkVisibility({checkVisibilityCSS: true})).length",
     )
     seen = set()
     for _ in range(wanted + 30):

@@ -37,7 +37,7 @@ with nobody to give to would be a release that no message is charged for, so the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Out, Problem, Protocol, View
 from ..invariants import Declared, Instant, Invariant, by_row, largest
 from ..noise import check_all_rows
-from ..privacy.mechanisms import Release
-from ..steps import Constants
+from ..steps import Constants, add_scaled, affords, heard_of, post_processed
 from ..surroundings import Surroundings, check_slope
 from .dual_averaging import Averaging, AveragingParameters, gained, total_weight
 
@@ -102,12 +101,12 @@ class PushSumDualAveraging(Protocol):
         return self.averaging.clipped(shard)
 
     def layout(self) -> Layout:
-        """Mass, what was put in, running totals, each (z, w); the average of models; one message kind."""
+        """Mass, what was put in, running totals, each (z, w); average of models; time and number of the last step."""
         p = self.problem.task.dimension
         return Layout(
-            agent={"mass": p + 1, "put_in": p + 1, "average": p, "since": 1, "steps": 1},
+            agent={"mass": p + 1, "put_in": p + 1, "average": p, "progress": 2},
             edge={"given": p + 1, "taken": p + 1},
-            messages={"given": MessageKind(p + 1)},
+            messages={"given": MessageKind(p + 1, addressed=True)},
         )
 
     def start(self, view: View, out: Out) -> None:
@@ -119,50 +118,19 @@ class PushSumDualAveraging(Protocol):
         """What a step reads beside the parameters."""
         return Constants(run=self.averaging.constants())
 
-    def wake(self, view: View, out: Out) -> None:
+    @staticmethod
+    def step(me: Any) -> bool:
         """Take in, step, give, and tell."""
-        answered = self._take_in(view)
-        release = repeated = out.public("totals that were told before")
-        if answered.any() or not len(answered):
-            release = self.release(view)
-            if not out.reserve(release):
-                out.fall_silent()
-                return
-            self._step(view, release)
-            self._give(view, answered)
-        for neighbour, total, new in zip(view.neighbours.tolist(), view.edge["given"], answered, strict=True):
-            out.send("given", total, release if new else repeated, to=neighbour)
-        limit = self.averaging.limit
-        if limit is not None and view.state["steps"][0] >= limit:
-            out.fall_silent()
-
-    def _step(self, view: View, release: Release) -> None:
-        """The model, and the weighted subgradient there, which is added to the mass; at time 0 it weighs nothing."""
-        state, mass, since = view.state, view.state["mass"], float(view.state["since"][0])
-        if view.now == since:
-            return
-        me = self.steps.record(view, release)
-        total = total_weight(me, view.now)
-        gain = gained(me, mass[:-1] / mass[-1], total - total_weight(me, since), total, view.now)
-        mass[:-1] += gain
-        state["put_in"][:-1] += gain
-        state["since"][0] = view.now
-        state["steps"][0] += 1.0
-
-    def _give(self, view: View, answered: NDArray[np.bool_]) -> None:
-        """A share of the mass to each of those that have answered."""
-        mass, given = view.state["mass"], cast(Array, view.edge["given"])
-        share = mass / (1 + len(answered))
-        given[answered] += share
-        mass -= np.count_nonzero(answered) * share
-
-    def _take_in(self, view: View) -> NDArray[np.bool_]:
-        """Add what neighbours have given since the last step; (degree,) whom to give to in turn."""
-        totals, given, taken = view.received("given"), cast(Array, view.edge["given"]), cast(Array, view.edge["taken"])
-        answered = (totals[:, -1] > taken[:, -1]) | (given[:, -1] == 0.0)
-        view.state["mass"] += (totals - taken).sum(axis=0)
-        taken[:] = totals
-        return answered
+        answered = taken_in(me)
+        if answered.any() or me.degree == 0:
+            if not affords(me):
+                return True
+            advance(me)
+            give(me, answered)
+        else:
+            post_processed(me)
+        me.message = me.given
+        return me.progress[1] >= me.limit
 
     def models(self, state: State) -> Array:
         """Every agent's average of its models, with the weights of its steps."""
@@ -207,6 +175,44 @@ class PushSumDualAveraging(Protocol):
             "z": float(shares[:-1].max(initial=0.0)),
             "w under way": float(under_way[-1] / max(size[-1], 1.0)),
         }
+
+
+def taken_in(me: Any) -> NDArray[np.bool_]:
+    """Part of a text: add what neighbours have given since the last step; (degree,) whom to give to in turn."""
+    answered = np.zeros(me.degree, dtype=np.bool_)
+    for rank in range(me.degree):
+        total = heard_of(me, rank)
+        answered[rank] = total[-1] > me.taken[rank, -1] or me.given[rank, -1] == 0.0
+        add_scaled(me.mass, 1.0, total)
+        add_scaled(me.mass, -1.0, me.taken[rank])
+        me.taken[rank] = total
+    return answered
+
+
+def advance(me: Any) -> None:
+    """Part of a text: the model, and the weighted subgradient there, which is added to the mass.
+
+    A step at the time of the step before (at time 0) weighs nothing: what is given then was in the mass before.
+    """
+    if me.now == me.progress[0]:
+        post_processed(me)
+        return
+    total = total_weight(me, me.now)
+    dual = me.mass[:-1] / me.mass[-1]
+    gain = gained(me, dual, total - total_weight(me, me.progress[0]), total, me.now)
+    me.mass[:-1] += gain
+    me.put_in[:-1] += gain
+    me.progress[0] = me.now
+    me.progress[1] += 1.0
+
+
+def give(me: Any, answered: NDArray[np.bool_]) -> None:
+    """Part of a text: a share of the mass to each of those that have answered."""
+    share = me.mass / (1 + me.degree)
+    for rank in range(me.degree):
+        if answered[rank]:
+            me.given[rank] += share
+            add_scaled(me.mass, -1.0, share)
 
 
 def _under_way(state: State, graph: Graph) -> Array:

@@ -11,6 +11,7 @@ from .names import Constants
 from .solves import minimised, perturbed_minimiser
 from .words import (
     add_scaled,
+    affords,
     as_written,
     average,
     bends,
@@ -21,6 +22,7 @@ from .words import (
     local_gradient,
     loss_gradient,
     perturbed,
+    post_processed,
     slopes,
     weighted_sum,
 )
@@ -28,6 +30,7 @@ from .words import (
 __all__ = [
     "Constants",
     "add_scaled",
+    "affords",
     "as_written",
     "average",
     "bends",
@@ -40,6 +43,7 @@ __all__ = [
     "minimised",
     "perturbed",
     "perturbed_minimiser",
+    "post_processed",
     "slopes",
     "weighted_sum",
 ]

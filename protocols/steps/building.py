@@ -121,8 +121,8 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: boo
         raise NoForm("it sends nothing")
     if any(not isinstance(kind.width, int | np.integer) for kind in kinds.values()):
         raise NoForm("its messages have different widths")
-    if "step" in texts and not in_rounds and (len(kinds) > 1 or any(kind.addressed for kind in kinds.values())):
-        raise NoForm("it has several kinds of messages, or one for each neighbour, and does not run in rounds")
+    if "step" in texts and not in_rounds and len(kinds) > 1:
+        raise NoForm("it has several kinds of messages, and does not run in rounds")
 
 
 def _loss_of(protocol: Any) -> str:
@@ -142,23 +142,29 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     if exchange:
         arguments = "phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table"
     lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
-    if not exchange:
+    if not exchange and "affordable_" not in used:
         lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64, written=True)}, agent):")
         lines.append(f"        {code[SAID]}[:, {SAID_COLUMN}] = 0")
         lines.append(f"        return {SILENT | UNSAID}")
     lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[:, {SAID_COLUMN}] = 0", "    code = 0"]
     if charges.noisy:
         lines.append("    me.drawn_[0] = 0")
+    if "free_" in used:
+        lines.append("    me.free_[0] = 0")
     if exchange:
         for rank, name in enumerate(PHASES):
             lines.append(f"    {'if' if rank == 0 else 'elif'} phase == {rank + 1}:")
             lines.append(f"        author_{name}(me, edge - first{', heard' if rank else ''})")
     else:
         lines += ["    if author_step(me):", f"        code = {SILENT}"]
-        lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0:", f"        code |= {UNSAID}"]
-    lines.append(f"    code |= whole({fields.array(charges.plain_bits, np.int64, written=True)}, agent)")
+        apart = all(own.messages[kind].addressed for kind in names.messages.values())
+        nobody = " or first == last" if apart else ""
+        lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0{nobody}:", f"        code |= {UNSAID}"]
+    charged = "me.free_[0] == 0" if "free_" in used else "True"
+    lines.append(f"    if {charged}:")
+    lines.append(f"        code |= whole({fields.array(charges.plain_bits, np.int64, written=True)}, agent)")
     if charges.noisy:
-        lines += ["    if me.drawn_[0] == 0:"]
+        lines.append(f"    if {charged} and me.drawn_[0] == 0:")
         lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64, written=True)}, agent)")
     lines.append("    bad = 0.0")
     for name in said:

@@ -285,6 +285,12 @@ class Fields:
     def _drawn(self) -> str:
         return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64, written=True)}, 0, 1)"
 
+    def _affordable(self) -> str:
+        return f"whole({self.array(self.charges.affordable, np.int64, written=True)}, agent)"
+
+    def _free(self) -> str:
+        return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64, written=True)}, 0, 1)"
+
     def _ports(self) -> str:
         ports = self.ports if len(self.ports) else np.zeros((1, PORT_COLUMNS), dtype=np.int64)
         return f"whole_rows({self.array(ports, np.int64, written=True)}, 0, {self.number(len(ports))}, {PORT_COLUMNS})"

@@ -82,6 +82,19 @@ def _perturbed(categories: Categories) -> Callable[..., Any]:
     return tape.noting(fast(perturbed))
 
 
+def _affords(categories: Categories) -> Callable[..., Any]:
+    if categories.mechanism:
+        return fast(lambda me: me.draws_.sum() < me.affordable_)
+    return fast(lambda me: me.affordable_ > 0)
+
+
+def _post_processed(_: Categories) -> Callable[..., Any]:
+    def post_processed(me):  # pragma: no cover - compiled
+        me.free_[0] = 1
+
+    return fast(post_processed)
+
+
 def _draw_rows(_: Categories) -> Callable[..., Any]:
     _agreed("integer")
     _agreed("sampled")
@@ -112,5 +125,7 @@ def _draw_each(_: Categories) -> Callable[..., Any]:
 PERTURBED = Form(
     lambda categories: ("labels", "dimension_", *noise_fields(categories)) if categories.mechanism else (), _perturbed
 )
+AFFORDS = Form(lambda categories: ("affordable_", "draws_") if categories.mechanism else ("affordable_",), _affords)
+POST_PROCESSED = Form(reading("free_"), _post_processed)
 DRAW_ROWS = Form(reading("labels", "sampling_"), _draw_rows)
 DRAW_EACH = Form(reading("labels", "sampling_"), _draw_each)

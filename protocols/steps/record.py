@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ...agents.errors import HushnetError, Objection, StepFailure
 from ..privacy.mechanisms import Release
-from ..view import Out, View
+from ..view import POST_PROCESSING, Out, View
 from .names import MESSAGE, Names
 from .noise import UNPERTURBED
-from .text import place, takes_record, texts_of, used_fields
+from .text import outside, place, takes_record, texts_of, used_fields
+from .words import affords
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class Me:
     def _begin(self, release: Release | None, messages: Mapping[str, str], heard: Collection[str]) -> None:
         """Begin a step that may send messages, by name and kind, and that reads these fields of what was heard."""
         put, view, names = self.__dict__, self._view, self._names
-        put["_messages"], put["_release"], put["_told"] = messages, release, {}
+        put["_messages"], put["_release"], put["_told"], put["_follows"] = messages, release, {}, False
         put["updates"], put["tick"], put["round"], put["now"] = view.updates, view.tick, view.updates + 1, view.now
         for name in heard:
             if name in names.heard:
@@ -133,10 +134,13 @@ class PythonSteps:
         self.protocol, self.texts = protocol, texts
         self.names = Names(protocol)
         self._files: set[str] = set()
+        self._asks = False
         self._hears: dict[str, set[str]] = {}
         for name, function in texts.items():
             parts = texts_of(function)
             self._files |= {one.file for one in parts}
+            known = [outside(one.function, one.names) for one in parts]
+            self._asks |= any(value is affords for one in known for value in one.values())
             used = (used_fields(one, self.names) for one in parts if takes_record(one.function))
             heard = {*self.names.heard, *self.names.was_heard}
             self._hears[name] = {field for fields in used for field in fields & heard}
@@ -145,10 +149,11 @@ class PythonSteps:
     def wake(self, view: View, out: Out) -> None:
         """One step of an agent, as `Protocol.wake`."""
         release = self.protocol.release(view)
-        if not out.reserve(release):
+        if not self._asks and not out.reserve(release):
             out.fall_silent()
             return
         me = self._record(view)
+        me.__dict__["_reserve"] = out.reserve
         over = self._run("step", me, release, self.names.messages if self.names.kinds else {})
         for name in self.names.messages:
             if name in me._told:
@@ -158,7 +163,7 @@ class PythonSteps:
 
     def _send(self, me: Me, name: str, message: NDArray[np.float64], release: Release, out: Out) -> None:
         """Send a message to all neighbours, or to each its own."""
-        view, kind, under = me._view, self.names.messages[name], self._sent_under(release, me._view)
+        view, kind, under = me._view, self.names.messages[name], self._sent_under(release, me)
         if not self.names.layout.messages[kind].addressed:
             out.send(kind, message, under)
             return
@@ -186,10 +191,13 @@ class PythonSteps:
         self._run(name, me, release, {MESSAGE: kind}, partner, *heard)
         if MESSAGE not in me._told:
             raise self._failure(view, name, f"{name} sends exactly one message, and has not assigned me.message")
-        out.send(kind, me._told[MESSAGE], self._sent_under(release, view), to=int(view.neighbours[partner]))
+        out.send(kind, me._told[MESSAGE], self._sent_under(release, me), to=int(view.neighbours[partner]))
 
-    def _sent_under(self, release: Release, view: View) -> Release:
+    def _sent_under(self, release: Release, me: Me) -> Release:
         """What a message is charged as: without noise if its step was to draw some, and has not."""
+        view = me._view
+        if me._follows and not release.draws:
+            return Release.public(view.agent, view.now, POST_PROCESSING, recipients=len(view.neighbours))
         if self.protocol.step_noise is not None and release.noisy and not release.draws:
             return Release.plain(view.agent, view.now, UNPERTURBED)
         return release

@@ -179,6 +179,25 @@ def draw_each(me: Any, share: float) -> NDArray[np.int64]:
     return np.flatnonzero(me._view.stream("sampling").random(me.rows) < share)
 
 
+@word(noise_forms.AFFORDS)
+def affords(me: Any) -> bool:
+    """Set budget aside for this step's release; false if the agent cannot afford it.
+
+    Every step begins so, and an agent that cannot afford it falls silent, unless a text asks for itself: one that calls
+    this word anywhere asks before it draws, and its other steps need no budget.
+    """
+    return me._reserve(me._release)
+
+
+@word(noise_forms.POST_PROCESSED)
+def post_processed(me: Any) -> None:
+    """Say that what this step sends follows from what was released and heard before, so that it costs nothing.
+
+    What a step draws is charged all the same. The replay of the contract shows whether it is so.
+    """
+    me.__dict__["_follows"] = True
+
+
 @word(neighbour_forms.ADD_SCALED)
 def add_scaled(total: Array, weight: float, vector: Array) -> None:
     """Add a multiple of a vector to a sum in place: ``total += weight * vector``, compiled without an array between.

@@ -197,19 +197,18 @@ class KeepsExactSubgradients(DualAveraging):
 class TakesTotalsAgain(PushSumDualAveraging):
     """Takes in all that was ever given each time, as if totals were news."""
 
-    def _take_in(self, view):
-        answered = super()._take_in(view)
+    def wake(self, view, out):
         view.state["mass"] += 0.01 * view.received("given").sum(axis=0)
-        return answered
+        super().wake(view, out)
 
 
 class GivesForNothing(PushSumDualAveraging):
     """Gives shares of w that it keeps."""
 
-    def _give(self, view, answered):
-        kept = view.state["mass"][-1]
-        super()._give(view, answered)
-        view.state["mass"][-1] = kept
+    def wake(self, view, out):
+        given = view.edge["given"][:, -1].sum()
+        super().wake(view, out)
+        view.state["mass"][-1] += view.edge["given"][:, -1].sum() - given
 
 
 class StepsTooFar(FeatureSharing):

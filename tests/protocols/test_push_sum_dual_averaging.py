@@ -133,7 +133,7 @@ def test_agents_stop_at_the_end_of_their_budget_and_a_step_costs_one_release_how
     """One whose neighbours have all stopped before may be left with an update that it has no use for."""
     privacy = {**NOISE, "updates": 5}
     world = world_of(fields={"privacy": privacy}, task=small_task(empty=False), **BAD)
-    steps = world.state.agent["steps"].values
+    steps = world.state.agent["progress"].rows[:, 1]
     assert steps.max() == 5.0
     assert steps.min() >= 4.0
     assert [world.ledger.releases(agent) for agent in range(6)] == steps.tolist()
@@ -150,10 +150,10 @@ def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():
     """With slow neighbours and lost messages, many wake-ups have nothing to answer."""
     world = world_of(fields={**FIELDS, "privacy": NOISE}, clock=STRAGGLERS, task=small_task(empty=False), **BAD)
     for agent in world.agents:
-        steps = world.state.agent["steps"][agent.index][0]
+        steps = world.state.agent["progress"][agent.index][1]
         assert world.ledger.releases(agent.index) == steps
         assert 0 < steps <= agent.updates
-    assert sum(agent.updates for agent in world.agents) > 1.2 * world.state.agent["steps"].values.sum()
+    assert sum(agent.updates for agent in world.agents) > 1.2 * world.state.agent["progress"].rows[:, 1].sum()
 
 
 @pytest.mark.parametrize("fields", [{}, {"step_weights": "constant", "privacy": NOISE}])

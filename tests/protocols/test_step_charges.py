@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.simulator.contract import check_contract
+from hushnet.protocols.steps import local_gradient, post_processed
+from hushnet.simulator.contract import check_contract, check_replay
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
@@ -88,3 +89,25 @@ def test_a_release_of_another_scale_than_its_noise_is_a_violation():
         run_small(SaysHalf, protocol_parameters(SaysHalf, NOISY), engine=BatchedEngine())
     with pytest.raises(ContractViolation, match=r"and its release says \S+; compiled steps draw the first"):
         check_contract(SaysHalf, NOISY)
+
+
+class CallsDataPostProcessing(CoordinateDescent):
+    """Tells an exact gradient's model as if it followed from what was told before."""
+
+    @staticmethod
+    def step(me):
+        me.model -= 0.1 * local_gradient(me, me.model)
+        post_processed(me)
+        me.message = me.model
+
+
+@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
+def test_a_step_that_says_it_is_post_processing_is_charged_nothing(engine):
+    world = run_small(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY), engine=engine)
+    assert world.activations > 0
+    assert [world.ledger.releases(agent) for agent in range(world.ledger.agents)] == [0] * world.ledger.agents
+
+
+def test_the_replay_finds_data_that_a_step_calls_post_processing():
+    with pytest.raises(ContractViolation, match="as public"):
+        check_replay(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY))

@@ -15,6 +15,7 @@ from ....protocols.privacy.mechanisms import Release
 from ....protocols.steps.noise import UNPERTURBED
 from ....protocols.steps.solves import inverse_of
 from ....protocols.steps.tape import SUM, Tape
+from ....protocols.view import POST_PROCESSING
 from ...world.world import World
 
 Array = NDArray[np.float64]
@@ -161,6 +162,8 @@ class WatchedSteps:
 
         The ledger charges it as it leaves where the step calls it plain, and otherwise has nothing to charge any more.
         """
+        if not (said & PLAIN or release.free or release.draws):
+            return Release.public(view.agent, view.now, POST_PROCESSING, recipients=len(view.neighbours))
         if self.world.protocol.step_noise is not None and release.noisy and not release.draws:
             release = Release.plain(view.agent, view.now, UNPERTURBED)
         if not said & PLAIN and not release.free:

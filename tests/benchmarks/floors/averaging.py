@@ -47,7 +47,7 @@ class PushSumFloor(Floor):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._arrays = tuple(self.block(name) for name in ("mass", "put_in", "average", "since", "given", "taken"))
+        self._arrays = tuple(self.block(name) for name in ("mass", "put_in", "average", "progress", "given", "taken"))
         self._ticks = np.zeros(len(self.numbers), dtype=np.int64)
 
     def run(self, plan: Plan) -> None:

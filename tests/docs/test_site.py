@@ -179,4 +179,5 @@ def words(text: str) -> set[str]:
     for code in (r"(?s)```.*?```", r"`[^`]*`", r"\]\([^)]*\)", r"https?://\S+", r"\\_|&lt;|&gt;"):
         text = re.sub(code, " ", text)
     found = re.findall(r"(?<![\w./=-])[A-Za-z']{3,}(?![\w/=])", text)
-    return {word.strip("'").removesuffix("'s").lower() for word in found if not re.search("[a-z][A-Z]", word)}
+    plain = (word.strip("'").removesuffix("'s").lower() for word in found if not re.search("[a-z][A-Z]", word))
+    return {word for word in plain if "'" not in word}  # a derivative is no word

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ...agents.errors import InputError
 from ..language.spellings import METRICS
@@ -50,7 +50,7 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = np.nansum(table, axis=0) / n
         deviation = np.sqrt(np.nansum((table - mean) ** 2, axis=0) / (n - 1))
-        half = stats.t.ppf(0.5 + level / 2, n - 1) * deviation / np.sqrt(n)
+        half = special.stdtrit(n - 1, 0.5 + level / 2) * deviation / np.sqrt(n)
     return mean, np.where(np.isfinite(mean) & (n > 1), half, np.nan)[()], n
 
 
@@ -79,7 +79,7 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float
     n = len(known)
     if n == 0:
         return np.nan, np.nan, np.nan, 0
-    share, z = float(known.mean()), float(stats.norm.ppf(0.5 + level / 2))
+    share, z = float(known.mean()), float(special.ndtri(0.5 + level / 2))
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return share, float(centre - half), float(centre + half), n

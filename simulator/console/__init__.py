@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from ...agents.errors import HushnetError, InputError, Interrupted
 from ..analysis import results
+from ..analysis.results import Collection
 from ..analysis.summary import print_summary
 from ..experiment import Experiment, RunOptions, hire
 from ..experiment.estimate import print_estimate
 from ..experiment.tuning import sentences
-from ..figures import redraw
-from ..figures.look import check_font
+from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
 from ..network.graphs import graph_line
 from ..storage.store import Store
@@ -66,7 +67,9 @@ def run_scenario(
             raise InputError(locate(error, loaded)) from error
         return
     for style in (loaded.scenario.style, *(figure.style for figure in loaded.scenario.figures)):
-        if style is not None:
+        if style is not None and style.font is not None:
+            from ..figures.look import check_font
+
             check_font(style)  # and not after hours of runs
     debug = loaded.scenario.debug
     if debug and (jobs != 1 or options.scheduler is not None):
@@ -119,6 +122,18 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
     console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
     # Last, for a figure that cannot be drawn ends the command.
-    for path in redraw(experiment.folder, collection=collection):
+    for path in _figures(experiment, collection):
         if path.suffix == ".png":
             console.print(f"figure: {path}", highlight=False, soft_wrap=True)
+
+
+def _figures(experiment: Experiment, collection: Collection) -> list[Path]:
+    """The figures' files, drawn where they are not there as they would be drawn."""
+    there = drawn_already(experiment.folder, collection)
+    if there is not None:
+        return there
+    from ..figures import redraw
+
+    files = redraw(experiment.folder, collection=collection)
+    keep_drawn(experiment.folder, collection, files)
+    return files

@@ -21,6 +21,8 @@ from ..experiment import Answer, Experiment, Run
 from ..storage.ownership import token
 
 LOGGER = logging.getLogger("hushnet")
+EARLY = "early"
+"""Attribute of records that were made before the folder of the results was claimed."""
 FILE = "run.log"
 """Name of the file in the folder of the results."""
 
@@ -46,7 +48,7 @@ class _File(logging.FileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._early.append(record)
-        if token(self._folder) is None:  # somebody else's until it is claimed
+        if getattr(record, EARLY, False) or token(self._folder) is None:  # whose the folder is, is not known yet
             return
         try:
             for each in self._early:
@@ -99,6 +101,7 @@ def begin(experiment: Experiment) -> None:
         platform.python_version(),
         platform.platform(),
         sys.argv[1:],
+        extra={EARLY: True},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...agents.availability import Always, AvailabilityParameters
 from ...agents.errors import InputError
@@ -40,7 +40,20 @@ def _known_metric(name: str) -> str:
     return name
 
 
-MetricName = Annotated[str, AfterValidator(_known_metric)]
+def _no_switch(given: Any) -> Any:
+    if isinstance(given, bool):  # which Python takes for 1
+        raise ValueError("must be 1")
+    return given
+
+
+class _Recordable:
+    """What a schema says of a metric's name: those that are registered, or a function in a file."""
+
+    def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(recordable())}, {"type": "string", "pattern": r"\.py:[^\W\d]\w*$"}]}
+
+
+MetricName = Annotated[str, AfterValidator(_known_metric), _Recordable()]
 
 
 class StopParameters(Parameters):
@@ -120,7 +133,7 @@ class SeedPair(Parameters):
 class Scenario(Parameters):
     """An experiment: a task spread over agents, a network, the protocols to compare, and what to record."""
 
-    schema_version: Literal[1] = Field(alias="schema")
+    schema_version: Annotated[Literal[1], BeforeValidator(_no_switch)] = Field(alias="schema")
     """Version of the scenario language."""
     scenario: Name
     """Name of the scenario and of its results folder."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -10,6 +9,9 @@ from pydantic.json_schema import models_json_schema
 from ...protocols import catalog
 from .scenario import Scenario
 
+BARE = {"latency": ("constant", "value"), "loss": ("bernoulli", "probability")}
+"""Parts of a network that a bare number may stand for: the simplest kind, and its field."""
+BOUNDS = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _REFERENCE = "#/$defs/{model}"
 
 
@@ -26,17 +28,18 @@ def scenario_schema() -> dict[str, Any]:
     )
     definitions = whole["$defs"]
     scenario = definitions.pop(_name(references[Scenario, "validation"]))
-    for field in ("latency", "loss"):
-        # A bare number stands for the simplest kind.
+    for field, (kind, number) in BARE.items():
         properties = definitions["NetworkParameters"]["properties"]
         described = {key: properties[field].pop(key) for key in ("description", "title") if key in properties[field]}
-        properties[field] = {**described, "anyOf": [{"type": "number"}, properties[field]]}
+        simplest = next(d for d in definitions.values() if d["properties"].get("kind", {}).get("const") == kind)
+        bare = {key: value for key, value in simplest["properties"][number].items() if key in BOUNDS}
+        properties[field] = {**described, "anyOf": [bare, properties[field]]}
     entries, heirs = [], []
     for name, model in parameters.items():
         definition = definitions[_name(references[model, "validation"])]
         definition["properties"]["kind"] = {"const": name, "title": "Kind"}
         definition["required"] = sorted({*definition.get("required", []), "kind"})
-        heir = _heir(definition)
+        heir = _heir(definition, definitions)
         definitions[f"{name}-like"] = heir
         entries.append(references[model, "validation"])
         heirs.append({"$ref": _REFERENCE.format(model=f"{name}-like")})
@@ -55,15 +58,34 @@ def scenario_schema() -> dict[str, Any]:
     }
 
 
-def _heir(definition: dict[str, Any]) -> dict[str, Any]:
-    """The same entry with ``like``: any field may be missing, or null to drop what was inherited."""
-    heir = deepcopy(definition)
-    properties = {
-        name: value if name == "kind" else {"anyOf": [value, {"type": "null"}]}
-        for name, value in heir["properties"].items()
-    }
+def _heir(definition: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The same entry with ``like``: at any depth a field may be missing, or null to drop what was inherited."""
+    heir = _partial(definition, definitions)
     like = {"type": "string", "description": "Key of the protocol whose fields are taken over."}
-    return {**heir, "properties": {**properties, "like": like}, "required": ["like"]}
+    return {**heir, "properties": {**heir["properties"], "like": like}, "required": ["like"]}
+
+
+def _partial(node: Any, definitions: dict[str, Any]) -> Any:
+    """A schema in which nothing has to be given; definitions that it refers to get partial ones beside them."""
+    if "$ref" in node:
+        name = _name(node)
+        part = f"{name}-part"
+        if part not in definitions:
+            definitions[part] = {}  # one that refers to itself finds this
+            definitions[part].update(_partial(definitions[name], definitions))
+        return {**node, "$ref": _REFERENCE.format(model=part)}
+    made = {
+        name: value for name, value in node.items() if name not in ("required", "oneOf", "discriminator", "default")
+    }
+    either = node.get("oneOf", node.get("anyOf"))
+    if either is not None:
+        made["anyOf"] = [_partial(one, definitions) for one in either]
+    if "properties" in node:
+        made["properties"] = {
+            name: value if "const" in value else {"anyOf": [_partial(value, definitions), {"type": "null"}]}
+            for name, value in node["properties"].items()
+        }
+    return made
 
 
 def _name(reference: dict[str, Any]) -> str:

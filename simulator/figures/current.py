@@ -1,0 +1,58 @@
+"""Whether a scenario's figures are drawn already, from the same runs, in the same way; found out without drawing.
+
+Beside the figures lies ``drawn.json``: what each was made of, and the checksums of its files. It is no result: without
+it, or where anything differs, figures are drawn again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ...agents.errors import InputError
+from ..analysis.results import Collection
+from ..storage.files import checksum, file_checksum, json_text, put_file, read_json, writing
+from ..storage.provenance import code_version
+
+FILE = "drawn.json"
+
+
+def made_of(folder: Path, collection: Collection) -> str:
+    """A hash of all that decides figures: runs with their checksums, the index, this code and what draws.
+
+    Parameters
+    ----------
+    folder : Path
+        ``results/<scenario>``.
+    collection : Collection
+        Its runs.
+    """
+    digest = hashlib.blake2s(json_text([code_version(), version("matplotlib"), version("numpy")]).encode())
+    for name in ("index.json", *dict.fromkeys(f"{run.partition('#')[0]}/manifest.json" for run in collection.runs)):
+        digest.update(f"{name} {checksum((folder / name).read_bytes())}\n".encode())
+    return digest.hexdigest()
+
+
+def drawn_already(folder: Path, collection: Collection) -> list[Path] | None:
+    """The files of all figures, if they are what drawing them would give; None if they are not known to be."""
+    figures = folder / "figures"
+    try:
+        kept: dict[str, Any] = read_json(figures / FILE)
+        files = {figures / name: expected for name, expected in kept["files"].items()}
+        if kept["made_of"] != made_of(folder, collection):
+            return None
+        alike = all(path.is_file() and file_checksum(path) == expected for path, expected in files.items())
+    except (InputError, OSError, KeyError, TypeError, AttributeError):
+        return None
+    return list(files) if alike else None
+
+
+def keep_drawn(folder: Path, collection: Collection, files: list[Path]) -> None:
+    """Remember that figures were drawn."""
+    figures = folder / "figures"
+    kept = {"made_of": made_of(folder, collection), "files": {path.name: file_checksum(path) for path in files}}
+    with writing(figures):
+        figures.mkdir(exist_ok=True)
+        put_file(json_text(kept, sort_keys=False).encode(), figures / FILE)

@@ -1,0 +1,80 @@
+"""A finished scenario draws no figure a second time, and draws it again as soon as anything differs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.cli import main
+from hushnet.simulator.figures.current import FILE, drawn_already
+
+TEXT = """\
+schema: 1
+scenario: little
+seeds: 2
+task: {kind: mean_estimation, agents: 4}
+topology: {kind: complete}
+protocols: {alone: {kind: local, label: alone}, cd: {kind: coordinate_descent}}
+stop: {time: 2}
+record: {every: 1, metrics: [objective], objective_of: cd}
+figures: [{name: one, y: objective, x: time}]
+style: {formats: [png]}
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    path = tmp_path / "little.yaml"
+    path.write_text(TEXT)
+    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    return path, tmp_path / "out"
+
+
+def again(path, out, *more):
+    program = (
+        "import sys; from hushnet.simulator.cli import main; code = main(sys.argv[1:]);"
+        "print('DREW' if 'matplotlib.figure' in sys.modules else 'KEPT', code)"
+    )
+    arguments = ["run", str(path), "--out", str(out), "--quiet", *more]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_nothing_is_drawn_where_nothing_has_changed(drawn):
+    path, out = drawn
+    before = {file: file.stat().st_mtime_ns for file in (out / "figures").iterdir()}
+    said = again(path, out)
+    assert said[-1] == "KEPT 0"
+    assert f"figure: {out / 'figures' / 'one.png'}" in said
+    assert {file: file.stat().st_mtime_ns for file in (out / "figures").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda out: (out / "figures" / "one.png").unlink(),
+        lambda out: (out / "figures" / "one.csv").write_text("mine"),
+        lambda out: (out / "figures" / FILE).unlink(),
+        lambda out: (out / "figures" / FILE).write_text("[]"),
+        lambda out: (out / "figures" / FILE).write_text(json.dumps({"made_of": "another", "files": {}})),
+    ],
+    ids=["a file is gone", "a file is another", "nobody knows", "it is damaged", "of other runs"],
+)
+def test_it_is_drawn_again_where_anything_differs(drawn, change):
+    path, out = drawn
+    whole = {file.name: file.read_bytes() for file in (out / "figures").iterdir()}
+    change(out)
+    assert again(path, out)[-1] == "DREW 0"
+    assert {file.name: file.read_bytes() for file in (out / "figures").iterdir()} == whole
+
+
+def test_other_runs_figures_or_styles_are_drawn(drawn):
+    path, out = drawn
+    for more in (["--seeds", "3"], ["--set", "stop.time=3"], ["--set", "style.formats=[svg]"]):
+        assert again(path, out, *more)[-1] == "DREW 0"
+        assert drawn_already(out, load_all(out)) is not None
+    assert main(["plot", str(out), "--width", "two columns"]) == 0
+    assert drawn_already(out, load_all(out)) is None

@@ -1,0 +1,137 @@
+"""The JSON schema and ``hushnet check`` agree: what the schema refuses is refused, shapes that it admits are admitted.
+
+A schema cannot know everything: what a field under ``sweep``, ``tune`` or ``quick`` stands for is decided by another
+part of the file, as is what an entry with ``like`` may leave out, and so are rules about several fields. What is about
+one field in its own place it knows.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.language.loading import load, shipped
+from hushnet.simulator.language.schema import scenario_schema
+from hushnet.simulator.language.yaml_source import read_file, read_text
+from hushnet.simulator.shell.new_scenario import scenario_text
+from jsonschema import Draft202012Validator
+
+ELSEWHERE = ("sweep", "tune", "quick")
+"""Parts whose values are those of other fields."""
+OF_ONE_FIELD = re.compile(
+    r"must be (a |an |at least \S+$|at most \S+$|greater than|less than|one of)"
+    r"|unknown field|unknown kind|is missing|is needed$"
+)
+"""What is said about a single field, whatever the others are."""
+ACROSS = re.compile(r"values; one for each|must be ordered|has \d+ values|mechanism = |exactly one of|at least one of")
+"""What looks alike and is about several, or about what plug-ins may register."""
+WRONG = ({"a": 1}, -1, 1e30, None, "nonsense", [1], 0.5, 0, True)
+
+
+def plain(value):
+    """Data without marks of where they stood."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value if isinstance(value, bool) or value is None else type(value).__mro__[-2](value)
+
+
+@pytest.fixture(scope="module")
+def validator():
+    schema = scenario_schema()
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+@pytest.fixture(scope="module")
+def files():
+    return {name: plain(read_file(path).data) for name, path in shipped().items()}
+
+
+def places(data, path=()):
+    """Every path into a file."""
+    if path:
+        yield path
+    pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in pairs:
+        yield from places(value, (*path, key))
+
+
+def at(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+def mutant(data, rng):
+    """A copy with one thing changed, dropped or added, and where."""
+    data = copy.deepcopy(data)
+    path = rng.choice(list(places(data)))
+    inside, last = at(data, path[:-1]), path[-1]
+    how = rng.randrange(len(WRONG) + 2)
+    if how < len(WRONG):
+        inside[last] = copy.deepcopy(WRONG[how])
+    elif how == len(WRONG) and isinstance(inside, dict):
+        del inside[last]
+    elif isinstance(inside[last], dict):
+        inside[last]["unheard_of"] = 1
+    return data, path
+
+
+def complaint(data):
+    try:
+        load(data)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_every_shipped_scenario_is_admitted_by_the_schema(validator, files):
+    for name, data in files.items():
+        assert [error.message for error in validator.iter_errors(data)] == [], name
+
+
+def test_so_is_what_new_scenario_writes(validator):
+    assert validator.is_valid(plain(read_text(scenario_text("mine"), "mine").data))
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+def test_mutants_are_refused_by_both_or_by_none(seed, validator, files):
+    rng = random.Random(seed)
+    known = {"refused": 0, "admitted": 0}
+    for _ in range(120):
+        name = rng.choice(list(files))
+        data, path = mutant(files[name], rng)
+        admitted, said = validator.is_valid(data), complaint(data)
+        known["admitted" if admitted else "refused"] += 1
+        if not admitted:
+            assert said, (name, path, next(validator.iter_errors(data)).message[:300])
+        elif said and path[0] not in ELSEWHERE:
+            first = said.splitlines()[0]
+            inherits = path[0] == "protocols" and "like" in str(data["protocols"])
+            if inherits and re.search(r"is missing|= null", first):
+                continue
+            assert not OF_ONE_FIELD.search(first) or ACROSS.search(first), (name, path, first)
+    assert min(known.values()) > 20
+
+
+def test_unions_are_told_apart_by_kind_so_that_editors_complete(validator):
+    definitions = validator.schema["$defs"]
+    for name in ("task", "topology", "clock", "availability"):
+        union = validator.schema["properties"][name]["oneOf"]
+        kinds = [definitions[part["$ref"].rpartition("/")[2]]["properties"]["kind"] for part in union]
+        assert all("const" in kind for kind in kinds)
+        assert len({kind["const"] for kind in kinds}) == len(kinds)
+
+
+def test_an_heir_may_leave_out_and_drop_what_it_inherits_at_any_depth(validator, files):
+    data = copy.deepcopy(files["bellet2018-fig2a"])
+    heirs = [key for key, entry in data["protocols"].items() if "like" in entry and "privacy" in entry]
+    data["protocols"][heirs[0]]["privacy"] = {"clip": None}
+    assert validator.is_valid(data)
+    data["protocols"][heirs[0]]["privacy"] = {"clipp": 1}
+    assert not validator.is_valid(data)

@@ -122,6 +122,14 @@ class Result:
         asked = from_mapping(style)
         return redraw(self.folder, out=out, collection=self.collection, only=only or None, style=asked)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table of final means, and the scenario's figures."""
+        from html import escape
+
+        figures = self.figures() if self.collection.index.get("figures") else None
+        drawn = "" if figures is None else figures._repr_html_()
+        return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False, border=0)}{drawn}"
+
     def __repr__(self) -> str:
         count = len(self.collection.runs)
         return f"Result({self.folder}: {count} run{'' if count == 1 else 's'} of {', '.join(self.collection.labels)})"

@@ -5,6 +5,7 @@
     archive.py  what a bundle holds, how it is packed, and how it is checked
     claims.py   the numbers that results bear out, and whether other results do
     lock.py     the installed versions of what hushnet needs
+    wheel.py    hushnet itself, as it runs here
 """
 
 from .archive import check_bundle, write_bundle

@@ -18,8 +18,11 @@ from ..analysis.summary import MARK
 from ..compare.tables import number
 from ..experiment.origin import FOLDER, origin_files
 from ..storage.files import checksum, json_text, put_file, read_json, writing
+from ..storage.provenance import code_version
+from ..storage.store import Store
 from .claims import check_claims, claims, minutes, read_claims
 from .lock import lock_file
+from .wheel import wheel_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,13 +43,15 @@ README = """# {scenario}: artifact
 
 What was measured, how to measure it again, and whether it holds.
 
-1. Install Python {python} and then the same versions of everything: `pip install -r requirements.txt`.
-2. Install hushnet {version}{commit}; the check says so if its code is not {code}.
+1. Install Python {python} and, in an environment of its own, the same versions of everything:
+   `pip install -r requirements.txt`.
+2. {install}
 3. `sh rerun.sh` runs the experiment (about {minutes:.1f} minutes of one processor core; `sh rerun.sh --jobs 4` uses
    four) and says for each of the {claims} numbers in claims.csv whether it holds. It ends with exit code 0 if all do.
 
 A number holds if it differs from the one in claims.csv by no more than the tolerance there: half its 95 % interval
-over seeds. The run has the same seeds, so on the same versions the numbers are the same to the last digit.
+over seeds. The run has the same seeds, so on the same versions the numbers are the same to the last digit; the check
+says how many of the tables are the same byte by byte.
 
 | file | what it is |
 | --- | --- |
@@ -54,6 +59,10 @@ over seeds. The run has the same seeds, so on the same versions the numbers are 
 
 {data}
 {notes}"""
+IN_HERE = """Install the hushnet that ran the experiment{commit}, which is in here:
+   `pip install --no-deps {wheel}`. The check says so if another code than {code} runs."""
+ELSEWHERE = """Install the hushnet that ran the experiment, {code}{commit}. It is not in here, because another version
+   has packed this bundle; the check says so if another code runs."""
 NOTHING_TO_GET = "They are drawn anew from the seeds; nothing has to be downloaded."
 NOT_IN_HERE = (
     "They are not in here; data.csv has their checksums. `hushnet data` says where to get data sets, and "
@@ -65,6 +74,7 @@ ABOUT = {
     "claims.csv": "claim, value, tolerance, command, minutes",
     "requirements.txt": "exact versions of all that hushnet needs",
     "data.csv": "checksums of the data that the runs used",
+    "tables.csv": "checksums of the tables of every run",
     "made-with.json": "versions of hushnet, its numeric libraries and Python",
     "rerun.sh": "runs and checks",
     "SHA256SUMS": "checksums of these files: sha256sum -c SHA256SUMS",
@@ -98,7 +108,11 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     if not {"scenario.yaml", "resolved.json"} <= set(origin):
         raise InputError(f"{results}: does not say what it was made from; run the scenario again")
     contents = {name: content for name, content in origin.items() if name != "left-out.json"}
+    if collection.manifests[0].get("code") == code_version():
+        wheel, files = wheel_files()
+        contents[wheel] = _zipped(files)
     contents |= {name: text.encode() for name, text in _texts(collection, contents, left_out.get("files", [])).items()}
+    contents["tables.csv"] = tables(results).to_csv(index=False, lineterminator="\n").encode()
     sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
     contents["SHA256SUMS"] = sums.encode()
     name = str(collection.index.get("scenario") or results.resolve().name)
@@ -134,12 +148,40 @@ def check_bundle(results: Path, table: Path, console: Console | None = None) -> 
         verdict = "holds" if row["holds"] else "DOES NOT HOLD"
         line = f"{verdict}: {row['claim']}: {said}, measured {number(row['measured'], row['tolerance'])}"
         console.print(Text(line, style="" if row["holds"] else "bold red"), soft_wrap=True)
+    expected = table.with_name("tables.csv")
+    if expected.exists():
+        alike, number_of = same_tables(results, expected)
+        console.print(f"{alike} of {number_of} tables are the same, byte by byte", highlight=False)
     for sentence in _differences(table.with_name("made-with.json"), made_with(load_all(results))):
         console.print(Text(f"{MARK} {sentence}", style="yellow"), soft_wrap=True)
     broken = int((~found["holds"]).sum())
     if broken:
         raise HushnetError(f"{broken} of {len(found)} claims do not hold")
     console.print(f"all {len(found)} claims hold", highlight=False)
+
+
+def tables(results: Path) -> pd.DataFrame:
+    """A row for every table of every run: protocol, seed and swept values as they are in words, and its checksum."""
+    rows = [
+        {**_place(entry.manifest), "table": name, "sha256": value}
+        for entry in Store(results).entries()
+        for name, value in sorted(entry.checksums.items())
+        if name.endswith(".parquet")
+    ]
+    return pd.DataFrame(rows)
+
+
+def _place(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    grid = json_text(dict(sorted((manifest.get("grid") or {}).items())), indent=None)
+    return {"protocol": manifest["protocol"], "seed": manifest["seed"], "grid": grid}
+
+
+def same_tables(results: Path, expected: Path) -> tuple[int, int]:
+    """How many of the tables that a bundle names are there, byte by byte, and how many it names."""
+    there = tables(results)
+    known = set(there.astype(str).itertuples(index=False, name=None))
+    wanted = pd.read_csv(expected, dtype=str, keep_default_na=False)
+    return sum(row in known for row in wanted.itertuples(index=False, name=None)), len(wanted)
 
 
 def made_with(collection: Collection) -> dict[str, Any]:
@@ -169,30 +211,33 @@ def _texts(collection: Collection, origin: Mapping[str, bytes], left_out: list[s
         "made-with.json": json_text(made_with(collection)),
         "rerun.sh": SCRIPT.format(run=run, check=CHECK),
     }
-    texts["README.md"] = _readme(collection, sorted({*origin, *texts, "SHA256SUMS"}), len(table), left_out)
+    names = sorted({*origin, *texts, "tables.csv", "SHA256SUMS"})
+    texts["README.md"] = _readme(collection, names, len(table), left_out)
     return texts
 
 
 def _readme(collection: Collection, names: list[str], count: int, left_out: list[str]) -> str:
     made = made_with(collection)
-    version = str(made["hushnet"] or "").partition("+")[0]
     sources = sorted({str(manifest["task"]["notes"].get("source")) for manifest in collection.manifests})
     drawn = all(source.startswith("synthetic") for source in sources)
     notes = [f"{Path(path).name} lies outside the scenario's folder and is not in here." for path in left_out]
+    wheel = next((name for name in names if name.endswith(".whl")), "")
+    commit = f" (commit {made['commit']})" if made["commit"] else ""
+    install = (IN_HERE if wheel else ELSEWHERE).format(wheel=wheel, commit=commit, code=made["hushnet"])
     return README.format(
         scenario=collection.index.get("scenario"),
         python=made["versions"]["Python"],
-        version=version,
-        code=made["hushnet"],
-        commit=f" (commit {made['commit']})" if made["commit"] else "",
+        install=install,
         minutes=minutes(collection),
         claims=count,
-        files="\n".join(
-            f"| {shlex.quote(name)} | {ABOUT.get(name, 'code or data of the experiment')} |" for name in names
-        ),
+        files="\n".join(f"| {shlex.quote(name)} | {_about(name)} |" for name in names),
         data=f"Data: {', '.join(sources)}. {NOTHING_TO_GET if drawn else NOT_IN_HERE}",
         notes="".join(f"\n{sentence}\n" for sentence in notes),
     )
+
+
+def _about(name: str) -> str:
+    return "hushnet itself" if name.endswith(".whl") else ABOUT.get(name, "code or data of the experiment")
 
 
 def _data(collection: Collection) -> pd.DataFrame:

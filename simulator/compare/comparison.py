@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ class Comparison:
     break_even: Frame
     target: str
     warnings: list[str]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what differs from the baseline, what must be known before, and where signs change."""
+        heads = ["title", "label", *self.grid, "n", "baseline_mean", "difference", "low", "high", "p_holm", "verdict"]
+        said = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
+        parts = [f"<p>Differences from {escape(self.labels[self.baseline])}, run by run.</p><ul>{said}</ul>"]
+        for table, names in ((self.differences, heads), (self.break_even, list(self.break_even.columns))):
+            if not table.empty:
+                parts.append(table[names].to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}"))
+        return "".join(parts)
 
 
 def compare(collection: Collection, baseline: str | None = None, *, only: Container[str] | None = None) -> Comparison:

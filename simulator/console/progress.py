@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...agents.errors import HushnetError
 from ..experiment import Answer, Experiment, Jobs, Run, Workers, perform
-from ..experiment.time_left import TimeLeft, key_of, time_left
+from ..experiment.time_left import TimeLeft, in_words, key_of, processes_of, time_left
 from ..experiment.tuning import trial_experiment
 from ..world.world import World
 from .log import run_ended, words_of
@@ -96,28 +96,3 @@ class _Left(ProgressColumn):
             return Text("")
         gone = time.perf_counter() - self._at
         return Text(f"about {in_words(self._left.seconds_after(gone))} left", style="progress.remaining")
-
-
-def in_words(seconds: float) -> str:
-    """A duration, as exact as a guess is: ``8 s``, ``3 min``, ``2 h 10 min``.
-
-    Examples
-    --------
-    >>> [in_words(seconds) for seconds in (0.2, 8.4, 61.0, 200.0, 7830.0)]
-    ['1 s', '8 s', '60 s', '3 min', '2 h 10 min']
-    """
-    if seconds < 90:
-        return f"{max(round(seconds) if seconds < 10 else 5 * round(seconds / 5), 1)} s"
-    minutes = max(round(seconds / 60), 1)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {10 * (minutes % 60 // 10)} min"
-
-
-def processes_of(jobs: Jobs) -> int:
-    """How many processes somebody asks for."""
-    if jobs != "auto":
-        return jobs
-    from dask.system import cpu_count
-
-    return cpu_count()

@@ -18,6 +18,7 @@
     under_way.py   whether somebody waits for them, and which run a worker died of
     perform.py     all of it together: the entry
     tuning.py      parameters chosen on validation data, before the runs that are reported
+    time_left.py   how much longer it takes, and notebook.py, which shows that in a notebook
     estimate.py    what an experiment will take: counts and memory (`limits`), time (expected_time.py, step_times.py)
 """
 

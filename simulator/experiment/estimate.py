@@ -21,12 +21,12 @@ from ..storage.files import json_text
 from ..storage.store import Store
 from ..world.machine import size as in_bytes
 from ..world.machine import used_memory
-from . import Experiment, Jobs, Run
 from .attempts import is_there
 from .expected_time import seconds_of
-from .plan import naming_fields, plan
+from .plan import Experiment, Run, naming_fields, plan
 from .step_times import Size, StepTimes
 from .tuning import settled, trial_experiment
+from .workers import Jobs
 
 if TYPE_CHECKING:
     from rich.console import Console

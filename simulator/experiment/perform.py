@@ -18,11 +18,13 @@ from ..world.world import World
 from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
 from .hiring import InProcess, hire
+from .notebook import shown_progress
 from .options import RunOptions
 from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
 from .survey import survey
+from .time_left import processes_of
 from .tuning import choose, trial_experiment
 from .workers import Workers
 
@@ -48,7 +50,7 @@ def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = Non
         warnings.warn(hint, FutureWarning, stacklevel=3)  # at the caller of `hushnet.simulator.run`
     experiment = options.experiment(loaded)
     with hire(options.jobs, options.scheduler) as workers:
-        failures = perform(experiment, workers=workers)
+        failures = perform(experiment, workers=workers, **shown_progress(experiment, processes_of(options.jobs)))
     if failures:
         raise failures[0]
     return load_all(experiment.folder)

@@ -15,6 +15,7 @@ from statistics import median
 from ...agents.errors import HushnetError
 from .estimate import seconds_of_runs
 from .plan import Experiment, Run
+from .workers import Jobs
 
 Key = tuple[str, Hashable]
 """A protocol, and a grid point."""
@@ -104,3 +105,28 @@ def time_left(experiments: Sequence[Experiment], processes: int = 1) -> TimeLeft
             guesses = [None] * len(firsts)
         guessed.update({key: guess or guessed.get(key) for key, guess in zip(firsts, guesses, strict=True)})
     return TimeLeft(runs, guessed, processes)
+
+
+def in_words(seconds: float) -> str:
+    """A duration, as exact as a guess is: ``8 s``, ``3 min``, ``2 h 10 min``.
+
+    Examples
+    --------
+    >>> [in_words(seconds) for seconds in (0.2, 8.4, 61.0, 200.0, 7830.0)]
+    ['1 s', '8 s', '60 s', '3 min', '2 h 10 min']
+    """
+    if seconds < 90:
+        return f"{max(round(seconds) if seconds < 10 else 5 * round(seconds / 5), 1)} s"
+    minutes = max(round(seconds / 60), 1)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {10 * (minutes % 60 // 10)} min"
+
+
+def processes_of(jobs: Jobs) -> int:
+    """How many processes somebody asks for."""
+    if jobs != "auto":
+        return jobs
+    from dask.system import cpu_count
+
+    return cpu_count()

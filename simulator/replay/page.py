@@ -20,7 +20,7 @@ from .rerun import rerun
 FOLDER = Path(__file__).parent
 MOST_MESSAGES = 20_000
 """Messages of a run that a page carries; a later window shows what comes after them."""
-MISSING = "hushnet replay needs jinja2; install it with: pip install 'hushnet[report]'"
+MISSING = "hushnet replay needs jinja2; install it with: pip install jinja2"
 
 
 def write_replay(

@@ -27,7 +27,7 @@ from .winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MISSING = "hushnet report needs jinja2 and plotly; install them with: pip install 'hushnet[report]'"
+MISSING = "hushnet report needs jinja2 and plotly; install them with: pip install jinja2 plotly"
 
 
 def write_report(results: Path, out: Path | None = None) -> Path:
@@ -84,6 +84,7 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     return environment.get_template("page.html").render(
         **content(collection, folder),
         beside=beside,
+        replay=(folder / "replay.html").is_file(),
         policy=policy(scripts),
         scripts=[Markup(script) for script in scripts],
         style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),

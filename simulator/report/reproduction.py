@@ -31,11 +31,11 @@ def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]
 
 def commands(collection: Collection, name: str) -> list[str]:
     """The commands that run the experiment again and write this page again."""
-    code = str(collection.manifests[0].get("code") or "").partition("+")[0]
     kinds = [str(protocol.get("kind", "")) for protocol in _protocols(collection)]
     trust = " --trust-code" if any(kind.startswith("./") or ".py:" in kind for kind in kinds) else ""
     file, folder = shlex.quote(f"{name}.yaml"), shlex.quote(f"results/{name}")
-    install = f"pip install 'hushnet[report]{f'=={code}' if code else ''}'"
+    commit = _several(manifest.get("commit") for manifest in collection.manifests)
+    install = "pip install './hushnet[report]'  # a clone of hushnet's repository" + (f" at {commit}" if commit else "")
     return [install, f"hushnet run {file}{trust}", f"hushnet report {folder}"]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.console.progress import in_words, processes_of
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment.time_left import TimeLeft, key_of, time_left
+from hushnet.simulator.experiment.time_left import TimeLeft, in_words, key_of, processes_of, time_left
 from hushnet.simulator.language.loading import load
 from hypothesis import given, settings
 from hypothesis import strategies as st

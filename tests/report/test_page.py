@@ -102,7 +102,7 @@ def test_a_place_that_cannot_be_written_to_is_said_in_one_sentence(tmp_path, cap
 def test_a_missing_extra_is_said_with_its_command(tmp_path, monkeypatch, missing):
     root = make_experiment(tmp_path)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"pip install 'hushnet\[report\]'"):
+    with pytest.raises(InputError, match=r"pip install jinja2 plotly"):
         write_report(root)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.bundle import check_bundle, write_bundle
 from hushnet.simulator.bundle.claims import check_claims, claims, read_claims
 from hushnet.simulator.bundle.lock import lock_file, needed
+from hushnet.simulator.bundle.wheel import wheel_files
 from hushnet.simulator.cli import main
 from rich.console import Console
 
@@ -93,7 +98,7 @@ def test_a_bundle_has_all_that_a_reviewer_needs(bundle, unpacked):
     names = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     assert names == {
         *("README.md", "SHA256SUMS", "claims.csv", "code/mine.py", "data.csv", "made-with.json"),
-        *("requirements.txt", "rerun.sh", "resolved.json", "scenario.yaml"),
+        *("requirements.txt", "rerun.sh", "resolved.json", "scenario.yaml", "tables.csv", wheel_files()[0]),
     }
     assert (unpacked / "scenario.yaml").read_text() == SCENARIO
     assert (unpacked / "code" / "mine.py").read_text() == PLUGIN
@@ -220,3 +225,95 @@ def test_the_lock_file_pins_everything_that_is_needed_and_nothing_else():
     assert lines[0].startswith("# Python 3.")
     assert f"numpy=={pins['numpy']}" in lines
     assert [line.partition("==")[0] for line in lines[1:]] == sorted(pins)
+
+
+QUICK = """\
+schema: 1
+scenario: quick
+task: {kind: mean_estimation, agents: 4}
+topology: {kind: complete}
+engine: event
+protocols: {alone: {kind: local}, cd: {kind: coordinate_descent}}
+stop: {time: 2}
+record: {every: 1, metrics: [objective], objective_of: cd}
+seeds: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """A bundle of a scenario without code of its own, unpacked; and its results."""
+    folder = tmp_path_factory.mktemp("packed")
+    (folder / "quick.yaml").write_text(QUICK)
+    assert main(["run", str(folder / "quick.yaml"), "--out", str(folder / "results"), "--quiet"]) == 0
+    with zipfile.ZipFile(write_bundle(folder / "results", folder / "quick.zip")) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder
+
+
+def test_a_bundle_has_hushnet_itself_as_a_wheel_that_is_the_same_every_time(packed):
+    (wheel,) = (packed / "unpacked").glob("*.whl")
+    name, files = wheel_files()
+    assert wheel.name == name
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.namelist() == sorted(files)
+        content = {entry: archive.read(entry) for entry in archive.namelist()}
+    for line in content[next(entry for entry in content if entry.endswith("RECORD"))].decode().splitlines():
+        entry, said, size = line.rsplit(",", 2)
+        if said:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content[entry]).digest()).rstrip(b"=").decode()
+            assert (said, size) == (f"sha256={digest}", str(len(content[entry])))
+    assert "hushnet/scenarios/quickstart.yaml" in content
+    assert "hushnet/simulator/report/page.html" in content
+    assert not any("tests/" in entry or "__pycache__" in entry for entry in content)
+    again = write_bundle(packed / "results", packed / "again.zip").read_bytes()
+    assert again == (packed / "quick.zip").read_bytes()
+
+
+def test_the_packages_data_are_all_in_the_wheel():
+    root = Path(__file__).resolve().parents[2]
+    listed = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    files = set(wheel_files()[1])
+    for package, patterns in listed.items():
+        folder = Path(*package.split(".")[1:])
+        for pattern in patterns:
+            for path in (root / folder).glob(pattern):
+                assert f"hushnet/{path.relative_to(root).as_posix()}" in files
+
+
+def test_tables_are_compared_byte_by_byte(packed, tmp_path):
+    said = Console(record=True, width=200)
+    check_bundle(packed / "results", packed / "unpacked" / "claims.csv", said)
+    assert "12 of 12 tables are the same, byte by byte" in said.export_text()
+    changed = tmp_path / "unpacked"
+    shutil.copytree(packed / "unpacked", changed)
+    table = pd.read_csv(changed / "tables.csv", dtype=str)
+    table.loc[0, "sha256"] = "0" * 64
+    table.to_csv(changed / "tables.csv", index=False)
+    said = Console(record=True, width=200)
+    check_bundle(packed / "results", changed / "claims.csv", said)
+    assert "11 of 12 tables are the same" in said.export_text()
+
+
+def test_runs_of_other_code_are_not_packed_with_this_one(packed, tmp_path, monkeypatch):
+    monkeypatch.setattr("hushnet.simulator.bundle.archive.code_version", lambda: "0.1.0+another")
+    with zipfile.ZipFile(write_bundle(packed / "results", tmp_path / "other.zip")) as archive:
+        assert not any(name.endswith(".whl") for name in archive.namelist())
+        assert "another version\n   has packed this bundle" in archive.read("README.md").decode()
+
+
+@pytest.mark.slow
+def test_a_bundle_reruns_from_nothing_in_a_fresh_environment(packed, tmp_path):
+    """Needs a package index; nothing of this checkout is used."""
+    python = tmp_path / "fresh" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "fresh")], check=True)
+    install = [str(python), "-m", "pip", "install", "-q"]
+    subprocess.run([*install, "-r", "requirements.txt"], check=True, cwd=packed / "unpacked")
+    (wheel,) = (packed / "unpacked").glob("*.whl")
+    subprocess.run([*install, "--no-deps", str(wheel)], check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PATH"] = f"{python.parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["sh", "rerun.sh"], cwd=packed / "unpacked", env=environment, capture_output=True, text=True, check=True
+    )
+    assert "12 of 12 tables are the same, byte by byte" in done.stdout

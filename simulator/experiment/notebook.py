@@ -1,0 +1,50 @@
+"""Progress where Python runs in a notebook: one line that is written anew, and nothing anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from .attempts import Answer
+from .plan import Experiment, Run
+from .time_left import in_words, key_of, time_left
+from .tuning import trial_experiment
+
+
+def in_notebook() -> bool:
+    """Whether this is a kernel of Jupyter, whose cells show what is displayed."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def shown_progress(experiment: Experiment, processes: int) -> dict[str, Callable[..., None]]:
+    """What `perform` is to tell of: a line of progress in a notebook; nothing elsewhere.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    processes : int
+        How many runs go on at once.
+    """
+    if not in_notebook():
+        return {}
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+    stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
+    total, left, ended = sum(1 for stage in stages for _ in stage.runs()), time_left(stages, processes), [0]
+    handle: Any = display(HTML(_line(0, total, "preparing")), display_id=True)
+
+    def on_run(run: Run, answer: Answer) -> None:
+        ended[0] += 1
+        left.ended(key_of(run), None if answer.there else answer.seconds)
+        rest = f"about {in_words(left.seconds())} left" if ended[0] < total else "done"
+        handle.update(HTML(_line(ended[0], total, f"{run.place}; {rest}")))
+
+    return {"on_run": on_run}
+
+
+def _line(ended: int, total: int, text: str) -> str:
+    return f'<progress value="{ended}" max="{max(total, 1)}"></progress> {ended} of {total} runs; {escape(text)}'

@@ -13,8 +13,9 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ..analysis.results import Collection
-from ..storage.files import checksum, file_checksum, json_text, put_file, read_json, writing
+from ..storage.files import file_checksum, json_text, put_file, read_json, writing
 from ..storage.provenance import code_version
+from ..storage.run_folder import read_manifest
 
 FILE = "drawn.json"
 
@@ -30,8 +31,11 @@ def made_of(folder: Path, collection: Collection) -> str:
         Its runs.
     """
     digest = hashlib.blake2s(json_text([code_version(), version("matplotlib"), version("numpy")]).encode())
-    for name in ("index.json", *dict.fromkeys(f"{run.partition('#')[0]}/manifest.json" for run in collection.runs)):
-        digest.update(f"{name} {checksum((folder / name).read_bytes())}\n".encode())
+    digest.update(json_text(read_json(folder / "index.json")).encode())
+    for run in dict.fromkeys(run.partition("#")[0] for run in collection.runs):
+        manifest, checksums = read_manifest(folder / run)
+        told = {name: value for name, value in manifest.items() if name != "timings"}  # the rest is the same every time
+        digest.update(json_text([run, told, checksums], indent=None).encode())
     return digest.hexdigest()
 
 

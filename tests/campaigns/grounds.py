@@ -19,8 +19,8 @@ from hushnet.agents.files import open_regular
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.base import Problem
-from hushnet.simulator import cli
 from hushnet.simulator.analysis.results import Collection
+from hushnet.simulator.cli import entry
 from hushnet.simulator.world.world import World
 
 DRAWN = (Task, Graph, Problem, World, Collection, nx.Graph, np.ndarray, np.generic, pd.DataFrame, pd.Series)
@@ -33,7 +33,7 @@ GATE = open_regular.__code__.co_filename
 def noted() -> Iterator[list[BaseException]]:
     """Errors that commands inside complain about."""
     found: list[BaseException] = []
-    usual = cli._complain  # pyright: ignore[reportPrivateUsage]
+    usual = entry._complain  # pyright: ignore[reportPrivateUsage]
 
     def complain(message: str, code: int) -> int:
         error = sys.exc_info()[1]
@@ -41,11 +41,11 @@ def noted() -> Iterator[list[BaseException]]:
             found.append(error)
         return usual(message, code)
 
-    cli._complain = complain  # pyright: ignore[reportPrivateUsage]
+    entry._complain = complain  # pyright: ignore[reportPrivateUsage]
     try:
         yield found
     finally:
-        cli._complain = usual  # pyright: ignore[reportPrivateUsage]
+        entry._complain = usual  # pyright: ignore[reportPrivateUsage]
 
 
 def needs_what_was_drawn(error: BaseException) -> bool:

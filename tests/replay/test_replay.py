@@ -213,6 +213,7 @@ def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
     assert remarks[0] in path.read_text()
     path, _ = write_replay(results, ["cd"], out=results.parent / "h.html", first=10.0)
     assert told(path)["window"][0] == 10.0
+    assert "What had ended before t = 10.0 is neither shown nor counted" in path.read_text()
 
 
 def test_some_agents_are_the_first_and_those_nearest_to_it(results):

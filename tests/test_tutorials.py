@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from pathlib import Path
 
 import pytest
-from hushnet.simulator.cli import main
+
+from .snippets import blocks, execute
 
 FOLDER = Path(__file__).resolve().parents[1] / "scenarios" / "tutorials"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# ([\w-]+\.\w+)\n")
-
-
-def blocks(name):
-    return BLOCK.findall((FOLDER / f"{name}.md").read_text())
-
-
-def execute(name):
-    """Execute a tutorial's blocks here; a block whose first line is ``# file.name`` is written to that file."""
-    names = {"__name__": name}
-    for language, text in blocks(name):
-        file = FILE.match(text)
-        if file:
-            Path(file[1]).write_text(text)
-        elif language == "bash":
-            for line in text.splitlines():
-                program, *arguments = shlex.split(line)
-                assert program == "hushnet"
-                assert main(arguments) == 0, line
-        elif language == "python":
-            exec(compile(text, f"{name}.md", "exec"), names)
 
 
 @pytest.fixture
@@ -47,13 +25,13 @@ def empty_folder(tmp_path, monkeypatch):
 def test_every_tutorial_is_executed_here():
     assert {path.stem for path in FOLDER.iterdir()} == {"first-protocol", "comparison-for-a-paper"}
     assert all(
-        language in ("bash", "python", "yaml", "text") for path in FOLDER.iterdir() for language, _ in blocks(path.stem)
+        language in ("bash", "python", "yaml", "text") for path in FOLDER.iterdir() for language, _ in blocks(path)
     )
 
 
 def test_your_first_protocol(empty_folder, capsys):
-    execute("first-protocol")
-    shown = next(text for language, text in blocks("first-protocol") if language == "text")
+    execute(FOLDER / "first-protocol.md")
+    shown = next(text for language, text in blocks(FOLDER / "first-protocol.md") if language == "text")
     asides = r": (View|Out|Any)|\s*-> None|^ +\"\"\".*\n"
     skeleton = re.sub(asides, "", Path("gossip.py").read_text(), flags=re.MULTILINE)
     assert " ".join(shown.split()) in " ".join(skeleton.split())
@@ -61,7 +39,7 @@ def test_your_first_protocol(empty_folder, capsys):
 
 
 def test_a_comparison_for_a_paper(empty_folder, capsys):
-    execute("comparison-for-a-paper")
+    execute(FOLDER / "comparison-for-a-paper.md")
     said = capsys.readouterr().out
     assert re.search(r"\b30 runs", said)
     assert re.search(r"all \d+ claims hold", said)

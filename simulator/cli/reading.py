@@ -9,10 +9,12 @@ import typer
 
 from .application import DataDir, TrustCode, app, parts_of
 
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")]
+
 
 @app.command()
 def plot(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    results: Results,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME,...", help="These figures, by their files' names.")
     ] = None,
@@ -45,7 +47,7 @@ def plot(
 
 @app.command()
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    results: Results,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.")
     ] = None,
@@ -58,7 +60,7 @@ def report(
 
 @app.command()
 def replay(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    results: Results,
     runs: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +106,7 @@ def compare(
 
 @app.command()
 def bundle(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")],
+    results: Results,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.")
     ] = None,

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..language.loading import shipped
-from ..reproduction.papers import papers
 from .explain import topics
 from .listing import LISTS
 
 
 def _papers() -> list[str]:
+    from ..reproduction.papers import papers  # with all that figures need, which no other word waits for
+
     return [name for paper in papers() for name in (paper.name, *(figure.name for figure in paper.figures))]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.yaml_source import read_text
 from hushnet.simulator.shell.new_scenario import scenario_text
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# ([\w-]+\.\w+)\n")
+from ..snippets import blocks, execute
+
 SLOW = {"howto-latency", "howto-budget"}
 """Pages whose commands take more than some seconds."""
 PAGES = sorted(path.stem for path in WRITTEN.glob("*.md"))
-WITH_CODE = [name for name in PAGES if BLOCK.search((WRITTEN / f"{name}.md").read_text())]
+WITH_CODE = [name for name in PAGES if blocks(WRITTEN / f"{name}.md")]
 
 
 def admissible(fragment: str) -> None:
@@ -33,26 +32,12 @@ def admissible(fragment: str) -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in WITH_CODE])
-def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch, capsys):
+def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("MPLBACKEND", "agg")
-    names = {"__name__": name}
-    for language, text in BLOCK.findall((WRITTEN / f"{name}.md").read_text()):
-        file = FILE.match(text)
-        if file:
-            Path(file[1]).write_text(text)
-        elif language == "bash":
-            for line in text.splitlines():
-                program, *arguments = shlex.split(line)
-                assert program == "hushnet"
-                assert main(arguments) == 0, f"{line}: {capsys.readouterr().err}"
-        elif language == "python":
-            exec(compile(text, f"{name}.md", "exec"), names)
-        elif language == "yaml":
-            admissible(text)
-        else:
-            assert language == "text"
+    assert {language for language, _ in blocks(WRITTEN / f"{name}.md")} <= {"bash", "python", "yaml", "text"}
+    execute(WRITTEN / f"{name}.md", admissible)
 
 
 def test_a_snippet_that_is_not_admissible_would_be_found():
@@ -63,8 +48,6 @@ def test_a_snippet_that_is_not_admissible_would_be_found():
 def test_the_shown_step_is_that_of_the_skeleton(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "protocol", "mine"]) == 0
-    shown = next(
-        text for language, text in BLOCK.findall((WRITTEN / "start-protocol.md").read_text()) if language == "text"
-    )
+    shown = next(text for language, text in blocks(WRITTEN / "start-protocol.md") if language == "text")
     skeleton = re.sub(r": Any|\s*-> None|^ +\"\"\".*\n", "", Path("mine.py").read_text(), flags=re.MULTILINE)
     assert " ".join(shown.split()) in " ".join(skeleton.split())

@@ -1,0 +1,43 @@
+"""Blocks of code in pages of Markdown, executed one after the other."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from hushnet.simulator.cli import main
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# ([\w-]+\.\w+)\n")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of every block of a page."""
+    return BLOCK.findall(page.read_text())
+
+
+def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
+    """Execute a page's blocks here; a block whose first line is ``# file.name`` is written to that file.
+
+    Parameters
+    ----------
+    page : Path
+    fragment : callable, optional
+        What is done with YAML that is no file.
+    """
+    names = {"__name__": page.stem}
+    for language, text in blocks(page):
+        file = FILE.match(text)
+        if file:
+            Path(file[1]).write_text(text)
+        elif language == "bash":
+            for line in text.splitlines():
+                program, *arguments = shlex.split(line)
+                assert program == "hushnet"
+                assert main(arguments) == 0, line
+        elif language == "python":
+            exec(compile(text, page.name, "exec"), names)
+        elif language == "yaml" and fragment is not None:
+            fragment(text)

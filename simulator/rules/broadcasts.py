@@ -18,6 +18,7 @@ from ..tables.broadcasts import (
     NEXT,
     NOW,
     REACTS,
+    RECEIVER,
     TO_SLOT,
     USES,
     VERSION,
@@ -34,24 +35,17 @@ def send(mail, tables, sender, edges, kind, row, leg, vectors):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
     now, size, tick = tables.now[NOW], mail.size[row], mail.tick[row]
     mail.order[row] = count_message(mail, vectors * len(edges))
-    counts, first_slot = tables.counts, kind * len(mail.heads)
+    counts, heads, first_slot = tables.counts, mail.heads, kind * len(mail.heads)
     for edge in edges:
         delay = depart(mail, sender, edge, tick, leg, kind, row, size, now)
         if delay < math.inf:
             counts[FREE_COPIES] -= 1
             place = tables.free_copies[counts[FREE_COPIES]]
             copy = tables.copies[place]
-            copy[VERSION], copy[TO_SLOT] = row, first_slot + mail.reverse[edge]
+            copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + mail.reverse[edge], heads[edge]
             mail.references[row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
     let_go(mail, row)
-
-
-@rule
-def receiver_of(mail, tables, place):
-    """Whom a copy goes to."""
-    heads = mail.heads
-    return heads[mail.reverse[tables.copies[place][TO_SLOT] % len(heads)]]
 
 
 @rule
@@ -87,8 +81,7 @@ def done_with(mail, tables, place):
 def on_arrival(mail, tables, place):
     """A copy arrives; whether its receiver reacts to it."""
     copy, counts, now = tables.copies[place], tables.counts, tables.now[NOW]
-    row, slot = copy[VERSION], copy[TO_SLOT]
-    agent = receiver_of(mail, tables, place)
+    row, slot, agent = copy[VERSION], copy[TO_SLOT], copy[RECEIVER]
     up = there(mail, agent, now, now == tables.now[LATE])
     keeps, reacts = up and counts[KEEPS] != 0, False
     if up and counts[REACTS]:

@@ -13,9 +13,9 @@ they hear until they step, and whether they react to it."""
 NOW, LATE, TIMES = range(3)
 """Places in `BroadcastTables.now`: time of this event, and of the last wake-up."""
 
-VERSION, TO_SLOT, USES, NEXT, COPY_COLUMNS = range(5)
-"""Columns of `BroadcastTables.copies`: the version, the slot of its kind that it goes to, how many still have to look
-at it after its arrival, and what its receiver has kept after it (-1: nothing)."""
+VERSION, TO_SLOT, RECEIVER, USES, NEXT, COPY_COLUMNS = range(6)
+"""Columns of `BroadcastTables.copies`: the version, the slot of its kind that it goes to and the agent that has it, how
+many still have to look at it after its arrival, and what its receiver has kept after it (-1: nothing)."""
 
 FIRST_KEPT, LAST_KEPT, IS_SILENT, AGENT_COLUMNS = range(4)
 """Columns of `BroadcastTables.agents`: the copies that it keeps, in the order of arrival (-1: none), and whether it has

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import simpy
 from numpy.typing import NDArray
 
 from ....agents.agent import Agent
-from ...rules.broadcasts import on_arrival, receiver_of, send
-from ...tables.broadcasts import IS_SILENT, NOW
+from ...rules.broadcasts import on_arrival, send
+from ...tables.broadcasts import IS_SILENT, NOW, RECEIVER
 from ...world.world import World
 from ..broadcast_state import BroadcastState
-from .driver import EventDriver
+from .driver import EventDriver, RuleEvent
 
 
 @final
@@ -35,7 +34,7 @@ class EventBroadcasts(EventDriver):
         super().__init__(world, there=self.is_there)
         self.state = BroadcastState(world)
         self.post.carry = self._carry
-        self._send, self._on_arrival, self._receiver_of = map(self.plain, (send, on_arrival, receiver_of))
+        self._send, self._on_arrival = map(self.plain, (send, on_arrival))
         self._reacts = world.traits.trigger == "message"
 
     def wake(self, agent: Agent) -> None:
@@ -50,14 +49,15 @@ class EventBroadcasts(EventDriver):
         self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
         self._change(self._send, agent.index, edges.tolist(), rank, row, leg, vectors)
 
-    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+    def happen(self, asked: RuleEvent) -> None:
         """See `EventDriver.happen`: a copy arrives."""
+        subject = asked.subject
         if not self._reacts:
             self._change(self._on_arrival, subject)
             return
-        mail, tables = self.views(self.post.mail, self.state.tables)
-        agent = self.world.agents[self._receiver_of(mail, tables, subject)]
-        tables.agents[agent.index][IS_SILENT] = agent.silent
+        tables = self.state.tables
+        agent = self.world.agents[tables.copies[subject, RECEIVER]]
+        tables.agents[agent.index, IS_SILENT] = agent.silent
         if self._change(self._on_arrival, subject):
             self.react(agent, self.state.arrived(subject))
 

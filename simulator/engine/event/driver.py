@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -23,6 +22,35 @@ from ...tables.notes import LOST_DELAY
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import Driver
+
+
+class RuleEvent(At):
+    """An event that a rule has asked for.
+
+    Parameters
+    ----------
+    env, time, priority
+        See `At`.
+    happen : list of callable
+        What is called with the event; one list serves all events of a driver.
+    what, subject, serial : int
+        What happens, to whom, and the how-manieth of its kind; see `hushnet.simulator.tables.effects`.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        time: float,
+        priority: int,
+        happen: list[Callable[[RuleEvent], None]],
+        what: int,
+        subject: int,
+        serial: int,
+    ) -> None:
+        # Most events of a run are made here: no call of a parent's constructor, and nothing made beside the event.
+        self.env, self.callbacks, self._ok, self._value = env, happen, True, None
+        self.what, self.subject, self.serial = what, subject, serial
+        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
 
 
 class EventDriver(Driver):
@@ -60,6 +88,7 @@ class EventDriver(Driver):
         self.observed = world.observer is not None
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
+        self._happen = [self.happen]
         self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
@@ -130,9 +159,9 @@ class EventDriver(Driver):
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
         """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
-        At(self.env, time, priority, partial(self.happen, what, subject, serial))
+        RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
 
-    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+    def happen(self, asked: RuleEvent) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""
         return
 

@@ -33,7 +33,7 @@ from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STA
 from ...world.rounds import EMPTY
 from ...world.world import World
 from ..round_state import RoundState
-from .driver import EventDriver
+from .driver import EventDriver, RuleEvent
 
 
 @final
@@ -79,8 +79,9 @@ class EventRounds(EventDriver):
         """See `Driver.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
-    def happen(self, what: int, subject: int, serial: int, _: simpy.Event) -> None:
+    def happen(self, asked: RuleEvent) -> None:
         """See `EventDriver.happen`."""
+        what, subject, serial = asked.what, asked.subject, asked.serial
         if what == ARRIVE:
             self._change(on_arrival, subject)
             return

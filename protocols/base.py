@@ -309,7 +309,7 @@ class Protocol(ABC):
         """
         law = self.partner_law()
         own = law[self.problem.graph.edges_of(view.agent)] if len(law) else law
-        return rank_of(view.partner_luck(), len(view.neighbours), own)
+        return rank_of(view.partner_uniform(), len(view.neighbours), own)
 
     def partner_law(self) -> NDArray[np.float64]:
         """(E,) weights > 0 by which agents pick among their directed edges; empty for the uniform law (`NO_LAW`)."""

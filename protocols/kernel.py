@@ -34,7 +34,7 @@ def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
     Parameters
     ----------
     luck : float
-        In (0, 1), see `hushnet.protocols.view.View.partner_luck`.
+        In (0, 1), see `hushnet.protocols.view.View.partner_uniform`.
     degree : int
         Number of neighbours, > 0.
     law : (degree,) float64
@@ -114,7 +114,7 @@ class Compiled(ABC):
     step: Any
     table: AddressTable
     charges: Charges
-    noted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    cached_losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @final

@@ -152,7 +152,7 @@ class View:
         "_inbox",
         "_kinds",
         "_make_stream",
-        "_partner_luck",
+        "_partner_uniform",
         "_received",
         "_slots",
         "_streams",
@@ -181,7 +181,7 @@ class View:
         *,
         data: Shard,
         stream: Callable[[str, int, int], np.random.Generator],
-        partner_luck: Callable[[int, int], float],
+        partner_uniform: Callable[[int, int], float],
         unheard: Literal["own", "zero"] = "own",
     ) -> None:
         slots = problem.graph.edges_of(agent)
@@ -194,7 +194,7 @@ class View:
         self.state = Blocks("state", {name: block[agent] for name, block in state.agent.items()})
         self.edge = Blocks("edge", {name: block.of(slots) for name, block in state.edge.items()})
         self.messages: list[Message] = []
-        self._partner_luck = partner_luck
+        self._partner_uniform = partner_uniform
         self._make_stream, self._inbox, self._slots, self._kinds = stream, inbox, slots, layout.messages
         self._streams: dict[str, np.random.Generator] = {}
         self._fill = unheard == "own"
@@ -233,9 +233,9 @@ class View:
             self._streams[purpose] = self._make_stream(purpose, self.agent, self.tick)
         return self._streams[purpose]
 
-    def partner_luck(self) -> float:
+    def partner_uniform(self) -> float:
         """The draw in (0, 1) that picks the partner of a pairwise session: one for each tick of the agent's clock."""
-        return self._partner_luck(self.agent, self.tick)
+        return self._partner_uniform(self.agent, self.tick)
 
     def begin(self, now: float, tick: int, updates: int) -> None:
         """Move on to another step; the engine does this."""

@@ -33,20 +33,20 @@ class Propagation(Objective):
     graph : Graph
         Over n agents.
     solitary : (n, p) float64
-    pull : (n,) float64
+    mu_c : (n,) float64
         mu c_i >= 0.
     """
 
     graph: Graph
     solitary: Models
-    pull: NDArray[np.float64]
+    mu_c: NDArray[np.float64]
 
     @cached_property
     def fingerprint(self) -> str:
         """See `Objective.fingerprint`."""
         graph = self.graph
         digest = hashlib.blake2s(b"Propagation", digest_size=16)
-        for array in (graph.offsets, graph.heads, graph.weights, self.solitary, self.pull):
+        for array in (graph.offsets, graph.heads, graph.weights, self.solitary, self.mu_c):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -59,7 +59,7 @@ class Propagation(Objective):
     @cached_property
     def held(self) -> NDArray[np.float64]:
         """(n,) D_ii pull_i."""
-        return self.graph.strengths * self.pull
+        return self.graph.strengths * self.mu_c
 
     @cached_property
     def laplacian(self) -> Any:
@@ -82,7 +82,7 @@ class Propagation(Objective):
         return self.value(models), self.laplacian @ models + self.held[:, None] * (models - self.solitary)
 
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`; equation (4) as (D - W + D pull) Theta = D pull Solitary."""
+        """See `Objective.minimise`; equation (4) as (D - W + D diag(mu c)) Theta = D diag(mu c) Solitary."""
         from scipy.sparse import csc_array, diags_array
         from scipy.sparse.linalg import splu
 

@@ -92,7 +92,7 @@ class CollaborativeAdmmParameters(ProtocolParameters):
         return self
 
     @property
-    def pull(self) -> float:
+    def mu_c(self) -> float:
         """The trade-off mu."""
         if self.alpha is not None:
             return (1 - self.alpha) / self.alpha
@@ -182,7 +182,7 @@ class CollaborativeAdmm(Protocol):
     def constants(self) -> Constants:
         """The trade-off, confidences, and w and kappa of every edge."""
         edge = {"edge_weight": self.edge_weights, "kappa": self.kappa}
-        return Constants(run={"pull": self.parameters.pull}, agent={"confidence": self.confidence}, edge=edge)
+        return Constants(run={"mu_c": self.parameters.mu_c}, agent={"confidence": self.confidence}, edge=edge)
 
     def release(self, view: View) -> Release:
         """There is no noise; models of an agent without data depend on others' only."""
@@ -228,7 +228,7 @@ class CollaborativeAdmm(Protocol):
         """
         if not self.problem.task.loss.smooth:
             return None
-        mu = self.parameters.pull / (1 if self.parameters.objective == "bellet" else 2)
+        mu = self.parameters.mu_c / (1 if self.parameters.objective == "bellet" else 2)
         return GraphRegularised(self.problem.task, self.problem.graph, mu, self.confidence)
 
     def invariants(self) -> Declared:
@@ -261,7 +261,7 @@ def minimise(me: Any) -> None:
             me.z_peer[rank] = heard_of(me, rank)
     centres = me.kappa * (me.z_peer - me.dual_peer / me.rho) + (me.rho * me.z_own - me.dual_own)
     linear, curvature = centres.sum(axis=0), (me.kappa + me.rho).sum()
-    trust = me.pull * me.weights.sum() * me.confidence  # mu' = mu D_ii c_i
+    trust = me.mu_c * me.weights.sum() * me.confidence  # mu' = mu D_ii c_i
     if me.local_steps == "exact":
         curvature += 2.0 * trust * me.regularisation
         me.model = minimised(me, trust, curvature, linear, me.model, PRECISION * curvature)

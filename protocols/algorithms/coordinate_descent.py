@@ -158,8 +158,8 @@ class CoordinateDescent(Protocol):
             weights = self._weights(privacy, self.limit) if active(privacy) else None
         self.warm, asked = None, self.parameters.start
         if isinstance(asked, PrivatePropagation):
-            pull = self.parameters.mu * self.confidence
-            self.warm = WarmStart(asked, self.problem, pull, self.bounds["l2"])
+            mu_c = self.parameters.mu * self.confidence
+            self.warm = WarmStart(asked, self.problem, mu_c, self.bounds["l2"])
             privacy = self.warm.left_of(privacy, weights)
         self.step_noise = self.noise = GradientNoise(privacy, task, weights=weights, radius=self.parameters.radius)
 
@@ -211,15 +211,15 @@ class CoordinateDescent(Protocol):
     def layout(self) -> Layout:
         """Model, step size alpha and mu c_i of each agent; one broadcast kind."""
         p = self.problem.task.dimension
-        return Layout(agent={"model": p, "alpha": 1, "pull": 1}, messages={"model": MessageKind(p, mirrors="model")})
+        return Layout(agent={"model": p, "alpha": 1, "mu_c": 1}, messages={"model": MessageKind(p, mirrors="model")})
 
     def start(self, view: View, out: Out) -> None:
         """Start model and step size alpha = 1 / (1 + mu c_i L_loc)."""
         self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
-        pull = self.parameters.mu * self.confidence[view.agent]
-        view.state["pull"][0] = pull
+        mu_c = self.parameters.mu * self.confidence[view.agent]
+        view.state["mu_c"][0] = mu_c
         smoothness = self._step_smoothness(view.agent, view.data)
-        view.state["alpha"][0] = 1 / (1 + pull * smoothness)
+        view.state["alpha"][0] = 1 / (1 + mu_c * smoothness)
         release = out.public("the start does not depend on data")
         if self.parameters.start == "constant":
             view.state["model"][:] = self.parameters.start_value
@@ -239,7 +239,7 @@ class CoordinateDescent(Protocol):
         """Update (4), or (6) with noise, and broadcast."""
         gradient = perturbed(me, local_gradient(me, me.model))
         around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.mu_c * gradient)
         me.message = me.model
         return me.updates + 1 >= me.limit
 

@@ -67,8 +67,10 @@ class AveragingParameters(ProtocolParameters):
     radius: Positive | None = None
     """Rows are clipped to this l2 norm, which then bounds them publicly."""
     privacy: Privacy | None = None
-    """Gaussian noise on every subgradient: a ``budget`` (by: basic) takes it from theorem 1 as printed, a ``target``
-    from the verified epsilon."""
+    """Gaussian noise on every subgradient.
+
+    A ``budget`` (by: basic_composition) takes it from theorem 1 as printed, a ``target`` from the verified epsilon.
+    """
 
     @model_validator(mode="after")
     def _consistent(self) -> AveragingParameters:

@@ -55,7 +55,7 @@ class RangeNoise(PrintedNoise, frozen=True):
     """delta that theorem 3 claims for a round; as many as there are rounds come out of the reported one."""
 
     mechanism = "gaussian"
-    claimed_by = "kairouz"
+    claimed_by = "advanced_composition"
 
     @property
     def reported_delta(self) -> float:

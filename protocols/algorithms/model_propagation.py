@@ -89,7 +89,7 @@ class ModelPropagationParameters(ProtocolParameters):
         return not self.closed_form and isinstance(self.schedule, ExchangeSchedule | None)
 
     @property
-    def pull(self) -> float:
+    def mu_c(self) -> float:
         """The trade-off mu."""
         if self.mu is not None:
             return self.mu
@@ -139,7 +139,7 @@ class ModelPropagation(Protocol):
     def prepare(self) -> None:
         """The pull mu c_i of every agent's solitary model."""
         task = self.problem.task
-        self.pull = self.parameters.pull * _confidences(self.parameters.confidence, task)
+        self.mu_c = self.parameters.mu_c * _confidences(self.parameters.confidence, task)
         self.noise: OutputNoise | None = output_noise(self.parameters.privacy, task)
         self.releases: dict[int, Release] = {}
 
@@ -199,11 +199,11 @@ class ModelPropagation(Protocol):
         """(n, p) minimisers (4), from everybody's solitary models, with their noise."""
         if self.noise is None:
             return self.objective().minimise()[0]
-        return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
+        return Propagation(self.problem.graph, self.noise.models(self.problem), self.mu_c).minimise()[0]
 
     def constants(self) -> Constants:
         """The pull of every agent's solitary model."""
-        return Constants(agent={"pull": self.pull})
+        return Constants(agent={"mu_c": self.mu_c})
 
     def release(self, view: View) -> Release:
         """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
@@ -221,7 +221,7 @@ class ModelPropagation(Protocol):
         if me.closed_form:
             return
         if me.degree > 0:
-            me.model = (average(me) + me.pull * me.solitary) / (1 + me.pull)
+            me.model = (average(me) + me.mu_c * me.solitary) / (1 + me.mu_c)
         me.message = me.model
 
     @staticmethod
@@ -252,12 +252,12 @@ class ModelPropagation(Protocol):
 
     def _models_outside(self, instant: Instant) -> NDArray[np.float64]:
         """(n,) how far models are from averages of anything within the box and, with its pull, the own solitary one."""
-        pull = self.pull[:, None] * (instant.graph.degrees > 0)[:, None]
-        around = (1 + pull) * instant.agent("model") - pull * instant.agent("solitary")
+        mu_c = self.mu_c[:, None] * (instant.graph.degrees > 0)[:, None]
+        around = (1 + mu_c) * instant.agent("model") - mu_c * instant.agent("solitary")
         return np.where(instant.started, _outside(instant, around), 0.0)
 
     def _size(self, instant: Instant) -> float:
-        return (1.0 + largest(self.pull)) * _solitary_size(instant)
+        return (1.0 + largest(self.mu_c)) * _solitary_size(instant)
 
     def objective(self) -> Propagation:
         """Objective (3) around the exact solitary models, without noise: its cost shows as a gap."""
@@ -266,7 +266,7 @@ class ModelPropagation(Protocol):
     @cached_property
     def _objective(self) -> Propagation:
         solitary = solitary_models(self.problem.task, self.parameters.solitary)
-        return Propagation(self.problem.graph, solitary, self.pull)
+        return Propagation(self.problem.graph, solitary, self.mu_c)
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
@@ -282,7 +282,7 @@ def _meet(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
     for rank in range(me.degree):
         theirs = me.copy[rank] if me.met[rank] > 0.0 else heard_of(me, rank)
         add_scaled(around, me.weights[rank], theirs)
-    me.model = (around / me.weights.sum() + me.pull * me.solitary) / (1 + me.pull)
+    me.model = (around / me.weights.sum() + me.mu_c * me.solitary) / (1 + me.mu_c)
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

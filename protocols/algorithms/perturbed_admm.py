@@ -79,7 +79,7 @@ class PenaltyNoise(PrintedNoise, frozen=True):
     """q_2: alpha of round t is alpha_i(1) times this to the power of t - 1."""
 
     mechanism = "gamma"
-    claimed_by = "basic"
+    claimed_by = "basic_composition"
 
     @model_validator(mode="after")
     def _amount_is_given_once(self) -> PenaltyNoise:

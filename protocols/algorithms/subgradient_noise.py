@@ -180,9 +180,9 @@ def check_theorem1(privacy: Privacy | None) -> None:
     budget = privacy.budget
     if budget is not None and not (budget.epsilon <= 1 and budget.delta <= 1 / 3):
         raise FieldError("theorem 1 holds for epsilon <= 1 and delta <= 1/3", "privacy", "budget")
-    if budget is not None and budget.by != "basic":
+    if budget is not None and budget.by != "basic_composition":
         raise FieldError(
-            "theorem 1 states one epsilon for all rounds, of which each is charged its share; use by: basic",
+            "theorem 1 states one epsilon for all rounds, each charged its share; use by: basic_composition",
             "privacy",
             "budget",
             "by",

@@ -71,7 +71,7 @@ def check_start(asked: PrivatePropagation, privacy: Privacy) -> None:
     if privacy.target is not None and asked.lipschitz is not None:
         raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
     if privacy.claimed_by == "gaussian" and not noise_of(asked.mechanism).gaussian:
-        what, instead = "a budget by: gaussian", "by: kairouz"
+        what, instead = "a budget by: gaussian", "by: advanced_composition"
         if privacy.budget is None:
             what, instead = "the claim of a Gaussian multiplier", "a budget or a target"
         raise InputError(
@@ -122,7 +122,7 @@ class WarmStart:
     ----------
     asked : PrivatePropagation
     problem : Problem
-    pull : (n,) float64
+    mu_c : (n,) float64
         mu c_i, as of the protocol.
     radius : float
         Public bound on the l2 norm of rows, which are clipped to it; may be infinite if a bound is claimed.
@@ -133,8 +133,8 @@ class WarmStart:
         If nothing bounds an example's gradient.
     """
 
-    def __init__(self, asked: PrivatePropagation, problem: Problem, pull: NDArray[np.float64], radius: float) -> None:
-        self.asked, self.problem, self.pull = asked, problem, pull
+    def __init__(self, asked: PrivatePropagation, problem: Problem, mu_c: NDArray[np.float64], radius: float) -> None:
+        self.asked, self.problem, self.mu_c = asked, problem, mu_c
         self._releases: list[Release] = []
         check_bound(asked, bounded=math.isfinite(radius), task=problem.task.name)
         regularised = bool(np.all(problem.task.regularisation[problem.task.train.counts > 0] > 0))
@@ -142,7 +142,7 @@ class WarmStart:
         bound = {"sensitivity": "clip", "clip": radius}
         if asked.lipschitz is not None:
             bound = {"sensitivity": "claimed", "lipschitz": asked.lipschitz}
-        by = "gaussian" if noise_of(asked.mechanism).gaussian else "basic"
+        by = "gaussian" if noise_of(asked.mechanism).gaussian else "basic_composition"
         budget = {"epsilon": asked.epsilon, "delta": asked.delta, "by": by}
         privacy = Privacy.model_validate({"mechanism": asked.mechanism, "budget": budget, "updates": 1, **bound})
         self.noise = OutputNoise(privacy, problem.task)
@@ -150,7 +150,7 @@ class WarmStart:
     @cached_property
     def models(self) -> NDArray[np.float64]:
         """(n, p) what model propagation makes of the noisy local models: its fixed point, equation (16)."""
-        return Propagation(self.problem.graph, self.noise.models(self.problem), self.pull).minimise()[0]
+        return Propagation(self.problem.graph, self.noise.models(self.problem), self.mu_c).minimise()[0]
 
     def share(self, view: View, out: Out) -> tuple[NDArray[np.float64], Release]:
         """An agent's (p,) start, and what its own share in the start of all costs.
@@ -168,8 +168,8 @@ class WarmStart:
     def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
         """What an amount leaves for later releases, so that all of them together spend it.
 
-        By three-way composition (``by: kairouz``) that is exact for the agent whose releases compose worst, otherwise
-        by basic composition.
+        By three-way composition (``by: advanced_composition``) that is exact for the agent whose releases compose
+        worst, otherwise by basic composition.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class WarmStart:
             rest = amount.model_copy(update={name: value, "delta": delta})
             return privacy.model_copy(update={"budget" if name == "epsilon" else "target": rest})
 
-        if privacy.budget is None or privacy.budget.by != "kairouz":
+        if privacy.budget is None or privacy.budget.by != "advanced_composition":
             return reduced(epsilon)
         whole, rows = privacy.budget, np.unique(np.atleast_2d(np.ones(1) if weights is None else weights), axis=0)
         return reduced(min(self._room(whole, reduced, row) for row in rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .accounting import Charge, Histogram, claimed, verified
 from .budget import Budget, Privacy, Target
-from .composition import advanced, basic, gaussian, kairouz, kairouz_bounds
+from .composition import advanced, advanced_composition, basic_composition, gaussian, three_way_bounds
 from .ledger import Ledger
 from .mechanisms import Release, draw_noise
 from .plans import Plan, allocation_weights, plan
@@ -24,13 +24,13 @@ __all__ = [
     "Release",
     "Target",
     "advanced",
+    "advanced_composition",
     "allocation_weights",
-    "basic",
+    "basic_composition",
     "claimed",
     "draw_noise",
     "gaussian",
-    "kairouz",
-    "kairouz_bounds",
     "plan",
+    "three_way_bounds",
     "verified",
 ]

@@ -13,15 +13,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from .composition import gaussian, kairouz, remaining_delta
+from .composition import advanced_composition, gaussian, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
 from .mechanisms import Mechanism, mechanism_of
 from .mechanisms.contract import proved
 from .mechanisms.registry import edition
 
-Composition = Literal["basic", "kairouz", "gaussian", "verified"]
+Composition = Literal["basic_composition", "advanced_composition", "gaussian", "verified"]
+
+
+COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
+
+
+def check_composition(by: str) -> None:
+    """Refuse a word that names no composition.
+
+    Raises
+    ------
+    ValueError
+        With those that there are.
+    """
+    if by not in COMPOSITIONS:
+        raise ValueError(f"claimed epsilons are composed by one of {', '.join(COMPOSITIONS)}, not {by}.")
 
 
 ADJACENCIES = ("add-or-remove-one", "replace-one")
@@ -79,7 +94,7 @@ class Charge(_Fields):
 Histogram = Mapping[Charge, int]
 
 
-def basic_bound(histogram: Histogram, delta: float) -> float:
+def basic_composition_bound(histogram: Histogram, delta: float) -> float:
     """Verified epsilon by basic composition, at ``delta`` in [0, 1).
 
     Gaussian releases share delta equally, 1 - prod(1 - delta_k) = delta, and cost their exact epsilon at delta_k. A
@@ -89,11 +104,11 @@ def basic_bound(histogram: Histogram, delta: float) -> float:
     return math.inf if parts is None else _composed(parts, delta, 0.0)
 
 
-def kairouz_bound(histogram: Histogram, delta: float) -> float:
+def advanced_composition_bound(histogram: Histogram, delta: float) -> float:
     """Verified epsilon by the three-way minimum, at ``delta`` in [0, 1).
 
     If there are Gaussian releases, half of delta is the slack of the composition and the other half theirs, so that
-    1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et al. 2018, Remark 4). Never above `basic_bound`.
+    1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et al. 2018, Remark 4). Never above `basic_composition_bound`.
     """
     parts = _parts(histogram)
     return math.inf if parts is None else _best_composed(parts, delta)
@@ -145,9 +160,10 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     delta : float
         In [0, 1). The releases' own deltas come out of it first, 1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et
         al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
-    by : {"basic", "kairouz", "gaussian", "verified"}
+    by : {"basic_composition", "advanced_composition", "gaussian", "verified"}
         Composition used: the first two take the claimed epsilons, the others the claimed multipliers.
     """
+    check_composition(by)
     charges = {charge: count for charge, count in histogram.items() if count and not charge.kind.free}
     if by == "verified":
         return verified(charges, delta, claimed=True)
@@ -158,7 +174,7 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     if slack is None:
         return math.inf
     eps = [charge.claimed_epsilon for charge in charges]
-    return kairouz(eps, slack if by == "kairouz" else 0.0, list(charges.values()))
+    return advanced_composition(eps, slack if by == "advanced_composition" else 0.0, list(charges.values()))
 
 
 def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:
@@ -188,7 +204,7 @@ def _composed(parts: Parts, delta: float, slack: float) -> float:
     share = -math.expm1((math.log1p(-delta) - math.log1p(-slack)) / impure) if impure else 0.0
     losses = [(part.noise.pure, part.loss()) for part, _ in parts]
     eps = [loss.pure if pure else loss.epsilon(share) for pure, loss in losses]
-    return kairouz(eps, slack, [count for _, count in parts]) if parts else 0.0
+    return advanced_composition(eps, slack, [count for _, count in parts]) if parts else 0.0
 
 
 def _gaussian_curve(parts: Parts, delta: float) -> float:
@@ -218,10 +234,15 @@ def _verified(parts: Parts, delta: float, replaced: bool, edition: int) -> float
 
 
 def evaluate(which: str, histogram: Histogram, delta: float, by: Composition) -> float:
-    """Epsilon of a histogram under one of ``claimed`` (composed ``by``), basic, kairouz, gaussian, verified."""
+    """Epsilon of a histogram under one of ``claimed`` (composed ``by``) or a composition."""
     if which == "claimed":
         return claimed(histogram, delta, by)
-    bounds = {"basic": basic_bound, "kairouz": kairouz_bound, "gaussian": gaussian_bound, "verified": verified}
+    bounds = {
+        "basic_composition": basic_composition_bound,
+        "advanced_composition": advanced_composition_bound,
+        "gaussian": gaussian_bound,
+        "verified": verified,
+    }
     if which not in bounds:
         raise ValueError(f"epsilon is one of claimed, {', '.join(bounds)}, not {which}.")
     return bounds[which](histogram, delta)

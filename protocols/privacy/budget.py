@@ -45,8 +45,8 @@ class Budget(Terms, frozen=True):
     """Total epsilon, > 0."""
     delta: float = Field(ge=0, lt=1)
     """Total delta, in [0, 1)."""
-    by: Composition = "kairouz"
-    """How claimed parameters are composed; at delta 0, kairouz is basic composition."""
+    by: Composition = "advanced_composition"
+    """How claimed parameters are composed; at delta 0, advanced composition is basic composition."""
 
 
 class Target(Terms, frozen=True):
@@ -201,7 +201,7 @@ class Privacy(Terms, frozen=True):
             return self.budget.by
         if self.target is not None:
             return "verified"
-        return "gaussian" if self.noise.gaussian else "kairouz"
+        return "gaussian" if self.noise.gaussian else "advanced_composition"
 
 
 class PrintedNoise(Terms, ABC, frozen=True):

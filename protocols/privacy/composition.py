@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def basic(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
+def basic_composition(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
     """Sum of (T,) epsilons, each taken ``counts`` times."""
-    return kairouz_bounds(epsilons, 0.0, counts)[0]
+    return three_way_bounds(epsilons, 0.0, counts)[0]
 
 
 def advanced(epsilon: float, count: int, delta: float) -> float:
@@ -26,12 +26,12 @@ def advanced(epsilon: float, count: int, delta: float) -> float:
     return epsilon * math.sqrt(2 * count * math.log(1 / delta)) + count * epsilon * math.expm1(epsilon)
 
 
-def kairouz(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:
-    """Three-way minimum of Bellet et al. (2018), Theorem 1; see `kairouz_bounds`."""
-    return min(kairouz_bounds(epsilons, delta, counts))
+def advanced_composition(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:
+    """Three-way minimum of Bellet et al. (2018), Theorem 1; see `three_way_bounds`."""
+    return min(three_way_bounds(epsilons, delta, counts))
 
 
-def kairouz_bounds(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> tuple[float, float, float]:
+def three_way_bounds(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> tuple[float, float, float]:
     """The three bounds on the epsilon of composed pure releases.
 
     Parameters
@@ -59,7 +59,7 @@ def kairouz_bounds(epsilons: ArrayLike, delta: float, counts: ArrayLike | None =
 
 
 def three_bounds(total: float, drift: float, square: float, delta: float) -> tuple[float, float, float]:
-    """`kairouz_bounds` from the running sums of eps, eps tanh(eps/2) and eps^2."""
+    """`three_way_bounds` from the running sums of eps, eps tanh(eps/2) and eps^2."""
     if delta <= 0:
         return total, math.inf, math.inf
     second = drift + math.sqrt(2 * square * math.log(math.e + math.sqrt(square) / delta))

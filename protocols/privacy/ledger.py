@@ -36,7 +36,7 @@ COUNTED = 10**6
 WITHOUT_SAMPLING: str = Charge._field_defaults["adjacency"]
 """The adjacency of charges whose cost does not depend on it."""
 
-Which = Literal["claimed", "basic", "kairouz", "gaussian", "verified"]
+Which = Literal["claimed", "basic_composition", "advanced_composition", "gaussian", "verified"]
 
 COLUMNS = [
     "agent",
@@ -65,7 +65,7 @@ class Ledger:
         which never overspends.
     updates : int, optional
         Most charged releases that an agent may make, ``>= 1``: the length of its plan.
-    claimed_by : {"basic", "kairouz", "gaussian", "verified"}
+    claimed_by : {"basic_composition", "advanced_composition", "gaussian", "verified"}
         How `epsilon` composes the claimed parameters.
     assumed_public : tuple of str
         Inputs computed from private data but treated as public.
@@ -82,7 +82,7 @@ class Ledger:
         *,
         budget: Budget | None = None,
         updates: int | None = None,
-        claimed_by: Composition = "kairouz",
+        claimed_by: Composition = "advanced_composition",
         assumed_public: tuple[str, ...] = (),
         strict: bool = False,
         unproved: str = "",
@@ -285,7 +285,7 @@ class Ledger:
 
         Parameters
         ----------
-        which : {"claimed", "basic", "kairouz", "gaussian", "verified"}
+        which : {"claimed", "basic_composition", "advanced_composition", "gaussian", "verified"}
             ``claimed`` composes the claimed parameters, the others what can be proved; ``verified`` is the smallest of
             those. Each distinct histogram is composed once.
         delta : float

@@ -68,4 +68,4 @@ class Meter:
         if self.total <= budget.epsilon * SLACK:
             return True
         bounds = three_bounds(self.total, self.drift, max(self.square, 0.0), slack)
-        return budget.by != "basic" and min(bounds) <= budget.epsilon * SLACK
+        return budget.by != "basic_composition" and min(bounds) <= budget.epsilon * SLACK

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
-from .composition import gaussian_mu, kairouz, root
+from .composition import advanced_composition, gaussian_mu, root
 from .mechanisms.registry import edition
 
 
@@ -90,10 +90,11 @@ def plan(privacy: Privacy, weights: ArrayLike, *, dimension: int = 0) -> Plan:
     -------
     Plan
         Laplace, gamma and other pure noise: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0.
-        Gaussian under basic or kairouz: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the releases share
-        the whole (basic) or half (kairouz) of delta equally. Gaussian otherwise: multipliers proportional to 1 / weight
-        on the exact curve; the claim of a release is its exact epsilon at its share of half of delta. Other noise that
-        needs a delta: as Gaussian noise under basic or kairouz, with its own multiplier at (eps_k, delta_k).
+        Gaussian under basic or advanced composition: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the
+        releases share the whole (basic) or half (advanced) of delta equally. Gaussian otherwise: multipliers
+        proportional to 1 / weight on the exact curve; the claim of a release is its exact epsilon at its share of half
+        of delta. Other noise that needs a delta: as Gaussian noise under basic or advanced composition, with its own
+        multiplier at (eps_k, delta_k).
     """
     shares = np.ascontiguousarray(weights, dtype=float)
     return _plan(privacy, shares.tobytes(), dimension if privacy.noise.per_dimension else 0, edition())
@@ -108,7 +109,7 @@ def _plan(privacy: Privacy, raw: bytes, dimension: int, edition: int) -> Plan:  
         return _split(privacy, _pure_total(privacy, weights, dimension) * weights, np.zeros_like(weights))
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
-    if budget is not None and budget.by in ("basic", "kairouz"):
+    if budget is not None and budget.by in ("basic_composition", "advanced_composition"):
         return _remark4(privacy, budget, weights)
     if not privacy.noise.gaussian:
         return _searched(privacy, weights, dimension)
@@ -147,10 +148,10 @@ def _split(privacy: Privacy, eps: NDArray[np.float64], deltas: NDArray[np.float6
 
 def _remark4(privacy: Privacy, budget: Budget, weights: NDArray[np.float64]) -> Plan:
     """Bellet et al. (2018), Remark 4, with the sensitivity of the mean gradient."""
-    pieces = 1 if budget.by == "basic" else 2
+    pieces = 1 if budget.by == "basic_composition" else 2
     deltas = np.full_like(weights, -math.expm1(math.log1p(-budget.delta) / (pieces * len(weights))))
-    slack = 0.0 if budget.by == "basic" else -math.expm1(math.log1p(-budget.delta) / 2)
-    eps = _kairouz_total(budget.epsilon, slack, weights) * weights
+    slack = 0.0 if budget.by == "basic_composition" else -math.expm1(math.log1p(-budget.delta) / 2)
+    eps = _advanced_total(budget.epsilon, slack, weights) * weights
     return _split(privacy, eps, deltas)
 
 
@@ -180,7 +181,7 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64], dimension: int) 
     """Sum of the epsilons of pure releases that spend the amount."""
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
-    total = _kairouz_total(epsilon, 0.0 if budget is not None and budget.by == "basic" else delta, weights)
+    total = _advanced_total(epsilon, 0.0 if budget is not None and budget.by == "basic_composition" else delta, weights)
     if budget is not None and budget.by != "verified":
         return total
 
@@ -191,14 +192,14 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64], dimension: int) 
     return _largest_below(composed, epsilon, total)
 
 
-def _kairouz_total(epsilon: float, slack: float, weights: NDArray[np.float64]) -> float:
+def _advanced_total(epsilon: float, slack: float, weights: NDArray[np.float64]) -> float:
     """Factor s at which the three-way minimum of s * weights equals epsilon; basic composition at slack 0."""
-    if kairouz(epsilon * weights, slack) > epsilon or slack == 0:
+    if advanced_composition(epsilon * weights, slack) > epsilon or slack == 0:
         return epsilon
     high = 2 * epsilon
-    while kairouz(high * weights, slack) < epsilon:
+    while advanced_composition(high * weights, slack) < epsilon:
         high *= 2
-    return root(lambda total: kairouz(total * weights, slack) - epsilon, epsilon, high)
+    return root(lambda total: advanced_composition(total * weights, slack) - epsilon, epsilon, high)
 
 
 def _largest_below(composed: Callable[[float], float], goal: float, start: float) -> float:

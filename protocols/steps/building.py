@@ -110,7 +110,7 @@ def build(
     if key in _refused:
         raise NoForm(_refused[key])
     if signature is STEP:
-        return Kernel(_made[key], fields.table, charges, fields.noted, fields.ports)
+        return Kernel(_made[key], fields.table, charges, fields.cached_losses, fields.ports)
     return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())
 
 

@@ -71,7 +71,7 @@ class Fields:
         self.names, self.around, self.charges, self.bound = names, around, charges, bound
         self.protocol, self.task = names.protocol, names.protocol.problem.task
         self.graph = names.protocol.problem.graph
-        self.table, self.noted = AddressTable(), np.empty(0)
+        self.table, self.cached_losses = AddressTable(), np.empty(0)
         self.kind = next(iter(names.layout.messages.values()))
         self.exchange, self.cold = exchange, cold
         self.tape = tape or Tape(watched=False)
@@ -246,8 +246,8 @@ class Fields:
         return f"reals({self.array(np.empty(most), written=True)}, 0, {self.number(most)})"
 
     def _noted(self) -> str:
-        self.noted = np.zeros(self.task.agents)
-        return f"reals({self.array(self.noted, written=True)}, agent, 1)"
+        self.cached_losses = np.zeros(self.task.agents)
+        return f"reals({self.array(self.cached_losses, written=True)}, agent, 1)"
 
     def _noise(self) -> str:
         return self._stream("noise")

@@ -114,11 +114,11 @@ class Rewritten(ast.NodeTransformer):
             value = ast.Name(name, ast.Load())
         assigned = {one.attr for one in node.targets if is_of_me(one)}  # type: ignore[attr-defined]
         ports = [port for port, name in enumerate(self.messages) if name in assigned]
-        noted = [ast.parse(f"{ME}.{SAID}[{port}, {SAID_COLUMN}] = 1").body[0] for port in ports]
+        cached_losses = [ast.parse(f"{ME}.{SAID}[{port}, {SAID_COLUMN}] = 1").body[0] for port in ports]
         return [
             *first,
             *(self._assigned(one, value, node) for one in node.targets),
-            *(_placed(one, node) for one in noted),
+            *(_placed(one, node) for one in cached_losses),
         ]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:

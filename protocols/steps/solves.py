@@ -69,14 +69,14 @@ def _perturbed_minimiser(categories: Categories) -> Callable[..., Any]:
 
     found = fast(perturbed_minimiser)
 
-    def noted(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
+    def cached_losses(me, weight, curvature, linear, start, tolerance, influence):  # pragma: no cover - compiled
         before = me.drawn_[0]
         solution = found(me, weight, curvature, linear, start, tolerance, influence)
         if me.taped_[WATCHED] == 0 or me.drawn_[0] == before:
             return solution
         return tape.written_at(me, MINIMISER, weight, curvature, influence, linear, solution)
 
-    return fast(noted)
+    return fast(cached_losses)
 
 
 SOLVED = ("features", "labels", "minimiser_")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..figures.files import OPTIONS, RESOLUTION
-from ..figures.look import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
+from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
 from ..storage.files import Frame, put_file
 
 if TYPE_CHECKING:

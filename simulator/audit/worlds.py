@@ -15,7 +15,7 @@ from ...agents.tasks.base import Task
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
 from ..contract.transcript import Draw, Recording
-from ..engine.choice import Engine, Name, engine_for
+from ..engine.selection import Engine, Name, engine_for
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting

@@ -16,7 +16,7 @@ from ...agents.errors import HushnetError, InputError
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import MARK
 from ..compare.tables import number
-from ..experiment.origin import FOLDER, origin_files
+from ..experiment.sources import FOLDER, kept_files
 from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..storage.provenance import code_version
 from ..storage.store import Store
@@ -103,7 +103,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     """
     collection = load_all(results)
     _check_whole(collection, results)
-    origin = origin_files(results / FOLDER)
+    origin = kept_files(results / FOLDER)
     left_out = read_json(results / FOLDER / "left-out.json") if "left-out.json" in origin else {}
     if not {"scenario.yaml", "resolved.json"} <= set(origin):
         raise InputError(f"{results}: does not say what it was made from; run the scenario again")

@@ -20,7 +20,7 @@ from ..analysis.results import Collection
 from ..analysis.summary import MARK, held_against_each_other
 from ..analysis.targets import describe, per_run, target_of
 from ..storage.files import Frame
-from .luck import not_shared
+from .common_random_numbers import not_shared
 from .measures import Measure, measures
 from .statistics import crossings, holm, paired_difference
 

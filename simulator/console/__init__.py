@@ -68,7 +68,7 @@ def run_scenario(
         return
     for style in (loaded.scenario.style, *(figure.style for figure in loaded.scenario.figures)):
         if style is not None and style.font is not None:
-            from ..figures.look import check_font
+            from ..figures.series_style import check_font
 
             check_font(style)  # and not after hours of runs
     debug = loaded.scenario.debug

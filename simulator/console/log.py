@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..experiment import Answer, Experiment, Run
+from ..experiment import Experiment, Run, RunOutcome
 from ..storage.ownership import token
 
 LOGGER = logging.getLogger("hushnet")
@@ -105,15 +105,15 @@ def begin(experiment: Experiment) -> None:
     )
 
 
-def run_ended(words: str, answer: Answer) -> None:
+def run_ended(words: str, outcome: RunOutcome) -> None:
     """Log what became of a run."""
-    if answer.there:
-        LOGGER.info("%s: there already, %s", words, answer.run_id)
-    elif answer.status == "complete":
-        taken = f"{answer.seconds:.2f} s, {answer.cpu_seconds:.2f} s of processor time"
-        LOGGER.info("%s: complete in %s, %s", words, taken, answer.run_id)
+    if outcome.there:
+        LOGGER.info("%s: there already, %s", words, outcome.run_id)
+    elif outcome.status == "complete":
+        taken = f"{outcome.seconds:.2f} s, {outcome.cpu_seconds:.2f} s of processor time"
+        LOGGER.info("%s: complete in %s, %s", words, taken, outcome.run_id)
     else:
-        LOGGER.warning("%s: %s: %s", words, answer.status, answer.error)
+        LOGGER.warning("%s: %s: %s", words, outcome.status, outcome.error)
 
 
 def words_of(run: Run) -> str:

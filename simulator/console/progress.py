@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from ...agents.errors import HushnetError
-from ..experiment import Answer, Experiment, Jobs, Run, Workers, perform
+from ..experiment import Experiment, Jobs, Run, RunOutcome, Workers, perform
 from ..experiment.time_left import TimeLeft, in_words, key_of, processes_of, time_left
 from ..experiment.tuning import trial_experiment
 from ..world.world import World
@@ -39,7 +39,7 @@ def perform_visibly(
         How many runs go on at once.
     """
     if not bar:
-        return perform(experiment, workers=workers, on_run=lambda run, answer: run_ended(words_of(run), answer))
+        return perform(experiment, workers=workers, on_run=lambda run, outcome: run_ended(words_of(run), outcome))
     stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
     left = _Left(time_left(stages, processes_of(jobs)))
     columns = (
@@ -58,13 +58,13 @@ def perform_visibly(
             began["at"] = time.perf_counter()
             progress.update(job, description=words_of(run), rate="")
 
-        def on_run(run: Run, answer: Answer) -> None:
+        def on_run(run: Run, outcome: RunOutcome) -> None:
             words = words_of(run)
-            left.ended(run, answer)
-            progress.update(job, advance=1, description=f"{words}{' (there)' if answer.there else ''}")
-            run_ended(words, answer)
-            if not verbose and answer.status != "complete" and not answer.there:
-                text = f"{answer.status}: {words}: {answer.error}"
+            left.ended(run, outcome)
+            progress.update(job, advance=1, description=f"{words}{' (there)' if outcome.there else ''}")
+            run_ended(words, outcome)
+            if not verbose and outcome.status != "complete" and not outcome.there:
+                text = f"{outcome.status}: {words}: {outcome.error}"
                 progress.console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
         def on_sample(world: World) -> None:
@@ -87,8 +87,8 @@ class _Left(ProgressColumn):
         super().__init__()
         self._left, self._at = time_left, time.perf_counter()
 
-    def ended(self, run: Run, answer: Answer) -> None:
-        self._left.ended(key_of(run), None if answer.there else answer.seconds)
+    def ended(self, run: Run, outcome: RunOutcome) -> None:
+        self._left.ended(key_of(run), None if outcome.there else outcome.seconds)
         self._at = time.perf_counter()
 
     def render(self, task: Task) -> Text:

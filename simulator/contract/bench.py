@@ -17,7 +17,7 @@ from ...agents.losses import LOSSES
 from ...agents.tables import Shard, Table
 from ...agents.tasks.base import Task
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
-from ..engine.choice import Engine, EventEngine
+from ..engine.selection import Engine, EventEngine
 from ..network.clocks import Poisson
 from ..network.network import NetworkParameters
 from ..network.randomness import Draws, Purpose
@@ -138,7 +138,7 @@ class Bench:
                 self.inbox,
                 data=self.data[i],
                 stream=stream,
-                partner_luck=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
+                partner_uniform=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
             )
             for i in range(AGENTS)
         ]

@@ -23,7 +23,7 @@ from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.schedule_selection import rounds_of
 from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.record import text_in
-from ..engine.choice import BatchedEngine, EventEngine
+from ..engine.selection import BatchedEngine, EventEngine
 from ..network.latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network.network import Bernoulli, GilbertElliott, NetworkParameters
 from ..network.setting import Setting

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...agents.errors import HushnetError, InputError, LimitReached
 from ...agents.tasks.base import Task
-from ..engine.choice import Engine
+from ..engine.selection import Engine
 from ..network.setting import Setting
 from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch

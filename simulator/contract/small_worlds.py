@@ -12,7 +12,7 @@ from ...agents.availability import Always, OnOff
 from ...agents.errors import InputError
 from ...agents.losses import LOSSES
 from ...protocols.base import Protocol, ProtocolParameters
-from ..engine.choice import Engine, Name, engine_for
+from ..engine.selection import Engine, Name, engine_for
 from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
 from ..world.watchers import Watch

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
-from ..engine.choice import Name
+from ..engine.selection import Name
 from ..network.setting import Setting
 from .replay import Broken, Make, Replayed, replay
 from .small_worlds import WORLDS, check_replay

@@ -31,7 +31,7 @@ class BroadcastState:
     """
 
     def __init__(self, world: World) -> None:
-        self.world, self.post = world, world.post
+        self.world, self.transport = world, world.transport
         self.kinds = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1
         self._done_with = PlainRules()(done_with)
@@ -56,8 +56,8 @@ class BroadcastState:
 
     def make_room(self) -> None:
         """See to it that whatever the next message or arrival brings about fits in."""
-        self.post.make_room(1, 0)
-        self.post.notes.make_room(self.room)
+        self.transport.make_room(1, 0)
+        self.transport.notes.make_room(self.room)
         made = self.tables
         free, old = int(made.counts[columns.FREE_COPIES]), len(made.copies)
         if free < self.room:
@@ -69,7 +69,7 @@ class BroadcastState:
 
     def arrived(self, place: int) -> Message:
         """The message of a copy that its receiver looks at, once."""
-        mail, network = self.post.mail, self.world.network
+        mail, network = self.transport.mail, self.world.network
         row, slot = self.tables.copies[place, [columns.VERSION, columns.TO_SLOT]].tolist()
         rank, edge = divmod(slot, len(mail.heads))
         size = int(mail.size[row])

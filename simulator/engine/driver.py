@@ -1,6 +1,6 @@
 """Drivers: what makes the agents of one world step, from its start to its end.
 
-An engine (`hushnet.simulator.engine.choice`) has one driver for each way in which agents step: by their clocks, in
+An engine (`hushnet.simulator.engine.selection`) has one driver for each way in which agents step: by their clocks, in
 rounds, in pairwise exchanges. Equal times are ordered: arrivals, availability, timers, wake-ups by agent, recorder.
 """
 
@@ -19,12 +19,12 @@ from ...agents.availability import Timeline
 from ...agents.errors import HushnetError
 from ...agents.inbox import Message
 from ...protocols.base import Out
-from ..network.attendance import attendance
+from ..network.churn import churn
 from ..network.randomness import quantise
 from ..tables import tallies
-from ..world.finish import TIME_UP
 from ..world.overdue import Overdue
 from ..world.step_form import StepForm
+from ..world.stop_condition import TIME_UP
 from ..world.world import World
 
 
@@ -48,7 +48,7 @@ class Driver(ABC):
     form: StepForm
 
     def __init__(self, world: World) -> None:
-        self.world, self.post = world, world.post
+        self.world, self.transport = world, world.transport
 
     # A run.
 
@@ -77,7 +77,7 @@ class Driver(ABC):
 
     def _run(self) -> None:
         world, env = self.world, self.world.env
-        joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
+        joins, leaves, timelines = churn(world.setting, world.numbers.tolist())
         with np.errstate(all="ignore"):
             for agent, join, leave in zip(world.agents, joins, leaves, strict=True):
                 agent.present = join == 0 < leave
@@ -95,10 +95,10 @@ class Driver(ABC):
             env.process(self._record())
             if world.setting.stop.time is not None:
                 end = At(env, quantise(world.setting.stop.time), LAST)
-                end.callbacks.append(lambda _: world.finish.end(TIME_UP))  # type: ignore[union-attr]
-            world.finish.check()
+                end.callbacks.append(lambda _: world.stop_condition.end(TIME_UP))  # type: ignore[union-attr]
+            world.stop_condition.check()
             try:
-                env.run(until=world.finish.stopped)
+                env.run(until=world.stop_condition.stopped)
                 self._sample(final=True)
             except HushnetError as error:
                 raise _original(error) from None
@@ -166,7 +166,7 @@ class Driver(ABC):
             yield steps | gone
         else:
             yield steps
-        self.world.finish.retire(agent.updates)
+        self.world.stop_condition.retire(agent.updates)
 
     def _start(self, agent: Agent) -> None:
         self.starting(agent)
@@ -209,19 +209,19 @@ class Driver(ABC):
         world = self.world
         world.effort.check(world.now)
         out = world.receive(agent, message)
-        self.post.send(agent, out)
+        self.transport.send(agent, out)
         if out.sent:
             world.reactions.count(agent.index, (sent.kind for sent in out.sent), world.now)
         self.check_vectors()
 
     def send(self, agent: Agent, out: Out) -> None:
         """Send what a step gave out."""
-        self.post.send(agent, out)
+        self.transport.send(agent, out)
 
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
-        self.post.mail.updates[agent.index] = agent.updates
+        self.transport.mail.updates[agent.index] = agent.updates
         self.world.activations += 1
         self.check_limits(agent)
 
@@ -230,13 +230,13 @@ class Driver(ABC):
         world = self.world
         if world.record_activations and world.activations % world.record_activations == 0:
             self._sample(final=False)
-        world.finish.check_activations(world.activations)
+        world.stop_condition.check_activations(world.activations)
         self.check_vectors()
-        world.finish.check_updates(agent.updates)
+        world.stop_condition.check_updates(agent.updates)
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        self.world.finish.check_vectors(int(self.post.mail.counts[tallies.VECTORS]))
+        self.world.stop_condition.check_vectors(int(self.transport.mail.counts[tallies.VECTORS]))
 
 
 def _original(error: HushnetError) -> HushnetError:

@@ -34,7 +34,7 @@ class RoundState:
     def __init__(self, world: World) -> None:
         assert world.in_rounds is not None
         world.rounds = round_tables(world.setting, world.layout, world.network, world.in_rounds)
-        self.world, self.post = world, world.post
+        self.world, self.transport = world, world.transport
         self.kinds, self.room = list(world.layout.messages), room_for(world.setting.graph, world.layout)
 
     @property
@@ -45,7 +45,7 @@ class RoundState:
 
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
-        self.post.make_room(2, 0)
+        self.transport.make_room(2, 0)
         self.world.rounds = with_room(self.tables, self.room)
 
     def prepare(self, agent: Agent) -> None:
@@ -88,8 +88,8 @@ class RoundState:
         for sent in out.sent:
             over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
             if over:
-                self.post.remember(agent, sent, agent.tick)
-                row = self.post.keep(sent, agent.tick)
+                self.transport.remember(agent, sent, agent.tick)
+                row = self.transport.keep(sent, agent.tick)
                 said.append((self.kinds.index(sent.kind), row, len(edges), len(edges) + len(over)))
                 edges += over
         return np.array(said, dtype=np.int64).reshape(-1, 4), np.array(edges, dtype=np.int64)
@@ -101,7 +101,7 @@ class RoundState:
 
     def complaint(self) -> str:
         """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
-        mail, made, world = self.post.mail, self.tables, self.world
+        mail, made, world = self.transport.mail, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
         agent = int(waiting[np.argmin(mail.ticks[waiting])])
         number, is_here = int(mail.ticks[agent]) + 1, PlainRules()(holds)

@@ -22,22 +22,22 @@
     estimate.py    what an experiment will take: counts and memory (`limits`), time (expected_time.py, step_times.py)
 """
 
-from .attempts import Answer
 from .execute import FAILURES, execute
 from .hiring import InProcess, hire
 from .options import RunOptions
 from .perform import perform, run
 from .plan import Experiment, Run
+from .run_once import RunOutcome
 from .workers import Jobs, Workers
 
 __all__ = [
     "FAILURES",
-    "Answer",
     "Experiment",
     "InProcess",
     "Jobs",
     "Run",
     "RunOptions",
+    "RunOutcome",
     "Workers",
     "execute",
     "hire",

@@ -20,10 +20,10 @@ from ...protocols import catalog
 from ...protocols.user_files import is_file
 from ..contract.verdict import Verdict
 from ..storage.provenance import code_version, libraries
-from .attempts import FAILED, Answer, attempt, keep_failure
+from .heartbeat import Abandoned, Heartbeat
 from .plan import Experiment, PlannedRun
 from .proofs import judge
-from .under_way import Abandoned, UnderWay
+from .run_once import FAILED, RunOutcome, keep_failure, run_once
 
 SECONDS = 2.0
 """How long a worker goes on with a batch: far longer than it takes to send one, far shorter than an experiment."""
@@ -55,12 +55,12 @@ class WorkerContext:
     experiment: bytes
     files: tuple[str, ...]
     base: Path
-    under_way: Path
+    heartbeat: Path
     code: str
     libraries: tuple[tuple[str, str], ...]
 
 
-def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -> WorkerContext:
+def post(experiment: Experiment, queue: Sequence[PlannedRun], heartbeat: Path) -> WorkerContext:
     """Pack an experiment for workers."""
     elsewhere = experiment.elsewhere()
     kinds = {p.kind for one in queue for p in one.run.point.scenario.protocols.values()}
@@ -68,7 +68,7 @@ def post(experiment: Experiment, queue: Sequence[PlannedRun], under_way: Path) -
         pack(elsewhere),
         tuple(sorted(filter(is_file, kinds))),
         elsewhere.loaded.base,
-        under_way,
+        heartbeat,
         code_version(),
         tuple(libraries().items()),
     )
@@ -79,7 +79,7 @@ def pack(content: object) -> bytes:
     return cloudpickle.dumps(content)
 
 
-def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[Answer], HushnetError | None]:
+def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[RunOutcome], HushnetError | None]:
     """Execute runs in order until time is up, but one at least.
 
     Parameters
@@ -97,22 +97,22 @@ def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[Answe
     error : HushnetError or None
         Why no further run makes sense.
     """
-    answers: list[Answer] = []
+    outcomes: list[RunOutcome] = []
     with _one_at_a_time:
         began = time.perf_counter()
         try:
             _check(post)
             experiment = _unpacked(post)
-            under_way = UnderWay(post.under_way)
+            heartbeat = Heartbeat(post.heartbeat)
             for planned in _loaded(packed):
-                answers.append(_tried(experiment, planned, under_way))
+                outcomes.append(_tried(experiment, planned, heartbeat))
                 if time.perf_counter() - began > seconds:
                     break
         except HushnetError as error:
-            return answers, error
+            return outcomes, error
         except Abandoned:
-            return answers, None
-    return answers, None
+            return outcomes, None
+    return outcomes, None
 
 
 def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, HushnetError | None]:
@@ -132,19 +132,19 @@ def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, Hus
             return None, error
 
 
-def _tried(experiment: Experiment, planned: PlannedRun, under_way: UnderWay) -> Answer:
-    deaths = under_way.deaths(planned.name)
+def _tried(experiment: Experiment, planned: PlannedRun, heartbeat: Heartbeat) -> RunOutcome:
+    deaths = heartbeat.deaths(planned.name)
     if deaths >= MOST_DEATHS:
         return quarantined(experiment, planned, deaths)
-    with under_way.at(planned.name):
-        return attempt(experiment, planned, under_way.look)
+    with heartbeat.at(planned.name):
+        return run_once(experiment, planned, heartbeat.check_alive)
 
 
-def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int) -> Answer:
+def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int) -> RunOutcome:
     """The answer about a run that is not tried again because workers die of it."""
     error = f"killed its worker {deaths} times (a crash in compiled code, or too little memory)"
     keep_failure(experiment, planned, error)
-    return Answer(None, FAILED, error=error)
+    return RunOutcome(None, FAILED, error=error)
 
 
 def _check(post: WorkerContext) -> None:
@@ -154,9 +154,9 @@ def _check(post: WorkerContext) -> None:
     different = [f"{name} {own[name]} for {version}" for name, version in wanted.items() if own[name] != version]
     if different:
         raise InputError(f"the worker on {gethostname()} has {', '.join(different)}; install the same versions there")
-    if not post.under_way.is_dir():
+    if not post.heartbeat.is_dir():
         raise InputError(
-            f"{post.under_way.parent} is not the same folder on {gethostname()}, where a worker runs; choose one that "
+            f"{post.heartbeat.parent} is not the same folder on {gethostname()}, where a worker runs; choose one that "
             "all machines share with --out"
         )
 

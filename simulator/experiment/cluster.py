@@ -33,11 +33,11 @@ from distributed.utils import silence_logging_cmgr
 
 from ...agents.errors import InputError, OutOfResources
 from ..contract.verdict import Verdict
-from .attempts import Answer
 from .batches import MOST_DEATHS, SECONDS, judge_there, pack, post, quarantined, work
+from .heartbeat import Heartbeat
 from .interrupts import heeded, shielded
 from .plan import Experiment, PlannedRun
-from .under_way import UnderWay
+from .run_once import RunOutcome
 from .workers import OnSample, OnStart, Workers
 
 MOST_RUNS = 200
@@ -91,7 +91,7 @@ class Cluster(Workers):
     def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
         """The cluster, with the workers that it may use for some runs."""
 
-    def look(self) -> None:
+    def check_alive(self) -> None:
         """See to the workers, now and then while there is nothing else to do; by default others do."""
         return
 
@@ -102,17 +102,17 @@ class Cluster(Workers):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, Answer], None, None]:
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         """See `Workers.work`; what begins and what a run samples is known to the workers only."""
         client = self.connect(queue, experiment)
-        with UnderWay.begun(experiment.folder.resolve()) as under_way:
-            yield from _Dispatch(client, experiment, queue, under_way, self.look).answers()
+        with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
+            yield from _Dispatch(client, experiment, queue, heartbeat, self.check_alive).outcomes()
 
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """See `Workers.judge`."""
         client = self.connect([planned], experiment)
-        with UnderWay.begun(experiment.folder.resolve()) as under_way:
-            packed = post(experiment, [planned], under_way.folder)
+        with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
+            packed = post(experiment, [planned], heartbeat.folder)
             try:
                 verdict, failure = client.submit(judge_there, packed, pack(planned), pure=False).result()
             except KilledWorker:
@@ -164,8 +164,8 @@ class OwnCluster(Cluster):
         assert self._client is not None
         return self._client
 
-    def look(self) -> None:
-        """See `Cluster.look`: a process whose successor took too long to start is given up by dask, and started here.
+    def check_alive(self) -> None:
+        """See `Cluster.check_alive`: dask gives up a process whose successor started too slowly; it is started here.
 
         Without this nobody would make the runs that wait for it.
         """
@@ -248,21 +248,21 @@ class _Dispatch:
         client: Client,
         experiment: Experiment,
         queue: Sequence[PlannedRun],
-        under_way: UnderWay,
-        look: Callable[[], None],
+        heartbeat: Heartbeat,
+        check_alive: Callable[[], None],
     ) -> None:
-        self.client, self.experiment, self.queue, self.look = client, experiment, queue, look
-        self.post = post(experiment, queue, under_way.folder)
+        self.client, self.experiment, self.queue, self.check_alive = client, experiment, queue, check_alive
+        self.post = post(experiment, queue, heartbeat.folder)
         self.waiting, self.alone = deque(range(len(queue))), set[int]()
         self.open: dict[Any, tuple[Future, list[int]]] = {}
         self.done: SimpleQueue[Any] = SimpleQueue()
 
-    def answers(self) -> Iterator[tuple[int, Answer]]:
+    def outcomes(self) -> Iterator[tuple[int, RunOutcome]]:
         """(Rank, answer) of every run, in order of completion."""
         with heeded() as met:
-            yield from self._answers(met)
+            yield from self._outcomes(met)
 
-    def _answers(self, met: Sequence[int]) -> Iterator[tuple[int, Answer]]:
+    def _outcomes(self, met: Sequence[int]) -> Iterator[tuple[int, RunOutcome]]:
         try:
             while self.waiting or self.open:
                 if met:
@@ -274,11 +274,11 @@ class _Dispatch:
                 try:
                     future, batch = self.open.pop(self.done.get(timeout=LOOK))
                 except Empty:
-                    self.look()
+                    self.check_alive()
                     continue
-                answers, error = self._received(future, batch)
-                yield from zip(batch, answers, strict=False)
-                self.waiting.extendleft(reversed(batch[len(answers) :]))
+                outcomes, error = self._received(future, batch)
+                yield from zip(batch, outcomes, strict=False)
+                self.waiting.extendleft(reversed(batch[len(outcomes) :]))
                 if error is not None:
                     raise error
         finally:
@@ -299,7 +299,7 @@ class _Dispatch:
             batch.append(self.waiting.popleft())
         return batch
 
-    def _received(self, future: Future, batch: list[int]) -> tuple[list[Answer], Exception | None]:
+    def _received(self, future: Future, batch: list[int]) -> tuple[list[RunOutcome], Exception | None]:
         try:
             return future.result()
         except KilledWorker:

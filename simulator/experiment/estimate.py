@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...agents.tasks.extent import Extent
-from ..engine.choice import engine_for
+from ..engine.selection import engine_for
 from ..limits.events import Degrees, least_events, wakes_until
 from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
@@ -21,9 +21,9 @@ from ..storage.files import json_text
 from ..storage.store import Store
 from ..world.machine import size as in_bytes
 from ..world.machine import used_memory
-from .attempts import is_there
 from .expected_time import seconds_of
 from .plan import Experiment, Run, naming_fields, plan
+from .run_once import is_there
 from .step_times import Size, StepTimes
 from .tuning import settled, trial_experiment
 from .workers import Jobs

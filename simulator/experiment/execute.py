@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine.choice import engine_for
+from ..engine.selection import engine_for
 from ..network.graphs import describe
 from ..recording.privacy_statement import privacy_statement
 from ..storage.provenance import code_version, commit, libraries

@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from .attempts import Answer, attempt
 from .plan import Experiment, PlannedRun
 from .proofs import judge
+from .run_once import RunOutcome, run_once
 from .workers import Jobs, OnSample, OnStart, Workers
 
 
@@ -22,12 +22,12 @@ class InProcess(Workers):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, Answer], None, None]:
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         """See `Workers.work`."""
         for rank, planned in enumerate(queue):
             if on_start:
                 on_start(planned.run)
-            yield rank, attempt(experiment, planned, on_sample)
+            yield rank, run_once(experiment, planned, on_sample)
 
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """See `Workers.judge`."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from .attempts import Answer
 from .plan import Experiment, Run
+from .run_once import RunOutcome
 from .time_left import in_words, key_of, time_left
 from .tuning import trial_experiment
 
@@ -37,9 +37,9 @@ def shown_progress(experiment: Experiment, processes: int) -> dict[str, Callable
     total, left, ended = sum(1 for stage in stages for _ in stage.runs()), time_left(stages, processes), [0]
     handle: Any = display(HTML(_line(0, total, "preparing")), display_id=True)
 
-    def on_run(run: Run, answer: Answer) -> None:
+    def on_run(run: Run, outcome: RunOutcome) -> None:
         ended[0] += 1
-        left.ended(key_of(run), None if answer.there else answer.seconds)
+        left.ended(key_of(run), None if outcome.there else outcome.seconds)
         rest = f"about {in_words(left.seconds())} left" if ended[0] < total else "done"
         handle.update(HTML(_line(ended[0], total, f"{run.place}; {rest}")))
 

@@ -15,14 +15,14 @@ from ..analysis.results import Collection, load_all
 from ..language.loading import locate
 from ..storage.store import Store
 from ..world.world import World
-from .attempts import FAILED, Answer, failure_file
 from .execute import FAILURES
 from .hiring import InProcess, hire
 from .notebook import shown_progress
 from .options import RunOptions
-from .origin import keep_origin
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
+from .run_once import FAILED, RunOutcome, failure_file
+from .sources import keep_sources
 from .survey import survey
 from .time_left import processes_of
 from .tuning import choose, trial_experiment
@@ -61,7 +61,7 @@ def perform(
     *,
     workers: Workers | None = None,
     on_start: Callable[[Run], None] | None = None,
-    on_run: Callable[[Run, Answer], None] | None = None,
+    on_run: Callable[[Run, RunOutcome], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
     on_check: Callable[[Run], None] | None = None,
 ) -> list[HushnetError]:
@@ -106,51 +106,51 @@ def perform(
         experiment.loaded = choose(experiment, partial(perform, workers=workers, **on))
     runs = list(experiment.runs())
     queue = plan(experiment, runs)
-    answers: dict[int, Answer] = {}
+    outcomes: dict[int, RunOutcome] = {}
     with store.locked():
         store.sweep()
         store.forget_failures()
         survey(experiment, queue)
-        keep_origin(experiment)
+        keep_sources(experiment)
         try:
             hired = workers or InProcess()
             prove(experiment, queue, hired, on_check)
             work = hired.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
-                for rank, answer in work:
-                    answers[rank] = answer
+                for rank, outcome in work:
+                    outcomes[rank] = outcome
                     for repeated, place in enumerate(queue[rank].places):
                         if on_run:
-                            on_run(runs[place], replace(answer, there=answer.there or repeated > 0))
+                            on_run(runs[place], replace(outcome, there=outcome.there or repeated > 0))
         except InputError as error:
             raise InputError(locate(error, experiment.loaded)) from error
         except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(_so_far(queue, answers, len(runs))) from stop
+            raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
         finally:
-            _write_index(store, experiment, runs, queue, answers)
+            _write_index(store, experiment, runs, queue, outcomes)
         store.sweep()
         store.consolidate()
-    return [_failure(experiment, queue[rank], a) for rank, a in sorted(answers.items()) if a.status != "complete"]
+    return [_failure(experiment, queue[rank], a) for rank, a in sorted(outcomes.items()) if a.status != "complete"]
 
 
-def _so_far(queue: list[PlannedRun], answers: Mapping[int, Answer], runs: int) -> str:
-    there = sum(len(queue[rank].places) for rank, answer in answers.items() if answer.status != FAILED)
+def _so_far(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome], runs: int) -> str:
+    there = sum(len(queue[rank].places) for rank, outcome in outcomes.items() if outcome.status != FAILED)
     return f"interrupted; run the same command again to go on: at least {there} of {runs} runs are there"
 
 
-def _failure(experiment: Experiment, planned: PlannedRun, answer: Answer) -> HushnetError:
-    sentence = f"{experiment.loaded.scenario.scenario}: {planned.run.place}: {answer.error}"
-    if answer.status == FAILED:
+def _failure(experiment: Experiment, planned: PlannedRun, outcome: RunOutcome) -> HushnetError:
+    sentence = f"{experiment.loaded.scenario.scenario}: {planned.run.place}: {outcome.error}"
+    if outcome.status == FAILED:
         return RunFailure(f"{sentence}; see {failure_file(experiment, planned)}")
-    return FAILURES[answer.status](sentence)
+    return FAILURES[outcome.status](sentence)
 
 
 def _write_index(
-    store: Store, experiment: Experiment, runs: list[Run], queue: list[PlannedRun], answers: Mapping[int, Answer]
+    store: Store, experiment: Experiment, runs: list[Run], queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome]
 ) -> None:
     """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
     scenario = experiment.loaded.scenario
-    ended = {place: (rank, answer) for rank, answer in answers.items() for place in queue[rank].places}
+    ended = {place: (rank, outcome) for rank, outcome in outcomes.items() for place in queue[rank].places}
     there = [place for place in sorted(ended) if ended[place][1].status != FAILED]
     failed = [place for place in sorted(ended) if ended[place][1].status == FAILED]
     if not ended:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...agents.errors import HushnetError
 from ..contract.verdict import SHIPPED, Verdict, judged
-from ..engine.choice import Engine, engine_for
+from ..engine.selection import Engine, engine_for
 from ..network.setting import Setting
 from ..storage.files import json_text, put_file
 from ..storage.user_code import source_hash

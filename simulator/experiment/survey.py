@@ -15,11 +15,11 @@ from ...agents.errors import InputError, OutOfResources
 from ...protocols.base import Problem
 from ..language.loading import locate_at
 from ..limits.events import check_events
-from ..network.attendance import attendance
+from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
-from .attempts import is_there
 from .plan import naming_fields
+from .run_once import is_there
 
 if TYPE_CHECKING:
     from .plan import Experiment, PlannedRun, Run
@@ -86,7 +86,7 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
         lambda: scenario.clock.build(task.ids, stable_ids(task.ids), setting.draws, base),
     )
     yield ("network", words(scenario.network)), network
-    absences = lambda: attendance(setting, stable_ids(task.ids).tolist())  # noqa: E731
+    absences = lambda: churn(setting, stable_ids(task.ids).tolist())  # noqa: E731
     yield ("availability", words(scenario.availability)), absences
     yield ("messages", words(scenario.record)), lambda: experiment.message_log(run)
     measured_by = scenario.record.objective_of

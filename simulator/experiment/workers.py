@@ -8,8 +8,8 @@ from typing import Literal
 
 from ..contract.verdict import Verdict
 from ..world.world import World
-from .attempts import Answer
 from .plan import Experiment, PlannedRun, Run
+from .run_once import RunOutcome
 
 OnStart = Callable[[Run], None]
 OnSample = Callable[[World], None]
@@ -27,7 +27,7 @@ class Workers(ABC):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, Answer], None, None]:
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         """Execute every run that is not there yet; gives (its rank, what became of it) in order of completion.
 
         Parameters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .look import Look
+from .series_style import SeriesStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ def height_of(place: int) -> float:
     return 1 - HEADROOM * (0.25 + 0.5 * (place % 4) / 3)
 
 
-def mark_beyond(axes: Axes, x: Any, look: Look) -> None:
+def mark_beyond(axes: Axes, x: Any, look: SeriesStyle) -> None:
     """Open marks above the axis, each series at a height of its own."""
     if len(x):
         style = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "linewidth": 0.8}

@@ -18,8 +18,8 @@ from ..analysis.results import Collection, load_all
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
 from .facets import plots
-from .look import house_style
 from .numbers import Plot, Spec
+from .series_style import house_style
 from .sheet import draw
 from .style import style_of
 

@@ -23,8 +23,8 @@ from ..storage.files import Frame
 from .intervals import extent, interval
 from .limits import show
 from .lines import Entries, Panels
-from .look import looks, sparse_ticks
 from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
+from .series_style import series_styles, sparse_ticks
 from .words import axis_label, series_label, value_label
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     """Draw all panels on common axes."""
     order = list(collection.labels)
     keys = [key for key in order if any((plot.points["protocol"] == key).any() for _, plot in panels)]
-    drawn_as = dict(zip(keys, looks([(key,) for key in keys], order), strict=True))
+    drawn_as = dict(zip(keys, series_styles([(key,) for key in keys], order), strict=True))
     every = pd.concat([plot.points for _, plot in panels], ignore_index=True)
     word = "never" if spec["x"] in TO_TARGET else "\N{INFINITY}"
     paid = np.concatenate(

@@ -13,9 +13,9 @@ from ..storage.files import Frame
 from .intervals import FEW as FEWEST_RUNS
 from .intervals import interval
 from .lines import Entries, Panels
-from .look import DIVERGING, SEQUENTIAL, literal
-from .look import points as size_of
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
+from .series_style import DIVERGING, SEQUENTIAL, literal
+from .series_style import points as size_of
 from .words import named, short, shown, value_label
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..language.figure_kinds import FIGURE_KINDS, FigureKind
 from ..language.figure_parameters import kind_of
 from ..language.figure_style import CENTIMETRES, FigureStyle
-from .look import PAGE_WIDTH, WIDTH
 from .numbers import Spec
+from .series_style import PAGE_WIDTH, WIDTH
 
 
 def kind_for(spec: Spec) -> FigureKind:

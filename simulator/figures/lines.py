@@ -17,9 +17,9 @@ from ..storage.files import Frame
 from .beyond import height_of, mark_beyond, room_above
 from .labels import Label
 from .limits import include, show
-from .look import Look, characters_along, literal, looks, sparse_ticks, wrapped
-from .look import points as size_of
 from .numbers import Plot, Spec
+from .series_style import SeriesStyle, characters_along, literal, series_styles, sparse_ticks, wrapped
+from .series_style import points as size_of
 from .words import axis_label, series_label, shown, split_label, value_label
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     # Where every panel has one protocol, which its title names, the series stand for what was swept alone.
     swept_only = spec.get("facet") == "protocol" and all(found.values())
     keys = list(dict.fromkeys((order[0], *key[1:]) if swept_only else key for key in found))
-    drawn_as = dict(zip(keys, looks(keys, order), strict=True))
+    drawn_as = dict(zip(keys, series_styles(keys, order), strict=True))
     handles: dict[Any, Any] = {}
     for rank, (axes, plot) in enumerate(panels):
         shared = [other for other, at in panels if _same(at, plot)]
@@ -94,7 +94,7 @@ def _above_rounding(points: Frame, runs: Frame, plot: Plot) -> tuple[Frame, Fram
     return shown, runs.where(runs > least)
 
 
-def _draw_series(axes: Axes, plot: Plot, points: Frame, look: Look, *, aside: float, log: str) -> Any:
+def _draw_series(axes: Axes, plot: Plot, points: Frame, look: SeriesStyle, *, aside: float, log: str) -> Any:
     """Draw one series; points of a sweep lie so many points aside of their place."""
     runs = plot.singled(points.index)
     if plot.kind == "curve" and plot.statistic == "gap" and log in ("y", "both"):
@@ -126,7 +126,7 @@ def _positions(plot: Plot) -> dict[Any, int]:
     return {value: place for place, value in enumerate(dict.fromkeys(x))}
 
 
-def _curve(axes: Axes, points: Frame, look: Look, runs: Frame, *, alone: bool) -> Any:
+def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: bool) -> Any:
     """A line with its band or its runs; a series that never moves along x (nothing was sent) is a level across."""
     from matplotlib.collections import LineCollection
 
@@ -151,7 +151,7 @@ def _curve(axes: Axes, points: Frame, look: Look, runs: Frame, *, alone: bool) -
     return line
 
 
-def _mark_disagreement(axes: Axes, points: Frame, look: Look) -> None:
+def _mark_disagreement(axes: Axes, points: Frame, look: SeriesStyle) -> None:
     """Open triangles at the lower edge where a mean gap is below 0, which it is only while agents' models differ.
 
     The minimum of what agents have to agree on bounds models that do (`Objective.minimum_over`), and a logarithmic axis
@@ -171,7 +171,7 @@ def _mark_disagreement(axes: Axes, points: Frame, look: Look) -> None:
         axes.text(0.98, 0.97, DISAGREEMENT, transform=axes.transAxes, fontsize=size_of(5), va="top", ha="right")
 
 
-def _finals(axes: Axes, points: Frame, look: Look, runs: Frame, *, aside: float) -> Any:
+def _finals(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, aside: float) -> Any:
     """A line through the places of a sweep; with intervals a little aside, so that those of several series are seen."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -209,7 +209,7 @@ def _half_widths(points: Frame) -> Any:
     return halves if np.isfinite(halves).any() else None
 
 
-def _bar(axes: Axes, points: Frame, look: Look, runs: Frame) -> Any:
+def _bar(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame) -> Any:
     """A bar with its interval, or with a dot per run."""
     mean, known = float(points["mean"].iloc[0]), _half_widths(points)
     style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}

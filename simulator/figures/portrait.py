@@ -13,10 +13,10 @@ from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..storage.files import Frame
 from .lines import Entries, Panels
-from .look import SEQUENTIAL, literal, points
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
 from .series import agent_column
+from .series_style import SEQUENTIAL, literal, points
 from .words import value_label
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from ..analysis.aggregate import series
 from ..analysis.results import Collection
 from .lines import Entries, Panels
-from .look import looks
 from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
 from .series import agent_column, size_classes
+from .series_style import series_styles
 from .words import axis_label, series_label, value_label
 
 
@@ -45,7 +45,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     """Draw all panels on common axes."""
     order = list(collection.labels)
     found = {key: plot.splits for _, plot in panels for key, _ in series(plot.points, order, plot.splits)}
-    drawn_as = dict(zip(found, looks(list(found), order), strict=True))
+    drawn_as = dict(zip(found, series_styles(list(found), order), strict=True))
     entries: Entries = {}
     for axes, plot in panels:
         axes.axhline(0, color="#555555", linewidth=0.6)

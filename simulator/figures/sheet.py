@@ -13,8 +13,8 @@ from ..language.figure_style import CENTIMETRES, FigureStyle
 from .kinds import kind_for, shape
 from .labels import FULL, LENGTHS, Label
 from .lines import Entries
-from .look import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
 from .numbers import Plot, Spec, select
+from .series_style import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
 from .style import style_of, styled
 from .words import caption
 
@@ -41,7 +41,7 @@ WRAPS = (60, 52, 44, 36, 28, 20, 14)
 
 
 def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
-    """One figure in its style; to be called within `hushnet.simulator.figures.look.house_style` of that style.
+    """One figure in its style; to be called within `hushnet.simulator.figures.series_style.house_style` of that style.
 
     Parameters
     ----------

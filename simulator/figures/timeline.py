@@ -13,9 +13,9 @@ from ..analysis.results import Collection
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..storage.files import Frame
 from .lines import Entries, Panels
-from .look import ALARM, COLOURS, literal
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
+from .series_style import ALARM, COLOURS, literal
 from .words import axis_label
 
 if TYPE_CHECKING:

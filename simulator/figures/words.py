@@ -16,8 +16,8 @@ from ..metrics import METRICS
 from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
 from .labels import FULL, Label, said_once
-from .look import crowded, literal
 from .numbers import Plot, Spec, subset
+from .series_style import crowded, literal
 
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
 """What is said about a statistic."""

@@ -20,7 +20,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import recordable
-from . import drafts
+from . import transforms
 from .admissible import kinds_of
 from .fitting import check_fit, check_protocols
 from .mistakes import Mistake, mistakes, sentences, without_kind
@@ -145,16 +145,18 @@ def load(
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
     code = Code(base, trust_code, dict(extra or {}))
-    written, hints = drafts.modernised(written)
-    assigned, more = drafts.modernised(_assigned(drafts.quickened(written) if quick else written, overrides, seeds))
+    written, hints = transforms.modernised(written)
+    assigned, more = transforms.modernised(
+        _assigned(transforms.quickened(written) if quick else written, overrides, seeds)
+    )
     loaded = replace(_loaded(assigned, code), hints=(*hints, *more))
     if loaded.scenario.quick and not quick:
-        _loaded(drafts.quickened(written), code)  # so that its mistakes show before somebody asks for it
+        _loaded(transforms.quickened(written), code)  # so that its mistakes show before somebody asks for it
     return loaded
 
 
 def _assigned(source: Source, overrides: Sequence[str], seeds: int | None) -> Source:
-    source = drafts.override(source, overrides)
+    source = transforms.override(source, overrides)
     return source if seeds is None else source.with_value(("seeds",), seeds, f"--seeds {seeds}")
 
 
@@ -182,7 +184,7 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
     """
     source, scenario = loaded.source, loaded.scenario
     if len(choices) == 1:
-        source = drafts.chosen(source, choices[0], at_budget(scenario))
+        source = transforms.chosen(source, choices[0], at_budget(scenario))
         scenario = _checked(source, loaded.code)
     checker = _checker(scenario, loaded.code)
     found = points(source, checker) if len(choices) == 1 else tuned_points(source, checker, choices)
@@ -191,16 +193,16 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
 
 def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
     """An error's sentence, with file, line, path and value of the field that it names."""
-    return drafts.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
+    return transforms.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
 
 
 def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> str:
     """`locate`, with the values that a point of the sweep has."""
     axes = loaded.scenario.axes() if loaded.scenario.sweep else []
     values = {axis.name: point.values.get(axis.name) for axis in axes}
-    drafts_of = drafts.grid(loaded.source, axes) if axes else iter(())
+    drafts_of = transforms.grid(loaded.source, axes) if axes else iter(())
     draft = next((draft for found, draft in drafts_of if found == values), loaded.source)
-    return drafts.locate(error, draft)
+    return transforms.locate(error, draft)
 
 
 def find(source: Path | str) -> Path:
@@ -239,9 +241,9 @@ def opening_comment(path: Path) -> str:
 def _checked(source: Source, code: Code) -> Scenario:
     data = dict(source.data)
     found: list[Mistake] = []
-    family = drafts.Family()
+    family = transforms.Family()
     if isinstance(data.get("protocols"), Mapping):
-        family = drafts.inherit(data["protocols"])
+        family = transforms.inherit(data["protocols"])
         found += [_as_mistake(error, source) for error in family.errors]
         data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
         for key in source.data["protocols"]:
@@ -276,7 +278,7 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
     where = ("protocols", key)
     placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
     if not isinstance(entry, Mapping):
-        found.append(Mistake(where, drafts.ENTRY, entry))
+        found.append(Mistake(where, transforms.ENTRY, entry))
         return placeholder
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -287,7 +289,7 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
             wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
             found.append(Mistake((*where, "kind"), wrong, kind))
         return placeholder
-    if len(found) > drafts.MOST_SAID and kind not in code.known and not is_file(kind):
+    if len(found) > transforms.MOST_SAID and kind not in code.known and not is_file(kind):
         found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:

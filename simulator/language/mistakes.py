@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
-from .drafts import MOST_SAID, Family, sentence
+from .transforms import MOST_SAID, Family, sentence
 from .yaml_source import Keys, Source, has, show
 
 _MISMATCHES = {

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ...protocols.base import ProtocolParameters
-from . import drafts
+from . import transforms
 from .equal_budget import scaled_fields
 from .scenario import Scenario
 from .sweeps import TRIAL
@@ -88,7 +88,7 @@ class Checker:
         swept = {keys[1] for keys in paths if keys[0] == "protocols"}
         if swept:
             heirs = _heirs(draft.data["protocols"], swept)
-            entries = drafts.inherit(draft.data["protocols"], heirs).entries
+            entries = transforms.inherit(draft.data["protocols"], heirs).entries
             made = {key: self.protocol(key, entries.get(key)) for key in heirs}
             if None in made.values():
                 return None
@@ -108,7 +108,7 @@ def points(source: Source, checker: Checker) -> Iterator[GridPoint]:
         return
     axes = scenario.axes()
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
-    for values, draft in drafts.grid(source, axes):
+    for values, draft in transforms.grid(source, axes):
         yield GridPoint(values, checker.point(draft, paths))
 
 
@@ -119,10 +119,10 @@ def trials(source: Source, checker: Checker) -> Iterator[GridPoint]:
         return
     seeds, axes, scaled = trial_seeds(scenario), scenario.axes(), at_budget(scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
-    grid = drafts.grid(source, axes) if scenario.sweep else iter([({}, source)])
+    grid = transforms.grid(source, axes) if scenario.sweep else iter([({}, source)])
     for values, draft in grid if tune.at == "each point" else islice(grid, 1):
         for number, choices in enumerate(trials_of(tune)):
-            trial = checker.point(drafts.chosen(draft, choices, scaled), [*paths, *_chosen(choices, scaled)])
+            trial = checker.point(transforms.chosen(draft, choices, scaled), [*paths, *_chosen(choices, scaled)])
             yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds))
 
 
@@ -132,8 +132,8 @@ def tuned_points(
     """The points of a sweep with what was chosen for each."""
     axes, scaled = checker.scenario.axes(), at_budget(checker.scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
-    for (values, draft), own in zip(drafts.grid(source, axes), choices, strict=True):
-        yield GridPoint(values, checker.point(drafts.chosen(draft, own, scaled), [*paths, *_chosen(own, scaled)]))
+    for (values, draft), own in zip(transforms.grid(source, axes), choices, strict=True):
+        yield GridPoint(values, checker.point(transforms.chosen(draft, own, scaled), [*paths, *_chosen(own, scaled)]))
 
 
 def at_budget(scenario: Scenario) -> dict[str, dict[str, Any]]:

@@ -1,12 +1,13 @@
 """Words that used to be others: old scenarios and old results are read as what they mean today.
 
 What can be proved of an epsilon is called *verified*: ``verified`` where it stands as a word (a budget's ``by``, a
-statement's ``claimed_by``), ``epsilon_verified`` as a recorded metric or a column, beside ``epsilon_claimed``. The
-engines are called ``event`` and ``batched``.
+statement's ``claimed_by``), beside ``basic_composition`` and ``advanced_composition``; ``epsilon_verified`` as a
+recorded metric or a column, beside ``epsilon_claimed``. The engines are called ``event`` and ``batched``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 METRICS: Mapping[str, str] = {"epsilon_tight": "epsilon_verified"}
 """Recorded metrics, and columns of the agents' table, by their old names."""
 
-WORDS: Mapping[str, str] = {"tight": "verified"}
+WORDS: Mapping[str, str] = {
+    "tight": "verified",
+    "basic": "basic_composition",
+    "kairouz": "advanced_composition",
+}
 """Compositions by their old names."""
 
 ENGINES: Mapping[str, str] = {"reference": "event", "fast": "batched"}
@@ -40,7 +45,13 @@ PLACES: Mapping[str, Mapping[str, str]] = {
 """Where they stand: how a path ends, in a scenario, a manifest or an index, without places in lists; a whole path after
 a slash."""
 
+CLAIMED = "measures.epsilon_claimed.function"
+"""Where a manifest says in words by which composition an epsilon is claimed."""
+
 _OLD = frozenset(word for words in PLACES.values() for word in words)
+
+
+_CLAIMED_BY = re.compile(r"(?<=^claimed by )\w+")
 
 
 def may_be_old(text: str) -> bool:
@@ -71,9 +82,13 @@ def respelled(
         return {key: respelled(value, told, keys=(*keys, key)) for key, value in data.items()}
     if isinstance(data, list):
         return [respelled(value, told, keys=(*keys, rank)) for rank, value in enumerate(data)]
-    if not isinstance(data, str) or data not in _OLD:
+    if not isinstance(data, str):
         return data
     path = ".".join(key for key in keys if isinstance(key, str))
+    if path == CLAIMED:
+        return _CLAIMED_BY.sub(lambda found: WORDS.get(found[0], found[0]), data)
+    if data not in _OLD:
+        return data
     for place, words in PLACES.items():
         if data in words and (f"/{path}" == place or f".{path}".endswith(f".{place}")):
             told(keys, data, words[data])

@@ -89,10 +89,10 @@ def brackets_of(law: Law) -> NDArray[np.float64]:
 
 
 @compiled
-def _delays_of(code, first, second, luck):  # pragma: no cover - compiled
-    out = np.empty(len(luck))
-    for k in range(len(luck)):
-        out[k] = delay_of(code, first, second, luck[k, 0], luck[k, 1])
+def _delays_of(code, first, second, uniforms):  # pragma: no cover - compiled
+    out = np.empty(len(uniforms))
+    for k in range(len(uniforms)):
+        out[k] = delay_of(code, first, second, uniforms[k, 0], uniforms[k, 1])
     return out
 
 
@@ -107,11 +107,11 @@ class Latency(Parameters, ABC):
         """
         return None
 
-    def delays(self, luck: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delays(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
         if self.law is None:
             raise TypeError(f"{type(self).__name__} has no law, so it must define delays")
-        return _delays_of(*self.law, luck)
+        return _delays_of(*self.law, uniforms)
 
     @property
     @abstractmethod

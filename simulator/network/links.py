@@ -27,9 +27,9 @@ def under_way(delay, own):  # pragma: no cover - compiled
 
 
 @compiled
-def is_lost(luck, chance):  # pragma: no cover - compiled
+def is_lost(uniforms, chance):  # pragma: no cover - compiled
     """Whether a copy is lost, by its uniform; a greater chance only adds losses."""
-    return luck < chance
+    return uniforms < chance
 
 
 @compiled

@@ -1,7 +1,7 @@
 """The network: how long each message takes, and which ones are lost.
 
-A message's fate is a pure function of (sender, receiver, tick of the sender's clock, leg), so every protocol of a
-scenario meets the same delays and losses, and raising a loss rate only adds losses. Delay distributions are scaled
+A message's fate is a pure function of (sender, receiver, tick of the sender's clock, transmission), so every protocol
+of a scenario meets the same delays and losses, and raising a loss rate only adds losses. Delay distributions are scaled
 by their mean: scaling the mean scales every single delay.
 """
 
@@ -22,10 +22,10 @@ from ...agents.kinds import KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
 from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
-from .randomness import Draws, Purpose, check_leg, draw_one
+from .randomness import Draws, Purpose, check_transmission, draw_one
 
 KINDS = 2**8
-"""Most message kinds of a protocol; leg of a message = attempt within the tick times this + rank of its kind."""
+"""Most message kinds of a protocol; a transmission = attempt within the tick times this + rank of the kind."""
 
 
 MESSAGE = int(Purpose.MESSAGE)
@@ -233,33 +233,35 @@ class Network:
             counts[receiver] = attempts[-1] + 1
         return attempts
 
-    def fates(
-        self, sender: int, receivers: NDArray[np.int64], tick: int, leg: int, now: float, size: int
+    def delays_and_losses(
+        self, sender: int, receivers: NDArray[np.int64], tick: int, transmission: int, now: float, size: int
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         if self._law is not None and self._chance is not None:
-            check_leg(leg)
+            check_transmission(transmission)
             ends = self.numbers[sender], self.numbers[receivers]
-            return _fates_of(*self.draws.key, *ends, tick & 0xFFFFFFFF, leg, *self._law, own, self._chance)
-        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, leg)
+            return _fates_of(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+        uniforms = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, transmission)
         chances = self._loss_probabilities(sender, receivers, now)
-        return _settled(luck, self._delays(sender, receivers, luck), own, chances)
+        return _settled(uniforms, self._delays(sender, receivers, uniforms), own, chances)
 
-    def fate(self, sender: int, receiver: int, tick: int, leg: int, now: float, size: int) -> tuple[float, bool]:
-        """The delay in time units and the loss of a message to one receiver, as `fates` has them, in one call."""
+    def delay_and_loss(
+        self, sender: int, receiver: int, tick: int, transmission: int, now: float, size: int
+    ) -> tuple[float, bool]:
+        """Delay in time units and loss of a message to one receiver, as `delays_and_losses` has them, in one call."""
         if self._law is None or self._chance is None:
-            delays, losses = self.fates(sender, np.array([receiver]), tick, leg, now, size)
+            delays, losses = self.delays_and_losses(sender, np.array([receiver]), tick, transmission, now, size)
             return float(delays[0]), bool(losses[0])
-        check_leg(leg)
+        check_transmission(transmission)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         ends = self.numbers[sender], self.numbers[receiver]
-        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, leg, *self._law, own, self._chance)
+        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
-    def _delays(self, sender: int, receivers: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         latency = self.parameters.latency
         if not isinstance(latency, Matrix):
-            return latency.delays(luck)
+            return latency.delays(uniforms)
         assert self._matrix is not None
         self.check_links(np.full(len(receivers), sender), receivers)
         delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
@@ -267,29 +269,31 @@ class Network:
 
 
 @compiled
-def _settled(luck, delays, own, chances):  # pragma: no cover - compiled
+def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
     """Times under way of copies with these delays, and whether each is lost; ``own`` is what its bytes take."""
     times, lost = np.empty(len(delays)), np.empty(len(delays), dtype=np.bool_)
     for k in range(len(delays)):
         times[k] = under_way(delays[k], own)
-        lost[k] = is_lost(luck[k, 2], chances[k])
+        lost[k] = is_lost(uniforms[k, 2], chances[k])
     return times, lost
 
 
 @compiled
-def _fate_of_one(key0, key1, sender, receiver, tick, leg, code, first, second, own, chance):  # pragma: no cover
+def _fate_of_one(
+    key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
+):  # pragma: no cover
     """How long one copy is under way, and whether it is lost."""
-    u, v, luck = draw_one(key0, key1, sender, receiver, tick, MESSAGE, leg)
-    return under_way(delay_of(code, first, second, u, v), own), is_lost(luck, chance)
+    u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
+    return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
 
 
 @compiled
-def _fates_of(key0, key1, sender, receivers, tick, leg, code, first, second, own, chance):  # pragma: no cover
+def _fates_of(key0, key1, sender, receivers, tick, transmission, code, first, second, own, chance):  # pragma: no cover
     """The same of copies to several receivers."""
     times, lost = np.empty(len(receivers)), np.empty(len(receivers), dtype=np.bool_)
     for k in range(len(receivers)):
         ends = sender, receivers[k]
-        times[k], lost[k] = _fate_of_one(key0, key1, *ends, tick, leg, code, first, second, own, chance)
+        times[k], lost[k] = _fate_of_one(key0, key1, *ends, tick, transmission, code, first, second, own, chance)
     return times, lost
 
 

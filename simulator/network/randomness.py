@@ -1,8 +1,8 @@
 """Stateless random draws: every draw is a function of the root seed, a purpose and the user's ids.
 
 A draw that belongs to a message or to an agent's clock is one block of Philox4x32-10 [1]_, keyed by the root seed
-with the counter (sender id, receiver id, tick of the sender's clock, purpose and leg). No draw depends on how many
-draws were made before it, so all protocols of a scenario meet the same luck (common random numbers), and a second
+with the counter (sender id, receiver id, tick of the sender's clock, purpose and transmission). No draw depends on how
+many draws were made before it, so all protocols of a scenario meet the same luck (common random numbers), and a second
 engine can recompute any draw instead of storing it. Everything else (data, noise, sampling) comes from NumPy
 generators, one named stream per purpose and ids.
 
@@ -79,18 +79,18 @@ def uniform32(word):  # pragma: no cover - compiled
 
 
 @compiled
-def draw_one(key0, key1, a, b, c, purpose, leg):  # pragma: no cover - compiled
+def draw_one(key0, key1, a, b, c, purpose, transmission):  # pragma: no cover - compiled
     """The first uniform of one block, and the two spare words as uniforms."""
-    w0, w1, w2, w3 = philox(key0, key1, a, b, c, (np.uint64(purpose) << np.uint64(24)) | np.uint64(leg))
+    w0, w1, w2, w3 = philox(key0, key1, a, b, c, (np.uint64(purpose) << np.uint64(24)) | np.uint64(transmission))
     return uniform53(w0, w1), uniform32(w2), uniform32(w3)
 
 
 @compiled
-def draw_many(key0, key1, a, many, c, purpose, leg):  # pragma: no cover - compiled
+def draw_many(key0, key1, a, many, c, purpose, transmission):  # pragma: no cover - compiled
     """`draw_one` for an array of second ids; returns (len(many), 3)."""
     out = np.empty((len(many), 3))
     for k in range(len(many)):
-        out[k, 0], out[k, 1], out[k, 2] = draw_one(key0, key1, a, many[k], c, purpose, leg)
+        out[k, 0], out[k, 1], out[k, 2] = draw_one(key0, key1, a, many[k], c, purpose, transmission)
     return out
 
 
@@ -111,10 +111,12 @@ def lasting(duration):  # pragma: no cover - compiled
     return np.rint(min(duration, BEYOND) / QUANTUM) * QUANTUM
 
 
-def check_leg(leg: int) -> None:
-    """Raise a `ValueError` if there is no draw for the message of this leg of a tick."""
-    if not 0 <= leg < 2**24:
-        raise ValueError(f"leg {leg} must be at least 0 and below 2^24; an agent sends too often within one tick")
+def check_transmission(transmission: int) -> None:
+    """Raise a `ValueError` if there is no draw for this transmission of a tick."""
+    if not 0 <= transmission < 2**24:
+        raise ValueError(
+            f"transmission {transmission} must be at least 0 and below 2^24; an agent sends too often within one tick"
+        )
 
 
 def stable_ids(ids: Sequence[int | str]) -> NDArray[np.uint64]:
@@ -171,7 +173,7 @@ class Draws:
         first, second, _ = draw_one(*self.key, a, b, index, int(purpose), 0)
         return first, second
 
-    def messages(self, sender: int, receivers: NDArray[np.uint64], tick: int, leg: int) -> NDArray[np.float64]:
+    def messages(self, sender: int, receivers: NDArray[np.uint64], tick: int, transmission: int) -> NDArray[np.float64]:
         """The luck of the messages that a sender initiates at one tick of its clock.
 
         Parameters
@@ -180,7 +182,7 @@ class Draws:
             Stable ids.
         tick : int
             Tick of the initiator's clock, counting skipped wake-ups; -1 before the first one.
-        leg : int
+        transmission : int
             Which message of this tick: kind and attempt, 0 to 2^24 - 1.
 
         Returns
@@ -188,8 +190,8 @@ class Draws:
         (k, 3) float64
             Uniforms in (0, 1): the delay's, a second one for delays that need two, the loss's.
         """
-        check_leg(leg)
-        return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), leg)
+        check_transmission(transmission)
+        return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), transmission)
 
     def generator(self, purpose: str, *ids: int) -> np.random.Generator:
         """A NumPy generator for a named stream, for instance ``generator("noise", agent_id, tick)``.

@@ -102,7 +102,7 @@ class InvariantCheck:
             started=world.started,
             quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
-            told=world.post.told,
+            told=world.transport.told,
         )
         with np.errstate(all="ignore"):
             for watched in self._watched:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
-from ..network.attendance import attendance
+from ..network.churn import churn
 from ..tables import notes as columns
 from ..tables.notes import ARRIVED, SENT, WOKE
 from ..world.notes import Notebook
@@ -129,7 +129,7 @@ class MessageLog(Notebook):
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
         """Stretches of the window in which an agent was down, or had not joined, or had left."""
-        joins, leaves, timelines = attendance(world.setting, world.numbers.tolist())
+        joins, leaves, timelines = churn(world.setting, world.numbers.tolist())
         here, found, since = timelines[agent], [], 0.0
         up = next(here)[1]
         for time, now_up in here:

@@ -2,7 +2,7 @@
 
 To read everybody's data once takes as long as many steps do. But a gradient step needs the scores of its own rows at
 the model that it finds, and that is the model which all recordings since the agent's last step have seen. So a
-recording only asks; the agent's next step leaves its loss (`hushnet.protocols.kernel.Compiled.noted`), and by the next
+recording only asks; the next step leaves its loss (`hushnet.protocols.kernel.Compiled.cached_losses`), and by the next
 recording only the data of those who have not stepped meanwhile are left to be read.
 """
 
@@ -49,9 +49,9 @@ class ObjectiveReading:
         The array has to be the world's own: what steps have left open is read when the value is asked for.
         """
         self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        noted = self.world.noted
-        parts = self.objective.split(models) if noted is not None else None
-        if noted is None or parts is None:
+        cached_losses = self.world.cached_losses
+        parts = self.objective.split(models) if cached_losses is not None else None
+        if cached_losses is None or parts is None:
             self._value = self.objective.value(models)
             return
         self._value, self._models = None, models
@@ -59,10 +59,10 @@ class ObjectiveReading:
         started = self.world.started
         updates = np.where(started, self.world.updates, NEVER)
         changed = updates != self._seen
-        noted[changed] = np.nan
+        cached_losses[changed] = np.nan
         self._seen = updates
         # A start may change a model, and notes nothing.
-        self._read(np.flatnonzero(changed & ~started), noted)
+        self._read(np.flatnonzero(changed & ~started), cached_losses)
 
     @property
     def finished(self) -> bool:
@@ -72,10 +72,10 @@ class ObjectiveReading:
     def value(self) -> float:
         """The objective at the instant of the last `begin`."""
         if self._value is None:
-            noted = self.world.noted
-            assert noted is not None
-            self._read(np.flatnonzero(np.isnan(noted)), noted)
-            self._value = self._rest + float(self._weights @ noted)
+            cached_losses = self.world.cached_losses
+            assert cached_losses is not None
+            self._read(np.flatnonzero(np.isnan(cached_losses)), cached_losses)
+            self._value = self._rest + float(self._weights @ cached_losses)
         return self._value
 
     def check(self, minimum: float) -> None:
@@ -102,6 +102,6 @@ class ObjectiveReading:
                 "the two is computed wrongly; please report it with the scenario"
             )
 
-    def _read(self, agents: NDArray[np.int64], noted: NDArray[np.float64]) -> None:
+    def _read(self, agents: NDArray[np.int64], cached_losses: NDArray[np.float64]) -> None:
         if len(agents):
-            noted[agents] = mean_losses(self.task, self._models, agents)
+            cached_losses[agents] = mean_losses(self.task, self._models, agents)

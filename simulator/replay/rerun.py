@@ -21,10 +21,10 @@ from threadpoolctl import threadpool_limits
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task
-from ..engine.choice import engine_for
+from ..engine.selection import engine_for
 from ..experiment import FAILURES, Experiment, Run
-from ..experiment.origin import FOLDER
 from ..experiment.plan import naming_fields
+from ..experiment.sources import FOLDER
 from ..language.loading import LoadedScenario, load
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog

@@ -15,7 +15,7 @@ from ..analysis.baselines import unbeaten
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import held_against_each_other, trivial_rows, uncovered
 from ..analysis.targets import describe, target_of
-from ..figures.look import COLOURS
+from ..figures.series_style import COLOURS
 from ..storage.files import put_file, writing, yaml_text
 from . import charts, overview, reproduction
 from .choices import choices

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.results import Collection
 from ..compare.winners import Contest, Standings, standings
-from ..figures.look import COLOURS
+from ..figures.series_style import COLOURS
 from .grid import Grid, SweptAxis, value_text
 from .overview import counted
 

@@ -117,7 +117,7 @@ def reproduce(
     failures, reports = [], []
     with hire(jobs) as workers:
         for paper, figures in chosen:
-            report, broken = look_at(paper, place, data_dir, run=figures, workers=workers, say=say)
+            report, broken = judge_paper(paper, place, data_dir, run=figures, workers=workers, say=say)
             failures += broken
             reports.append(report)
             say(f"page: {write_page(report, place)}")
@@ -126,7 +126,7 @@ def reproduce(
     return failures
 
 
-def look_at(
+def judge_paper(
     paper: Paper,
     place: Place,
     data_dir: Path | None = None,

@@ -17,12 +17,12 @@ PULL = 1.0
 """a = mu c: how much an agent trusts its own data."""
 
 
-def contraction(pull: float = PULL) -> float:
+def contraction(mu_c: float = PULL) -> float:
     """C = 1 - sigma / (n L_max) of Proposition 1: sigma = a and L_i = 1 + a for both agents."""
-    return 1 - pull / (2 * (1 + pull))
+    return 1 - mu_c / (2 * (1 + mu_c))
 
 
-def expected_excess(scales: ArrayLike, dimension: int, *, order: ArrayLike | None = None, pull: float = PULL) -> float:
+def expected_excess(scales: ArrayLike, dimension: int, *, order: ArrayLike | None = None, mu_c: float = PULL) -> float:
     """E[Q(Theta(T)) - Q*] after T updates with Laplace noise.
 
     Parameters
@@ -39,13 +39,13 @@ def expected_excess(scales: ArrayLike, dimension: int, *, order: ArrayLike | Non
     covariance = np.zeros((2, 2))
     for step, scale in enumerate(scales):
         agents = (0, 1) if order is None else (int(np.asarray(order)[step]),)
-        covariance = np.mean([_updated(covariance, agent, float(scale), pull) for agent in agents], axis=0)
-    hessian = np.array([[1 + pull, -1.0], [-1.0, 1 + pull]])
+        covariance = np.mean([_updated(covariance, agent, float(scale), mu_c) for agent in agents], axis=0)
+    hessian = np.array([[1 + mu_c, -1.0], [-1.0, 1 + mu_c]])
     return float(dimension * np.sum(hessian * covariance) / 2)
 
 
 def noise_bound(
-    scales: ArrayLike, *, dimension: int = 1, newest_counts_most: bool = False, pull: float = PULL
+    scales: ArrayLike, *, dimension: int = 1, newest_counts_most: bool = False, mu_c: float = PULL
 ) -> float:
     """The bound of Theorem 2 from the optimum, as printed by default.
 
@@ -60,12 +60,12 @@ def noise_bound(
     """
     scales = np.asarray(scales, dtype=np.float64)
     steps = np.arange(len(scales))
-    weights = contraction(pull) ** (steps[::-1] if newest_counts_most else steps)
+    weights = contraction(mu_c) ** (steps[::-1] if newest_counts_most else steps)
     # Both agents have D = 1 and the same scale, so the sum over i doubles and cancels n = 2.
-    return float(dimension * np.sum(weights * (pull * scales) ** 2) / (1 + pull))
+    return float(dimension * np.sum(weights * (mu_c * scales) ** 2) / (1 + mu_c))
 
 
-def allocated_excess(kind: Allocation, updates: int, pull: float = PULL) -> float:
+def allocated_excess(kind: Allocation, updates: int, mu_c: float = PULL) -> float:
     """Expected excess when each of two alternating agents spreads a budget of 1 over its updates; s(t) = 1 / eps(t).
 
     Parameters
@@ -79,15 +79,15 @@ def allocated_excess(kind: Allocation, updates: int, pull: float = PULL) -> floa
     scales: NDArray[np.float64] = np.empty(2 * updates)
     for agent in (0, 1):
         own = np.arange(agent, 2 * updates, 2)
-        scales[own] = 1 / allocation_weights(kind, updates, contraction=contraction(pull), indices=own)
-    return expected_excess(scales, 1, order=order, pull=pull)
+        scales[own] = 1 / allocation_weights(kind, updates, contraction=contraction(mu_c), indices=own)
+    return expected_excess(scales, 1, order=order, mu_c=mu_c)
 
 
-def _updated(covariance: NDArray[np.float64], agent: int, scale: float, pull: float) -> NDArray[np.float64]:
+def _updated(covariance: NDArray[np.float64], agent: int, scale: float, mu_c: float) -> NDArray[np.float64]:
     """Covariance of one coordinate of both models after an update."""
     move = np.eye(2)
     move[agent] = 0.0
-    move[agent, 1 - agent] = 1 / (1 + pull)
+    move[agent, 1 - agent] = 1 / (1 + mu_c)
     noise = np.zeros((2, 2))
-    noise[agent, agent] = 2 * (pull * scale / (1 + pull)) ** 2
+    noise[agent, agent] = 2 * (mu_c * scale / (1 + mu_c)) ** 2
     return move @ covariance @ move.T + noise

@@ -24,20 +24,20 @@ from ..tables.broadcasts import (
     VERSION,
 )
 from ..tables.effects import ARRIVE
-from .delivery import count_message, deliver, depart, let_go
+from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule
 from .forms import rule
-from .lazy import there
+from .lazy import is_up
 
 
 @rule
-def send(mail, tables, sender, edges, kind, row, leg, vectors):
+def send(mail, tables, sender, edges, kind, row, transmission, vectors):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
     now, size, tick = tables.now[NOW], mail.size[row], mail.tick[row]
     mail.order[row] = count_message(mail, vectors * len(edges))
     counts, heads, first_slot = tables.counts, mail.heads, kind * len(mail.heads)
     for edge in edges:
-        delay = depart(mail, sender, edge, tick, leg, kind, row, size, now)
+        delay = depart(mail, sender, edge, tick, transmission, kind, row, size, now)
         if delay < math.inf:
             counts[FREE_COPIES] -= 1
             place = tables.free_copies[counts[FREE_COPIES]]
@@ -45,7 +45,7 @@ def send(mail, tables, sender, edges, kind, row, leg, vectors):
             copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + mail.reverse[edge], heads[edge]
             mail.references[row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
-    let_go(mail, row)
+    release_version(mail, row)
 
 
 @rule
@@ -73,7 +73,7 @@ def done_with(mail, tables, place):
     copy = tables.copies[place]
     copy[USES] -= 1
     if copy[USES] == 0:
-        let_go(mail, copy[VERSION])
+        release_version(mail, copy[VERSION])
         forget(tables, place)
 
 
@@ -82,7 +82,7 @@ def on_arrival(mail, tables, place):
     """A copy arrives; whether its receiver reacts to it."""
     copy, counts, now = tables.copies[place], tables.counts, tables.now[NOW]
     row, slot, agent = copy[VERSION], copy[TO_SLOT], copy[RECEIVER]
-    up = there(mail, agent, now, now == tables.now[LATE])
+    up = is_up(mail, agent, now, now == tables.now[LATE])
     keeps, reacts = up and counts[KEEPS] != 0, False
     if up and counts[REACTS]:
         reacts = tables.agents[agent][IS_SILENT] == 0

@@ -52,7 +52,7 @@ MESSAGE = int(Purpose.MESSAGE)
 
 
 @rule
-def let_go(mail, row):
+def release_version(mail, row):
     """One reference to a version less; the last one gives it back."""
     mail.references[row] -= 1
     if mail.references[row] == 0:
@@ -70,10 +70,10 @@ def copy_out(mail, slot):
 
 
 @rule
-def know(mail, slot, row, order):
+def set_latest(mail, slot, row, order):
     """Let a slot know a version that already counts its reference."""
     if mail.known[slot] >= 0:
-        let_go(mail, mail.known[slot])
+        release_version(mail, mail.known[slot])
     mail.known[slot] = row
     mail.heard_sent_at[slot] = mail.sent_at[row]
     mail.heard_order[slot] = order
@@ -130,7 +130,7 @@ def time_bound(constants, brackets, size, u, side):
 
 
 @rule
-def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
+def fate_or_bound(mail, sender, edge, tick, transmission, size, now, late):
     """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
 
     The delay of one that is lost is only drawn where somebody observes.
@@ -142,7 +142,7 @@ def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
         mail.numbers[mail.heads[edge]],
         np.uint64(tick) & np.uint64(0xFFFFFFFF),
         MESSAGE,
-        leg,
+        transmission,
     )
     lost = is_lost(w, loss_chance(mail, sender, edge, now))
     if lost and mail.counts[OBSERVED] == 0:
@@ -157,9 +157,9 @@ def fate_or_bound(mail, sender, edge, tick, leg, size, now, late):
 
 
 @rule
-def fate(mail, sender, edge, tick, leg, size, now):
+def fate(mail, sender, edge, tick, transmission, size, now):
     """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
-    return fate_or_bound(mail, sender, edge, tick, leg, size, now, False)[1]
+    return fate_or_bound(mail, sender, edge, tick, transmission, size, now, False)[1]
 
 
 @rule
@@ -191,9 +191,9 @@ def count_departure(mail, sender, edge, tick, kind, row, size, now, delay):
 
 
 @rule
-def depart(mail, sender, edge, tick, leg, kind, row, size, now):
+def depart(mail, sender, edge, tick, transmission, kind, row, size, now):
     """Send a copy of the last message over a directed edge; how long it is under way, infinite if it is lost."""
-    delay = fate(mail, sender, edge, tick, leg, size, now)
+    delay = fate(mail, sender, edge, tick, transmission, size, now)
     count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
     return delay
 
@@ -231,7 +231,7 @@ def deliver(mail, slot, row, order, now, up):
     newest = up and order > mail.heard_order[slot]
     arrive(mail, slot, order, mail.size[row], now, up, newest)
     if newest:
-        know(mail, slot, row, order)
+        set_latest(mail, slot, row, order)
     else:
-        let_go(mail, row)
+        release_version(mail, row)
     return newest

@@ -31,8 +31,8 @@ from .delivery import (
     count_message,
     deliver,
     fate_or_bound,
-    know,
-    let_go,
+    release_version,
+    set_latest,
     take_row,
     time_bound,
 )
@@ -43,7 +43,7 @@ EVER = 2**62
 
 
 @rule
-def there(mail, agent, time, after):
+def is_up(mail, agent, time, after):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
     join, leave = mail.joins[agent], mail.leaves[agent]
     if leave <= join or time > leave or join > time:
@@ -121,7 +121,7 @@ def is_before(draws, one, other):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
+def deliver_pending(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
     Copies are met newest first; each passes only those that were sent after it and yet arrived before it.
@@ -153,7 +153,7 @@ def take_in(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
         arrival, row = mail.arrival[first], mail.version[first]
         mail.free_nodes[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        up = there(mail, receiver, arrival, arrival == mail.sent_at[row])
+        up = is_up(mail, receiver, arrival, arrival == mail.sent_at[row])
         deliver(mail, slot, row, mail.order[row], arrival, up)
         first = following[first]
 
@@ -211,21 +211,21 @@ def fetch_agent(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def take_in_all(mail, now, barrier):  # pragma: no cover - compiled
+def deliver_all_pending(mail, now, barrier):  # pragma: no cover - compiled
     """Settle what has arrived anywhere by ``now``."""
     edges = len(mail.heads)
     for agent in range(len(mail.offsets) - 1):
         for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
             for slot in range(edge, len(mail.known), edges):
                 if mail.first_node[slot] >= 0:
-                    take_in(mail, slot, agent, now, barrier)
+                    deliver_pending(mail, slot, agent, now, barrier)
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compiled
+def send_copy(mail, sender, edge, kind, row, transmission):  # pragma: no cover - compiled
     """Send a version over one directed edge, and keep it under way unless it is lost."""
     tick, size, now, late = mail.tick[row], mail.size[row], mail.sent_at[row], len(mail.brackets) > 0
-    u, delay = fate_or_bound(mail, sender, edge, tick, leg, size, now, late)
+    u, delay = fate_or_bound(mail, sender, edge, tick, transmission, size, now, late)
     count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
         return
@@ -242,21 +242,21 @@ def send_copy(mail, sender, edge, kind, row, leg):  # pragma: no cover - compile
 
 
 @compiled(_nrt=False)
-def send_version(mail, sender, edges, kind, vector, leg, now, vectors, size):  # pragma: no cover - compiled
+def send_version(mail, sender, edges, kind, vector, transmission, now, vectors, size):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
     row = take_row(mail, now, count_message(mail, vectors * len(edges)), mail.ticks[sender], size)
     for k in range(len(vector)):
         mail.pool[row, k] = vector[k]
     for edge in edges:
-        send_copy(mail, sender, edge, kind, row, leg)
-    let_go(mail, row)
+        send_copy(mail, sender, edge, kind, row, transmission)
+    release_version(mail, row)
 
 
 @compiled(forceinline=True, _nrt=False)
 def tell(mail, slot, row, order):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
     mail.references[row] += 1
-    know(mail, slot, row, order)
+    set_latest(mail, slot, row, order)
 
 
 @compiled(_nrt=False)
@@ -274,6 +274,6 @@ def tell_each(mail, told, now):  # pragma: no cover - compiled
     """
     for k in range(len(told)):
         slot, receiver, row = told[k]
-        take_in(mail, slot, receiver, now, EVER)
+        deliver_pending(mail, slot, receiver, now, EVER)
         mail.counts[ORDER] += 1
-        know(mail, slot, row, mail.counts[ORDER])
+        set_latest(mail, slot, row, mail.counts[ORDER])

@@ -46,7 +46,7 @@ from ..tables.rounds import (
     WORN,
 )
 from ..tables.tallies import ORDER
-from .delivery import count_message, depart, know, let_go
+from .delivery import count_message, depart, release_version, set_latest
 from .effects import schedule
 from .forms import rule
 
@@ -72,7 +72,7 @@ def release(mail, tables, record):
     while record >= 0:
         freed = tables.records[record]
         if freed[VERSION] >= 0:
-            let_go(mail, freed[VERSION])
+            release_version(mail, freed[VERSION])
         freed[TIMED] = 0
         tables.free_records[tables.counts[FREE_RECORDS]] = record
         tables.counts[FREE_RECORDS] += 1
@@ -98,14 +98,14 @@ def transmit(mail, tables, record):
     sent = tables.records[record]
     slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
     if row >= 0:
-        size, leg = mail.size[row], sent[ATTEMPT] * KINDS + kind
+        size, transmission = mail.size[row], sent[ATTEMPT] * KINDS + kind
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
-        size, leg = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
-    if leg >= LEGS:
+        size, transmission = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
+    if transmission >= LEGS:
         tables.counts[WORN] = 1
     sender, edge = mail.heads[slot], mail.reverse[slot]
-    delay = depart(mail, sender, edge, sent[OF_TICK], leg, kind, row, size, tables.now[0])
+    delay = depart(mail, sender, edge, sent[OF_TICK], transmission, kind, row, size, tables.now[0])
     put_under_way(mail, tables, record, False, size, delay)
 
 
@@ -114,14 +114,14 @@ def acknowledge(mail, tables, record):
     """Tell the sender of a message that it arrived, without numbers."""
     sent = tables.records[record]
     head = tables.records[sent[HEAD]]
-    leg = (2 * head[ANSWERS] + 1) * KINDS + KINDS - 1
+    transmission = (2 * head[ANSWERS] + 1) * KINDS + KINDS - 1
     head[ANSWERS] += 1
-    if leg >= LEGS:
+    if transmission >= LEGS:
         tables.counts[WORN] = 1
     count_message(mail, 0)
     slot, size = sent[ON_SLOT], int(tables.constants[HEADER])
     sender, kind = mail.heads[mail.reverse[slot]], -1 - sent[OF_KIND]
-    delay = depart(mail, sender, slot, sent[OF_TICK], leg, kind, -1, size, tables.now[0])
+    delay = depart(mail, sender, slot, sent[OF_TICK], transmission, kind, -1, size, tables.now[0])
     put_under_way(mail, tables, record, True, size, delay)
 
 
@@ -194,7 +194,7 @@ def say_all(mail, tables, agent, said, edges):
         mail.order[row] = count_message(mail, (last - first) * tables.vectors[kind])
         for place in range(first, last):
             say(mail, tables, agent, edges[place], kind, row)
-        let_go(mail, row)
+        release_version(mail, row)
     finish_saying(mail, tables, agent)
 
 
@@ -280,7 +280,7 @@ def show_round(mail, tables, slot, number):
                         fresh[0], fresh[1] = place, kept[HELD_ORDER]
                         mail.references[kept[VERSION]] += 1
                         # A repeat may have left after a message of the next round: here the round says what is newer.
-                        know(mail, place, kept[VERSION], max(kept[HELD_ORDER], mail.heard_order[place] + 1))
+                        set_latest(mail, place, kept[VERSION], max(kept[HELD_ORDER], mail.heard_order[place] + 1))
                     release(mail, tables, record)
                 record = sibling
         head = following

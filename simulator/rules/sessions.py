@@ -71,9 +71,9 @@ from ..tables.sessions import (
     WORN,
 )
 from ..tables.tallies import VECTORS
-from .delivery import arrive, count_message, deliver, depart, let_go
+from .delivery import arrive, count_message, deliver, depart, release_version
 from .forms import rule
-from .lazy import there
+from .lazy import is_up
 from .session_agenda import push_copy, set_timer
 
 MOST_ATTEMPTS = 2**24 // KINDS
@@ -113,8 +113,8 @@ def transmit(mail, tables, kind, edge, attempt):
     count_message(mail, vectors)
     if attempt >= MOST_ATTEMPTS:
         tables.counts[WORN] = 1
-    tick, leg, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]
-    arrival = now + depart(mail, tail_of(mail, link), link, tick, leg, rank, row, size, now)
+    tick, transmission, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]
+    arrival = now + depart(mail, tail_of(mail, link), link, tick, transmission, rank, row, size, now)
     if arrival < math.inf:
         push_copy(mail, tables, kind, edge, tick, size, arrival)
     return arrival
@@ -172,9 +172,9 @@ def close_session(mail, tables, edge):
     session = tables.sessions[edge]
     session[TICK] = -1
     tables.counts[OPEN] -= 1
-    let_go(mail, session[ASKED])
+    release_version(mail, session[ASKED])
     if session[ANSWER] >= 0:
-        let_go(mail, session[ANSWER])
+        release_version(mail, session[ANSWER])
     if session[WATCHED]:
         stop_watching(mail, tables, edge)
     check_vectors(mail, tables)
@@ -213,7 +213,7 @@ def look_after(mail, tables, edge):
     elif hopeless:
         stop_watching(mail, tables, edge)
     else:
-        if not gone(mail, mail.heads[edge], now) and there(mail, caller, now, True):
+        if not gone(mail, mail.heads[edge], now) and is_up(mail, caller, now, True):
             request(mail, tables, edge)
             check_vectors(mail, tables)
         set_timer(tables, edge)
@@ -244,7 +244,7 @@ def take_copy(mail, tables, place, order):
     kind, edge, tick, size = copy[0], copy[1], copy[2], copy[3]
     link = edge if kind == REQUEST else mail.reverse[edge]
     back, session = mail.reverse[link], tables.sessions[edge]
-    up = there(mail, mail.heads[link], now, now == tables.times[LATE])
+    up = is_up(mail, mail.heads[link], now, now == tables.times[LATE])
     tables.counts[CLOSING] = tables.counts[AGAIN] = -1
     if not up:
         arrive(mail, back, order, size, now, False, False)

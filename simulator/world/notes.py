@@ -76,13 +76,13 @@ class Notes:
         Time of the event that the observer is just being told of.
     """
 
-    def __init__(self, post: Any) -> None:
-        self.post = post
+    def __init__(self, transport: Any) -> None:
+        self.transport = transport
         self.telling: float | None = None
         self._world: World | None = None
         self._book: Notebook | None = None
         self._under_way: dict[tuple[int, int], Message] = {}
-        self._kinds, self._empty, self._late = list(post.layout.messages), "", False
+        self._kinds, self._empty, self._late = list(transport.layout.messages), "", False
 
     @property
     def told(self) -> bool:
@@ -104,18 +104,18 @@ class Notes:
             return
         self._world, self._empty, self._late = world, empty, late
         self._book = book = world.observer if isinstance(world.observer, Notebook) else None
-        mail = self.post.mail
+        mail = self.transport.mail
         mail.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
         mail.noting[[FIRST, LAST]] = (-np.inf, np.inf) if book is None else book.between
         watched = np.ones(len(world.agents), dtype=bool) if book is None else book.watched
-        self.post.mail = mail._replace(watched=watched)
+        self.transport.mail = mail._replace(watched=watched)
         self._extend(ROOM)
 
     def make_room(self, notes: int) -> None:
         """See to it that so many notes fit in, beside those of all arrivals that are waiting to be taken in."""
         if self._world is None:
             return
-        mail = self.post.mail
+        mail = self.transport.mail
         needed = notes + len(mail.arrival) - int(mail.counts[tallies.FREE_NODES])
         if len(mail.notes) - mail.counts[tallies.NOTES] < needed:
             self.keep()
@@ -124,10 +124,10 @@ class Notes:
                 self._extend(missing + needed)
 
     def _extend(self, more: int) -> None:
-        mail = self.post.mail
+        mail = self.transport.mail
         times = np.concatenate([mail.note_times, np.zeros((more, 2))])
         notes = np.concatenate([mail.notes, np.zeros((more, NOTE_COLUMNS), dtype=np.int64)])
-        self.post.mail = mail._replace(note_times=times, notes=notes)
+        self.transport.mail = mail._replace(note_times=times, notes=notes)
 
     def keep(self) -> None:
         """Hand what was noted to a notebook, if it is one that observes."""
@@ -140,13 +140,13 @@ class Notes:
 
         Late arrivals come in their own order of time and sending, and before the step at their instant.
         """
-        if not self.told or self.post.mail.counts[tallies.NOTES] == 0:
+        if not self.told or self.transport.mail.counts[tallies.NOTES] == 0:
             return
         times, notes = (part.copy() for part in self._taken())
         if self._late:
             arrived = notes[:, columns.NOTE] == ARRIVED
             edges = np.zeros(len(notes), dtype=np.int64)
-            edges[arrived] = self.post.mail.reverse[notes[arrived, columns.PLACE]]
+            edges[arrived] = self.transport.mail.reverse[notes[arrived, columns.PLACE]]
             order = np.lexsort((edges, notes[:, columns.ORDER] * arrived, ~arrived, times[:, 0]))
             times, notes = times[order], notes[order]
         for (now, delay), note in zip(times.tolist(), notes.tolist(), strict=True):
@@ -156,7 +156,7 @@ class Notes:
 
     def _taken(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """What is in the buffer, which is empty then."""
-        mail = self.post.mail
+        mail = self.transport.mail
         count = int(mail.counts[tallies.NOTES])
         mail.counts[tallies.NOTES] = 0
         return mail.note_times[:count], mail.notes[:count]
@@ -187,12 +187,12 @@ class Notes:
         return self._kinds[rank] if rank < len(self._kinds) else self._empty
 
     def _message(self, now: float, note: list[int]) -> Message:
-        mail: Mail = self.post.mail
+        mail: Mail = self.transport.mail
         place, row, size, vector = note[columns.PLACE], note[columns.ROW], note[columns.SIZE], NOTHING
         if row >= 0:
-            vector = mail.pool[row, : (size - self.post.network.size(0)) // 8].copy()
+            vector = mail.pool[row, : (size - self.transport.network.size(0)) // 8].copy()
             vector.flags.writeable = False
-            delivery.let_go(mail, row)
+            delivery.release_version(mail, row)
         people = int(mail.heads[place]), int(mail.heads[mail.reverse[place]])
         kind = self.kind_of(note[columns.KIND])
         return Message(*people, kind, vector, now, note[columns.ORDER], note[columns.TICK], place, size)

@@ -1,6 +1,6 @@
 """One run as a record: protocol, state, inboxes, links, ledger, traffic, random draws; who drives it is not known here.
 
-A `hushnet.simulator.engine.choice.Engine` runs a world. What a step of a protocol sees and may do is here, for it is
+A `hushnet.simulator.engine.selection.Engine` runs a world. What a step of a protocol sees and may do is here, for it is
 the same whoever makes agents step.
 """
 
@@ -32,11 +32,11 @@ from ..tables.rounds import RoundTables
 from ..tables.sessions import SessionTables
 from . import rounds, sessions
 from .effort import Effort
-from .finish import Finish, Reactions
 from .notes import Notebook
-from .post import Post
 from .step_form import StepForm
+from .stop_condition import Reactions, StopCondition
 from .traffic import Traffic
+from .transport import Transport
 from .watchers import Observer, Phase, Sampler, Watch
 
 
@@ -86,7 +86,7 @@ class World:
         Which agents have ever joined.
     activations : int
         Steps of all agents so far.
-    finish : Finish
+    stop_condition : StopCondition
     reactions : Reactions
     effort : Effort
     """
@@ -128,7 +128,7 @@ class World:
             graph.agents,
             budget=privacy.budget if privacy else None,
             updates=privacy.updates if privacy else None,
-            claimed_by=privacy.claimed_by if privacy else "kairouz",
+            claimed_by=privacy.claimed_by if privacy else "advanced_composition",
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
             unproved=unproved,
@@ -136,21 +136,21 @@ class World:
         self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
         self.activations = 0
-        self.finish = Finish(self.env, setting.stop, graph.agents)
+        self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = [Agent(index) for index in range(graph.agents)]
         self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
-        self.post = Post(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
-        self.inbox = self.post.inbox
+        self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
+        self.inbox = self.transport.inbox
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
             rounds.check_setting(setting, parameters.kind)
         elif exchange is not None:
             sessions.check_exchange(self.protocol, self.traits, self.layout)
-            self.post.sessions = True
+            self.transport.sessions = True
             self.sessions = sessions.session_tables(
                 graph,
                 self.layout,
@@ -158,7 +158,7 @@ class World:
                 exchange,
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
-        self.noted: NDArray[np.float64] | None = None
+        self.cached_losses: NDArray[np.float64] | None = None
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class World:
     @property
     def now(self) -> float:
         """Time in expected wake-ups of a rate-1 agent; while observers are told of something, when that was."""
-        telling, now = self.post.notes.telling, self.env.now
+        telling, now = self.transport.notes.telling, self.env.now
         if telling is not None:
             return telling
         return now if now > self.ahead else self.ahead
@@ -175,17 +175,17 @@ class World:
     @property
     def traffic(self) -> Traffic:
         """What was sent so far, and what became of it."""
-        return self.post.traffic
+        return self.transport.traffic
 
     @property
     def updates(self) -> NDArray[np.int64]:
         """(n,) completed steps of every agent, at a record instant or after the run."""
-        return self.post.mail.updates.copy()
+        return self.transport.mail.updates.copy()
 
     @property
     def events(self) -> int:
         """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.world.effort`."""
-        counts = self.post.mail.counts
+        counts = self.transport.mail.counts
         return self.effort.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
 
     @property
@@ -213,7 +213,7 @@ class World:
     @property
     def ended(self) -> str:
         """Why the run is over; empty until then."""
-        return self.finish.why
+        return self.stop_condition.why
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class World:
             self.inbox,
             data=self.protocol.local_data(index, self.setting.task.shard(index)),
             stream=self._stream,
-            partner_luck=self._partner_luck,
+            partner_uniform=self._partner_uniform,
             unheard=unheard,
         )
 
@@ -253,7 +253,7 @@ class World:
     def _watched(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         return stream if self.watch is None else self.watch.stream(stream, purpose, agent)
 
-    def _partner_luck(self, agent: int, tick: int) -> float:
+    def _partner_uniform(self, agent: int, tick: int) -> float:
         return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
 
     def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
@@ -302,12 +302,12 @@ class World:
         self._made("start", agent, view, out)
         agent.silent = agent.silent or before
         for sent in out.sent:
-            self.post.remember(agent, sent, -1)
+            self.transport.remember(agent, sent, -1)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""
         if self.setting.network.start == "known":
-            self.post.exchange_start(agent, joining=joining)
+            self.transport.exchange_start(agent, joining=joining)
 
     def _made(self, phase: Phase, agent: Agent, view: View, out: Out) -> None:
         self.stepped(phase, view, out)

@@ -61,10 +61,10 @@ def test_the_minimiser_of_the_hinge_meets_its_optimality_conditions(seed, rows, 
     model, residual = minimise_local(shard, loss, **fields, start=start, tolerance=1e-10)
     assert residual <= 1e-10
     signed, most = shard.labels[:, None] * shard.features, fields["weight"] / rows
-    pull = fields["curvature"] * model - fields["linear"]
+    mu_c = fields["curvature"] * model - fields["linear"]
     gaps = 1 - signed @ model
     inside, kink = gaps > 1e-7, np.abs(gaps) <= 1e-7
-    left = pull - most * signed[inside].sum(axis=0)
+    left = mu_c - most * signed[inside].sum(axis=0)
     multipliers = np.zeros(0)
     if kink.any():
         from scipy.optimize import lsq_linear

@@ -318,6 +318,6 @@ def random_regular(agents: int, degree: int, rng: np.random.Generator) -> Graph:
 
 def step_constants(task: Task) -> tuple[np.ndarray, np.ndarray]:
     """(n,) alpha and mu c_i of coordinate descent with the public bound on the rows."""
-    pull = MU * task.train.counts.astype(np.float64)
+    mu_c = MU * task.train.counts.astype(np.float64)
     smoothness = task.loss.curvature * task.bounds["l2"] ** 2 + 2.0 * task.regularisation
-    return 1 / (1 + pull * smoothness), pull
+    return 1 / (1 + mu_c * smoothness), mu_c

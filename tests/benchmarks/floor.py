@@ -70,7 +70,7 @@ def add_gradient(model, features, labels, first, last, regularisation, scale, ou
 
 @numba.njit(fastmath=FAST)
 def update(
-    i, before, model, target, offsets, heads, weights, features, labels, rows, regularisation, alpha, pull
+    i, before, model, target, offsets, heads, weights, features, labels, rows, regularisation, alpha, mu_c
 ):  # pragma: no cover - compiled
     """Step of coordinate descent by one agent, from the given models of its neighbours."""
     p = len(model)
@@ -83,21 +83,21 @@ def update(
         other = before[heads[e]]
         for d in range(p):
             target[d] += share * other[d]
-    add_gradient(model, features, labels, rows[i], rows[i + 1], regularisation[i], -pull[i], target)
+    add_gradient(model, features, labels, rows[i], rows[i + 1], regularisation[i], -mu_c[i], target)
     for d in range(p):
         model[d] += alpha[i] * (target[d] - model[d])
 
 
 @numba.njit(fastmath=FAST)
 def descend(
-    order, models, offsets, heads, weights, features, labels, rows, regularisation, alpha, pull
+    order, models, offsets, heads, weights, features, labels, rows, regularisation, alpha, mu_c
 ):  # pragma: no cover - compiled
     """Coordinate descent by agents in the given order; everybody reads its neighbours' present models."""
     target = np.empty(models.shape[1])
     made = 0
     for i in order:
         update(
-            i, models, models[i], target, offsets, heads, weights, features, labels, rows, regularisation, alpha, pull
+            i, models, models[i], target, offsets, heads, weights, features, labels, rows, regularisation, alpha, mu_c
         )
         made += 1
     return made
@@ -105,7 +105,7 @@ def descend(
 
 @numba.njit(fastmath=FAST)
 def synchronous(
-    updates, models, offsets, heads, weights, features, labels, rows, regularisation, alpha, pull
+    updates, models, offsets, heads, weights, features, labels, rows, regularisation, alpha, mu_c
 ):  # pragma: no cover - compiled
     """Rounds of coordinate descent until so many updates are made; everybody reads models of the round before."""
     target = np.empty(models.shape[1])
@@ -116,7 +116,7 @@ def synchronous(
         if i == 0:
             before[:] = models
         update(
-            i, before, models[i], target, offsets, heads, weights, features, labels, rows, regularisation, alpha, pull
+            i, before, models[i], target, offsets, heads, weights, features, labels, rows, regularisation, alpha, mu_c
         )
         made += 1
     return made

@@ -41,7 +41,7 @@ class NaiveWorld:
         numbers = stable_ids(task.ids)
         self.clock = setting.clock.build(task.ids, numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, numbers, setting.draws)
-        self.alpha, self.pull = step_constants(task)
+        self.alpha, self.mu_c = step_constants(task)
         self.models = np.zeros((task.agents, task.dimension))
         start = np.zeros(task.dimension)
         self.mailboxes: list[Mailbox] = [
@@ -75,13 +75,13 @@ class NaiveWorld:
         slopes = -shard.labels * expit(-shard.labels * (shard.features @ model))
         gradient = slopes @ shard.features / len(shard.labels) + (2.0 * task.regularisation[i]) * model
         around = weights @ heard / weights.sum()
-        model[:] = (1 - self.alpha[i]) * model + self.alpha[i] * (around - self.pull[i] * gradient)
+        model[:] = (1 - self.alpha[i]) * model + self.alpha[i] * (around - self.mu_c[i] * gradient)
         self.wake_ups += 1
 
     def _broadcast(self, i: int, tick: int) -> None:
         receivers, vector = self.setting.graph.neighbours(i), self.models[i].copy()
         size = self.network.size(len(vector))
-        delays, lost = self.network.fates(i, receivers, tick, 0, self.env.now, size)
+        delays, lost = self.network.delays_and_losses(i, receivers, tick, 0, self.env.now, size)
         self.messages += len(receivers)
         for receiver, delay, gone in zip(receivers.tolist(), delays.tolist(), lost.tolist(), strict=True):
             if not gone:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from hushnet.agents.tables import Table
-from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.world.world import World
 from threadpoolctl import threadpool_limits

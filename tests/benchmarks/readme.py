@@ -14,7 +14,7 @@ from typing import Any
 
 from hushnet.protocols.base import Protocol
 from hushnet.protocols.user_files import load_object
-from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.world.world import World
 from threadpoolctl import threadpool_limits

@@ -24,7 +24,7 @@ import numpy as np
 from hushnet.agents.graph import Graph
 from hushnet.agents.objectives.minima import cached_minimum
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.experiment import Experiment, perform
 from hushnet.simulator.experiment.step_times import FILE, Steps
 from hushnet.simulator.language.loading import load

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.experiment import Answer, Experiment, hire, perform
+from hushnet.simulator.experiment import Experiment, RunOutcome, hire, perform
 from hushnet.simulator.language.loading import load
 
 POINTS, PROTOCOLS = 10, 4
@@ -52,7 +52,7 @@ def scenario(seeds: int) -> dict[str, Any]:
 
 def measure(experiment: Experiment, jobs: int) -> None:
     """Run it all and print what it took."""
-    answers: list[Answer] = []
+    answers: list[RunOutcome] = []
     began = time.perf_counter()
     with hire(jobs) as workers:
         failures = perform(experiment, workers=workers, on_run=lambda _, answer: answers.append(answer))

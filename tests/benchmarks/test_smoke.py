@@ -124,10 +124,10 @@ def test_step_constants_are_the_protocols_own():
     setting = make_setting(CASES["1k"].toy, 1.0)
     world = World(setting, *protocol_of("broadcast"))
     drive(world)
-    alpha, pull = step_constants(setting.task)
+    alpha, mu_c = step_constants(setting.task)
     assert protocol_of("broadcast")[1].mu == MU
     assert np.array_equal(world.state.agent["alpha"].values, alpha)
-    assert np.array_equal(world.state.agent["pull"].values, pull)
+    assert np.array_equal(world.state.agent["mu_c"].values, mu_c)
 
 
 def test_the_compiled_exchange_of_gossip_is_the_protocols_own():

@@ -37,8 +37,8 @@ class HandModelPropagation(ModelPropagation):
         """See `hand.model_propagation_step`."""
         task, graph = self.problem.task, self.problem.graph
         if self.parameters.gossip:
-            return model_propagation_step.gossip_kernel(task, graph, state, self.pull, self.partner_law())
-        return model_propagation_step.broadcast_kernel(task, graph, state, self.pull)
+            return model_propagation_step.gossip_kernel(task, graph, state, self.mu_c, self.partner_law())
+        return model_propagation_step.broadcast_kernel(task, graph, state, self.mu_c)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ SMALL = {"agents": 20, "dimension": 3}
 CHILD = """\
 import json, sys, threading, time
 import psutil
-from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits.memory import expected_bytes

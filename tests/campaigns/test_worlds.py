@@ -22,8 +22,8 @@ from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
-from hushnet.simulator.world.finish import Finish
-from hushnet.simulator.world.post import Post
+from hushnet.simulator.world.stop_condition import StopCondition
+from hushnet.simulator.world.transport import Transport
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds
@@ -76,22 +76,22 @@ def a_loss_is_counted_twice(patch):
 
 
 def messages_arrive_early(patch):
-    at = event_driver.At
+    made = event_driver.RuleEvent
 
-    def early(env, time, rank, *callbacks):
-        return at(env, env.now + (time - env.now) / 2 if rank == ARRIVAL else time, rank, *callbacks)
+    def early(env, time, rank, *asked):
+        return made(env, env.now + (time - env.now) / 2 if rank == ARRIVAL else time, rank, *asked)
 
-    patch.setattr(event_driver, "At", early)
+    patch.setattr(event_driver, "RuleEvent", early)
 
 
 def a_delay_is_drawn_otherwise(patch):
     def planted(honest):
-        def other(self, sender, to, tick, leg, now, size):
-            return honest(self, sender, to, tick + (tick == 4), leg, now, size)
+        def other(self, sender, to, tick, transmission, now, size):
+            return honest(self, sender, to, tick + (tick == 4), transmission, now, size)
 
         return other
 
-    for name in ("fate", "fates"):
+    for name in ("delay_and_loss", "delays_and_losses"):
         patch.setattr(Network, name, planted(getattr(Network, name)))
 
 
@@ -115,26 +115,26 @@ def an_agent_oversleeps(patch):
 
 
 def nobody_is_told_at_the_start(patch):
-    patch.setattr(Post, "exchange_start", lambda self, agent, *, joining: None)
+    patch.setattr(Transport, "exchange_start", lambda self, agent, *, joining: None)
 
 
 def everybody_is_there_from_the_start(patch):
-    attendance = driver.attendance
+    churn = driver.churn
 
     def early(setting, numbers):
-        joins, *others = attendance(setting, numbers)
+        joins, *others = churn(setting, numbers)
         return [0.0] * len(joins), *others
 
-    patch.setattr(driver, "attendance", early)
+    patch.setattr(driver, "churn", early)
 
 
 def a_run_goes_on(patch):
-    patch.setattr(Finish, "check_vectors", lambda self, vectors: None)
+    patch.setattr(StopCondition, "check_vectors", lambda self, vectors: None)
 
 
 def everybody_is_there(patch):
     made = PlainRules.__init__
-    patch.setattr(PlainRules, "__init__", lambda self, **laws: made(self, **{**laws, "there": lambda *_: True}))
+    patch.setattr(PlainRules, "__init__", lambda self, **laws: made(self, **{**laws, "is_up": lambda *_: True}))
 
 
 def a_caller_does_not_move(patch):
@@ -154,7 +154,7 @@ def a_callee_moves_twice(patch):
         if rule is self._follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
             graph = self.world.setting.graph
             callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
-            vector = self.post.mail.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
+            vector = self.transport.mail.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
             event_sessions.make_reply(self.world, self.world.agents[callee], int(graph.reverse[edge]), vector)
         return change(self, rule, *arguments)
 
@@ -217,7 +217,7 @@ def the_other_engine_counts_otherwise(patch):
 
     def more(self, *, final):
         settle(self, final=final)
-        self.post.mail.counts[OVERTAKEN] += 1
+        self.transport.mail.counts[OVERTAKEN] += 1
 
     patch.setattr(Windowed, "settle", more)
 

@@ -27,7 +27,12 @@ from ..protocols.columns import split_task, star
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 6, "clip": 1.0}
 GAUSSIAN = {"mechanism": "gaussian", "multiplier": 2.0, "sensitivity": "clip", "clip": 1.0}
 TARGET = {"mechanism": "gaussian", "target": {"verified": 2.0, "delta": 1e-3}, "updates": 5, "clip": 1.0}
-BASIC = {"mechanism": "laplace", "budget": {"epsilon": 3.0, "delta": 0.0, "by": "basic"}, "updates": 4, "clip": 1.0}
+BASIC = {
+    "mechanism": "laplace",
+    "budget": {"epsilon": 3.0, "delta": 0.0, "by": "basic_composition"},
+    "updates": 4,
+    "clip": 1.0,
+}
 CAPPED = {
     "mechanism": "gaussian",
     "budget": {"epsilon": 2.0, "delta": 1e-3, "by": "gaussian"},

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.engine.choice import BatchedEngine, engine_for
+from hushnet.simulator.engine.selection import BatchedEngine, engine_for
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
@@ -229,7 +229,7 @@ class Onlooker:
             at = privacy.reported_delta
             self.samples += 1
             few = final or self.samples in (1, 4)
-            for which in ("claimed", "basic", "kairouz", *(["verified"] if few else [])):
+            for which in ("claimed", "basic_composition", "advanced_composition", *(["verified"] if few else [])):
                 epsilons[which] = world.ledger.epsilon(which, at).copy()
         blocks = {name: block.values.copy() for name, block in world.state.agent.items()}
         blocks |= {f"edge {name}": block.values.copy() for name, block in world.state.edge.items()}

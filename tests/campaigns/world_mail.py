@@ -40,7 +40,7 @@ class Mail:
     def __init__(self, replay: Replay) -> None:
         self.replay, self.findings, self.presence = replay, replay.findings, replay.presence
         self.kinds = dict(replay.layout.messages)
-        self.fates = Fates(replay.setting, {kind: rank for rank, kind in enumerate(self.kinds)})
+        self.delays_and_losses = Fates(replay.setting, {kind: rank for rank, kind in enumerate(self.kinds)})
         self.header = replay.setting.network.header_bytes
         self.under_way: dict[tuple[int, int, int], Departure] = {}
         self.expected: Counter[tuple[int, int, str, int, bytes]] = Counter()
@@ -129,7 +129,9 @@ class Mail:
             up, "absence", f"agent {event.sender} sends {event.kind!r} at {event.now} while it is away"
         )
         self.findings.expect(event.size == len(event.vector) + self.header, "bytes", f"{event}")
-        fate = self.fates.of(event.sender, event.receiver, event.tick, self._leg(event), event.now, event.size)
+        fate = self.delays_and_losses.of(
+            event.sender, event.receiver, event.tick, self._leg(event), event.now, event.size
+        )
         self.findings.expect((event.delay, event.lost) == fate, "fate", f"{event} has the fate {fate}")
         self._order = max(self._order, float(event.order))
         who = (event.sender, event.kind)
@@ -152,7 +154,7 @@ class Mail:
         self.attempts[place] += 1
         if answers or event.kind == "empty round":
             attempt = 2 * attempt + answers
-        return self.fates.leg(event.kind, attempt)
+        return self.delays_and_losses.transmission(event.kind, attempt)
 
     def check_arrival(self, event: Arrival) -> None:
         """It was sent and not lost, has taken its time, and finds its receiver as the timeline says."""
@@ -206,8 +208,10 @@ class Mail:
             self.findings.expect(due >= event.now, "conservation", f"{sent} is still under way at {event.now}")
         names = ("delivered", "lost", "dropped", "in_flight")
         for who, count in self.counts["sent"].items():
-            fates = {name: self.counts[name][who] for name in names}
-            self.findings.expect(count == sum(fates.values()), "conservation", f"{who}: {count} sent, {fates}")
+            delays_and_losses = {name: self.counts[name][who] for name in names}
+            self.findings.expect(
+                count == sum(delays_and_losses.values()), "conservation", f"{who}: {count} sent, {delays_and_losses}"
+            )
         mine = {
             "messages": len(self.orders),
             "vectors": self.vectors,

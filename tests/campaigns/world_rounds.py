@@ -80,7 +80,7 @@ class Rounds(Replay):
         if not lossy and self.setting.availability.kind == "always":
             return None
         widths = [int(np.max(spec.width)) for spec in self.layout.messages.values()] if self.lines else []
-        return max(QUANTUM, rounded(1 + 2 * self.mail.fates.mean_delay(max(widths, default=0))))
+        return max(QUANTUM, rounded(1 + 2 * self.mail.delays_and_losses.mean_delay(max(widths, default=0))))
 
     def due(self, agent: int) -> float:
         """When an agent has to step next; infinite while it waits."""

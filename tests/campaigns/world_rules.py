@@ -13,7 +13,7 @@ from hushnet.simulator.network.randomness import stable_ids
 
 from .world_history import Arrival, Departure, History, Sample, Step, Woke
 from .world_mail import Findings, Mail
-from .world_timeline import Presence
+from .world_timeline import AvailabilityArrays
 
 
 class Replay:
@@ -28,7 +28,7 @@ class Replay:
     def __init__(self, history: History) -> None:
         self.history, self.setting = history, history.setting
         self.findings = Findings()
-        self.presence = Presence(self.setting)
+        self.presence = AvailabilityArrays(self.setting)
         self.layout, graph = history.layout, self.setting.graph
         self.neighbours = [graph.heads[graph.edges_of(agent)].tolist() for agent in range(graph.agents)]
         self.agents = range(graph.agents)

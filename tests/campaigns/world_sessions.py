@@ -11,7 +11,7 @@ from hushnet.protocols.schedule import expanded
 
 from .world_history import Arrival, Departure, History, Step, Woke
 from .world_rules import Awake
-from .world_timeline import QUANTUM, Presence, rounded
+from .world_timeline import QUANTUM, AvailabilityArrays, rounded
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Sessions(Awake):
         asked = expanded(parameters.schedule)
         given = getattr(asked, "resend_after" if self.repeats else "timeout", None)
         widths = [int(np.max(self.layout.messages[kind].width)) for kind in ("request", "reply")]
-        whole = 1 + sum(self.mail.fates.mean_delay(width) for width in widths)
+        whole = 1 + sum(self.mail.delays_and_losses.mean_delay(width) for width in widths)
         self.patience = max(QUANTUM, rounded(given or (whole if self.repeats else 5 * whole)))
         self.open: dict[tuple[int, int], Session] = {}
         self.timed: list[Session] = []
@@ -207,7 +207,7 @@ class Sessions(Awake):
         self.ring(self.history.now, at_once=self.in_time)
 
 
-def gone_at(presence: Presence, agent: int) -> float:
+def gone_at(presence: AvailabilityArrays, agent: int) -> float:
     """When an agent leaves, or goes down, for good."""
     left = presence.leaves[agent]
     left = max(left, presence.joins[agent]) if left < math.inf else left

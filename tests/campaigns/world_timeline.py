@@ -25,7 +25,7 @@ def rounded(duration: float) -> float:
     return round(duration / QUANTUM) * QUANTUM
 
 
-class Presence:
+class AvailabilityArrays:
     """Who is there when, as stretches of time.
 
     An agent is there from the instant ``start`` to the instant ``end`` of a stretch; at these very instants messages
@@ -157,13 +157,13 @@ class Fates:
         self.setting = setting
         self._links: dict[tuple[int, int], _Link] = {}
 
-    def leg(self, kind: str, attempt: int) -> int:
+    def transmission(self, kind: str, attempt: int) -> int:
         """Which draw of its tick a message has: the attempt of its kind, or of messages without numbers."""
         return attempt * 256 + self.ranks.get(kind, SIGNAL)
 
-    def of(self, sender: int, receiver: int, tick: int, leg: int, now: float, size: int) -> tuple[float, bool]:
+    def of(self, sender: int, receiver: int, tick: int, transmission: int, now: float, size: int) -> tuple[float, bool]:
         """Delay in time units, and whether the message is lost."""
-        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[[receiver]], tick, leg)
+        luck = self.draws.messages(int(self.numbers[sender]), self.numbers[[receiver]], tick, transmission)
         latency = self.network.latency
         delay = (
             self._given.get((sender, receiver), latency.default)

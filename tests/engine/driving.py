@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hushnet.protocols.base import Protocol, ProtocolParameters
-from hushnet.simulator.engine.choice import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.engine.driver import Driver
+from hushnet.simulator.engine.selection import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.world.rounds import durations
 from hushnet.simulator.world.sessions import OpenSession, open_sessions

@@ -256,7 +256,7 @@ class Oracle:
         self.messages = {}
         for now, sender, tick in self.wakes:
             receivers = self.graph.neighbours(sender)
-            delays, lost = network.fates(sender, receivers, tick, 0, now, network.size(2))
+            delays, lost = network.delays_and_losses(sender, receivers, tick, 0, now, network.size(2))
             for receiver, delay, gone in zip(receivers.tolist(), delays.tolist(), lost.tolist(), strict=True):
                 arrival = now + delay
                 # What is sent and arrives at one instant comes after the changes of availability there.

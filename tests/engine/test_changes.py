@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
 from hushnet.simulator.engine.batched import changes
+from hushnet.simulator.engine.batched.availability_arrays import AvailabilityArrays
 from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
-from hushnet.simulator.engine.batched.presence import Presence
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
 from hushnet.simulator.rules.forms import PlainRules
-from hushnet.simulator.rules.lazy import there
+from hushnet.simulator.rules.lazy import is_up
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
 
 KINDS = [
@@ -151,8 +151,8 @@ def state(timeline, now, after):
 
 def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
     mail = mail_for(len(TOLD))
-    presence = Presence(ToldChanges([iter(one) for one in TOLD], pass_by), mail)
-    is_there = PlainRules()(there)
+    presence = AvailabilityArrays(ToldChanges([iter(one) for one in TOLD], pass_by), mail)
+    is_there = PlainRules()(is_up)
     for forgotten in (0.0, 1.0, 2.5, 9.0):
         mail = presence.forget(forgotten, presence.draw(forgotten, mail))
         for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
@@ -164,9 +164,9 @@ def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten()
 
 def test_presence_that_is_drawn_little_by_little_is_the_whole():
     numbers, kind, mail = numbers_of(30), KINDS[0], mail_for(30)
-    presence = Presence(DrawnChanges(kind.form, DRAWS, numbers, pass_by), mail)
+    presence = AvailabilityArrays(DrawnChanges(kind.form, DRAWS, numbers, pass_by), mail)
     timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
-    is_there = PlainRules()(there)
+    is_there = PlainRules()(is_up)
     for now in np.linspace(0.0, 60.0, 41).tolist():
         mail = presence.forget(now, presence.draw(now, mail))
         assert [is_there(mail, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]

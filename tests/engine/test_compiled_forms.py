@@ -22,7 +22,7 @@ from hushnet.protocols.kernel import ACCEPT, Kernel, PairKernel, PlainCharges
 from hushnet.protocols.steps import Constants
 from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine, declined
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
 from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
 from hushnet.simulator.network.latency import Exponential, Latency
 from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters

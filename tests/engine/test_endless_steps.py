@@ -16,7 +16,7 @@ from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.simulator.contract.bench import small_setting
 from hushnet.simulator.contract.verdict import judged
-from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import Limits
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world import overdue

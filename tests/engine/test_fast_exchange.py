@@ -113,7 +113,7 @@ class Moody(Protocol):
         out.send("note", [view.agent], out.public("a number"))
 
     def partner(self, view):
-        return rank_of(view.partner_luck(), len(view.neighbours), view.weights)
+        return rank_of(view.partner_uniform(), len(view.neighbours), view.weights)
 
     def offer(self, view, partner, out):
         if self._draw(view) < 0.02:
@@ -169,7 +169,7 @@ class Frugal(Moody):
 
 BUDGET = {
     "mechanism": "laplace",
-    "budget": {"epsilon": 0.55, "delta": 0.0, "by": "basic"},
+    "budget": {"epsilon": 0.55, "delta": 0.0, "by": "basic_composition"},
     "updates": 9,
     "clip": 1.0,
 }
@@ -244,7 +244,7 @@ class QuickChoosy(Gossip):
         out.send("request", view.state["model"], out.plain())
 
     def partner(self, view):
-        return rank_of(view.partner_luck(), len(view.neighbours), view.weights)
+        return rank_of(view.partner_uniform(), len(view.neighbours), view.weights)
 
     def kernel(self, state):
         return gossip_kernel(state, self.problem.graph.weights)

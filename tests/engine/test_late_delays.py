@@ -85,7 +85,7 @@ def test_wrong_bounds_show(factor, monkeypatch):
 def brackets(made, **options):
     world = fast_world(made, Mix, MixParameters(), **options)
     drive(world)
-    return len(world.post.mail.brackets)
+    return len(world.transport.mail.brackets)
 
 
 def test_delays_are_drawn_at_once_where_their_very_time_matters():

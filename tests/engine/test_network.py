@@ -27,7 +27,7 @@ def network(*, seed=1, ids=None, base=None, **fields):
 def delays(latency, *, ticks=20, seed=1, **fields):
     """Delays of one broadcast at each of some ticks, flattened."""
     net = network(latency=latency, seed=seed, **fields)
-    return np.concatenate([net.fates(0, EVERYBODY, tick, 0, 0.0, 8)[0] for tick in range(ticks)])
+    return np.concatenate([net.delays_and_losses(0, EVERYBODY, tick, 0, 0.0, 8)[0] for tick in range(ticks)])
 
 
 LAWS = {
@@ -104,9 +104,11 @@ def test_a_copy_alone_has_the_fate_that_it_has_among_others(name, loss, bandwidt
     parameters = NetworkParameters.model_validate(fields)
     alone, together = (Network(parameters, range(300), stable_ids(range(300)), Draws(6)) for _ in range(2))
     for tick, now in ((0, 0.5), (3, 4.0)):
-        delays, losses = together.fates(2, np.arange(3, 300), tick, 1, now, 48)
-        fates = [alone.fates(2, np.array([receiver]), tick, 1, now, 48) for receiver in range(3, 300)]
-        assert np.array_equal(np.hstack(fates), [delays, losses])
+        delays, losses = together.delays_and_losses(2, np.arange(3, 300), tick, 1, now, 48)
+        delays_and_losses = [
+            alone.delays_and_losses(2, np.array([receiver]), tick, 1, now, 48) for receiver in range(3, 300)
+        ]
+        assert np.array_equal(np.hstack(delays_and_losses), [delays, losses])
 
 
 def test_a_constant_delay_is_the_same_for_everyone():
@@ -137,8 +139,8 @@ def test_bandwidth_adds_the_time_that_the_bytes_take():
     latency = Exponential(kind="exponential", mean=0.5)
     free, shared = network(latency=latency), network(latency=latency, bandwidth=64.0)
     for size in (0, 8, 800):
-        usual = free.fates(0, EVERYBODY, 3, 0, 0.0, size)[0]
-        slower = shared.fates(0, EVERYBODY, 3, 0, 0.0, size)[0]
+        usual = free.delays_and_losses(0, EVERYBODY, 3, 0, 0.0, size)[0]
+        slower = shared.delays_and_losses(0, EVERYBODY, 3, 0, 0.0, size)[0]
         assert np.allclose(slower - usual, size / 64.0, rtol=0, atol=QUANTUM)
 
 
@@ -151,8 +153,8 @@ def test_a_message_has_eight_bytes_a_number_and_a_header():
 @settings(max_examples=40, deadline=None)
 def test_raising_the_loss_rate_only_adds_losses(low, high, seed, tick):
     low, high = min(low, high), max(low, high)
-    few = network(loss=low, seed=seed).fates(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
-    many = network(loss=high, seed=seed).fates(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
+    few = network(loss=low, seed=seed).delays_and_losses(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
+    many = network(loss=high, seed=seed).delays_and_losses(0, EVERYBODY[:200], tick, 0, 0.0, 8)[1]
     assert not (few & ~many).any()
 
 
@@ -160,7 +162,7 @@ def test_raising_the_loss_of_either_state_only_adds_losses():
     def lost(good, bad):
         loss = GilbertElliott(kind="gilbert_elliott", mean_good=2.0, mean_bad=1.0, loss_good=good, loss_bad=bad)
         net = network(loss=loss)
-        return np.array([net.fates(0, EVERYBODY[:100], tick, 0, 0.7 * tick, 8)[1] for tick in range(60)])
+        return np.array([net.delays_and_losses(0, EVERYBODY[:100], tick, 0, 0.7 * tick, 8)[1] for tick in range(60)])
 
     base, more_bad, more_good = lost(0.1, 0.5), lost(0.1, 0.9), lost(0.4, 0.5)
     for more in (more_bad, more_good):
@@ -171,20 +173,20 @@ def test_raising_the_loss_of_either_state_only_adds_losses():
 def test_losses_have_the_probability_asked_for_and_do_not_follow_the_delays():
     """Seed 34, 39,980 messages; binomial test, and rank test of delays by loss, false-alarm probability 1e-4 each."""
     net = network(latency=Exponential(kind="exponential", mean=1.0), loss=0.3, seed=34)
-    fates = [net.fates(0, EVERYBODY, tick, 0, 0.0, 8) for tick in range(20)]
-    late, lost = (np.concatenate(column) for column in zip(*fates, strict=True))
+    delays_and_losses = [net.delays_and_losses(0, EVERYBODY, tick, 0, 0.0, 8) for tick in range(20)]
+    late, lost = (np.concatenate(column) for column in zip(*delays_and_losses, strict=True))
     assert stats.binomtest(int(lost.sum()), len(lost), 0.3).pvalue > 1e-4
     assert stats.mannwhitneyu(late[lost], late[~lost]).pvalue > 1e-4
 
 
 def test_without_loss_nothing_is_lost():
-    assert not network(loss=0.0).fates(0, EVERYBODY, 0, 0, 0.0, 8)[1].any()
+    assert not network(loss=0.0).delays_and_losses(0, EVERYBODY, 0, 0, 0.0, 8)[1].any()
 
 
 def bursts(*, seed, step, ticks, links, mean_good=6.0, mean_bad=2.0):
     loss = GilbertElliott(kind="gilbert_elliott", mean_good=mean_good, mean_bad=mean_bad)
     net = network(loss=loss, seed=seed)
-    return np.array([net.fates(0, EVERYBODY[:links], tick, 0, tick * step, 8)[1] for tick in range(ticks)])
+    return np.array([net.delays_and_losses(0, EVERYBODY[:links], tick, 0, tick * step, 8)[1] for tick in range(ticks)])
 
 
 def test_a_bursty_link_is_stationary_from_the_start():
@@ -192,7 +194,7 @@ def test_a_bursty_link_is_stationary_from_the_start():
     loss = GilbertElliott(kind="gilbert_elliott", mean_good=6.0, mean_bad=2.0)
     net = network(loss=loss, seed=35)
     for now in (0.0, 40.0):
-        lost = int(net.fates(0, EVERYBODY, 0, 0, now, 8)[1].sum())
+        lost = int(net.delays_and_losses(0, EVERYBODY, 0, 0, now, 8)[1].sum())
         assert stats.binomtest(lost, len(EVERYBODY), 2.0 / 8.0).pvalue > 1e-4
 
 
@@ -210,7 +212,7 @@ def test_losses_of_a_bursty_link_come_together_as_the_on_off_law_says():
 def test_loss_within_a_state_follows_its_own_probability():
     """Seed 37, bad state only 1e-9 of the time: the good state's loss, binomial test at 1e-4."""
     loss = GilbertElliott(kind="gilbert_elliott", mean_good=4e6, mean_bad=1.0, loss_good=0.2)
-    lost = network(loss=loss, seed=37).fates(0, EVERYBODY, 0, 0, 0.0, 8)[1]
+    lost = network(loss=loss, seed=37).delays_and_losses(0, EVERYBODY, 0, 0, 0.0, 8)[1]
     assert stats.binomtest(int(lost.sum()), len(lost), 0.2).pvalue > 1e-4
 
 
@@ -218,17 +220,17 @@ def test_a_bursty_link_does_not_depend_on_when_it_was_asked():
     loss = GilbertElliott(kind="gilbert_elliott", mean_good=1.0, mean_bad=1.0)
     often, once = network(loss=loss), network(loss=loss)
     for now in np.arange(0.0, 30.0, 0.37):
-        often.fates(0, EVERYBODY[:50], 1, 0, float(now), 8)
-    expected = once.fates(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1]
-    assert np.array_equal(often.fates(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1], expected)
+        often.delays_and_losses(0, EVERYBODY[:50], 1, 0, float(now), 8)
+    expected = once.delays_and_losses(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1]
+    assert np.array_equal(often.delays_and_losses(0, EVERYBODY[:50], 5, 0, 30.0, 8)[1], expected)
     assert 0 < expected.sum() < 50
 
 
 def test_the_two_directions_of_a_bursty_link_are_separate():
     loss = GilbertElliott(kind="gilbert_elliott", mean_good=1.0, mean_bad=1.0)
     net = network(loss=loss)
-    there = [net.fates(0, np.array([k]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
-    back = [net.fates(k, np.array([0]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
+    there = [net.delays_and_losses(0, np.array([k]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
+    back = [net.delays_and_losses(k, np.array([0]), 0, 0, 0.0, 8)[1][0] for k in range(1, 60)]
     assert there != back
 
 
@@ -236,19 +238,23 @@ def test_a_fate_does_not_depend_on_what_was_sent_before_or_to_whom_else():
     fields = {"latency": Lognormal(kind="lognormal", mean=1.0), "loss": 0.4}
     fresh, used = network(**fields), network(**fields)
     for tick in range(30):
-        used.fates(tick, EVERYBODY[::3], tick, tick, float(tick), 80)
+        used.delays_and_losses(tick, EVERYBODY[::3], tick, tick, float(tick), 80)
     some = np.array([17, 4, 90])
-    for one, other in zip(used.fates(5, some, 40, 2, 31.0, 8), fresh.fates(5, some, 40, 2, 31.0, 8), strict=True):
+    for one, other in zip(
+        used.delays_and_losses(5, some, 40, 2, 31.0, 8), fresh.delays_and_losses(5, some, 40, 2, 31.0, 8), strict=True
+    ):
         assert np.array_equal(one, other)
     for position, receiver in enumerate(some):
-        alone = fresh.fates(5, np.array([receiver]), 40, 2, 31.0, 8)
-        assert (alone[0][0], alone[1][0]) == tuple(part[position] for part in fresh.fates(5, some, 40, 2, 31.0, 8))
+        alone = fresh.delays_and_losses(5, np.array([receiver]), 40, 2, 31.0, 8)
+        assert (alone[0][0], alone[1][0]) == tuple(
+            part[position] for part in fresh.delays_and_losses(5, some, 40, 2, 31.0, 8)
+        )
 
 
 def test_a_fate_belongs_to_the_users_ids_and_not_to_positions():
     latency = Exponential(kind="exponential", mean=1.0)
-    one = network(ids=["a", "b", "c"], latency=latency).fates(0, np.array([2]), 7, 0, 0.0, 8)[0]
-    other = network(ids=["c", "x", "a"], latency=latency).fates(2, np.array([0]), 7, 0, 0.0, 8)[0]
+    one = network(ids=["a", "b", "c"], latency=latency).delays_and_losses(0, np.array([2]), 7, 0, 0.0, 8)[0]
+    other = network(ids=["c", "x", "a"], latency=latency).delays_and_losses(2, np.array([0]), 7, 0, 0.0, 8)[0]
     assert np.array_equal(one, other)
 
 
@@ -260,13 +266,13 @@ def matrix(tmp_path, rows, *, default=None, ids=("a", "b", "c")):
 
 def test_a_delay_file_gives_each_direction_its_own_delay(tmp_path):
     net = matrix(tmp_path, "a,b,0.5\nb,a,2\na, c ,0.25\n")
-    assert net.fates(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 0.25]
-    assert net.fates(1, np.array([0]), 9, 0, 0.0, 8)[0].tolist() == [2.0]
+    assert net.delays_and_losses(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 0.25]
+    assert net.delays_and_losses(1, np.array([0]), 9, 0, 0.0, 8)[0].tolist() == [2.0]
 
 
 def test_a_link_that_the_file_does_not_list_takes_the_default(tmp_path):
     net = matrix(tmp_path, "a,b,0.5\n", default=3.0)
-    assert net.fates(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 3.0]
+    assert net.delays_and_losses(0, np.array([1, 2]), 0, 0, 0.0, 8)[0].tolist() == [0.5, 3.0]
     net.check_links(np.array([0, 0]), np.array([1, 2]))
 
 

@@ -88,23 +88,26 @@ def test_a_draw_does_not_depend_on_how_many_were_made_before():
 def test_every_part_of_a_message_key_matters():
     keys = itertools.product((0, 2**40), (1, 2), (3, 4), (0, 1, 2), (0, 1, 256, 2**16))
     seen = {
-        tuple(Draws(seed).messages(sender, np.array([receiver], dtype=np.uint64), tick, leg)[0])
-        for seed, sender, receiver, tick, leg in keys
+        tuple(Draws(seed).messages(sender, np.array([receiver], dtype=np.uint64), tick, transmission)[0])
+        for seed, sender, receiver, tick, transmission in keys
     }
     assert len(seen) == 2 * 2 * 2 * 3 * 4
 
 
 def test_purposes_do_not_share_draws():
     seen = {Draws(1).uniform(purpose, 1, 2, 3) for purpose in Purpose}
-    legs = {Draws(1).messages(1, np.array([2], dtype=np.uint64), 3, leg)[0, 0] for leg in (0, 1, 2**24 - 1)}
+    transmissions = {
+        Draws(1).messages(1, np.array([2], dtype=np.uint64), 3, transmission)[0, 0]
+        for transmission in (0, 1, 2**24 - 1)
+    }
     assert len(seen) == len(Purpose)
-    assert len(seen | legs) == len(Purpose) + 2  # leg 0 is the plain MESSAGE draw
+    assert len(seen | transmissions) == len(Purpose) + 2  # transmission 0 is the plain MESSAGE draw
 
 
-@pytest.mark.parametrize("leg", [-1, 2**24, 2**24 + 5])
-def test_a_leg_that_would_run_into_another_purpose_is_refused(leg):
-    with pytest.raises(ValueError, match="leg"):
-        Draws(1).messages(1, np.array([2], dtype=np.uint64), 0, leg)
+@pytest.mark.parametrize("transmission", [-1, 2**24, 2**24 + 5])
+def test_a_leg_that_would_run_into_another_purpose_is_refused(transmission):
+    with pytest.raises(ValueError, match="transmission"):
+        Draws(1).messages(1, np.array([2], dtype=np.uint64), 0, transmission)
 
 
 def test_a_message_before_the_first_tick_has_a_32_bit_counter():

@@ -170,15 +170,15 @@ def jacobi(protocol, task, graph, rounds):
     for _ in range(rounds - 1):
         old, models = models, np.empty_like(models)
         for i in range(task.agents):
-            pull = protocol.parameters.mu * protocol.confidence[i]
-            alpha = 1 / (1 + pull * protocol._smoothness(i, task.train.shard(i)))
+            mu_c = protocol.parameters.mu * protocol.confidence[i]
+            alpha = 1 / (1 + mu_c * protocol._smoothness(i, task.train.shard(i)))
             shard = task.train.shard(i)
             gradient = local_gradient(old[i], shard, task.loss, float(task.regularisation[i]))
             slots = graph.edges_of(i)
             weights, around = graph.weights[slots], old[i]
             if len(weights):
                 around = weights @ old[graph.heads[slots]] / weights.sum()
-            models[i] = (1 - alpha) * old[i] + alpha * (around - pull * gradient)
+            models[i] = (1 - alpha) * old[i] + alpha * (around - mu_c * gradient)
         history.append(models)
     return np.array(history)
 
@@ -370,7 +370,7 @@ def recursion(world, rounds):
             begin = max([ends[k - 1, i], *(arrived[j, i] for j in graph.neighbours(i))])
             ends[k, i] = world.clock.next_time(i, k - 1, begin)
         for i in range(agents):
-            delays, _ = world.network.fates(i, graph.neighbours(i), k - 1, 0, 0.0, world.network.size(2))
+            delays, _ = world.network.delays_and_losses(i, graph.neighbours(i), k - 1, 0, 0.0, world.network.size(2))
             arrived[i, graph.neighbours(i)] = ends[k, i] + delays
     return ends[1:]
 

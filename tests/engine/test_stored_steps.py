@@ -27,7 +27,7 @@ point = json.loads(sys.argv[1])
 bench.DIMENSION = point["p"]
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.steps import building
-from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.world.world import World
 setting = bench.small_setting(agents=point["n"], seed=point["seed"], time=point["seed"])
 parameters = CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", **point["protocol"]})

@@ -277,12 +277,12 @@ def test_zero_latency_is_the_sequential_loop():
     for _, _, i, _, _, seen in log.of("woke"):
         assert np.allclose(models[graph.neighbours(i)], seen, rtol=0, atol=1e-12)
         shard, lam = task.train.shard(i), task.regularisation[i]
-        pull = mu * len(shard)
+        mu_c = mu * len(shard)
         smooth = 0.25 * np.linalg.norm(shard.features, 2) ** 2 / len(shard) + 2 * lam if len(shard) else 0.0
-        alpha = 1 / (1 + pull * smooth)
+        alpha = 1 / (1 + mu_c * smooth)
         around = weights[i] @ models / weights[i].sum()
         gradient = logistic_gradient(models[i], shard.features, shard.labels, lam)
-        models[i] = (1 - alpha) * models[i] + alpha * (around - pull * gradient)
+        models[i] = (1 - alpha) * models[i] + alpha * (around - mu_c * gradient)
     assert len(log.wakes()) > 80
     world, _ = run(CoordinateDescent, descent(mu=mu, confidence="count"), task=task, latency=0.0, stop=Stop(time=20.0))
     assert np.allclose(world.protocol.models(world.state), models, rtol=0, atol=1e-12)
@@ -513,10 +513,13 @@ def test_every_message_of_one_step_has_its_own_luck():
     world, log = run(Chatter, clock=clock, latency={"kind": "exponential", "mean": 1.0}, stop=Stop(time=3.0))
     network = Network(world.setting.network, list(range(6)), stable_ids(list(range(6))), Draws(1))
     assert world.setting.graph.neighbours(0).tolist() == [1, 3, 5]
-    legs = {1: [0, 256, 1, 257], 3: [0, 256, 1, 257], 5: [0, 256, 512, 1, 257]}
-    for receiver, expected in legs.items():
+    transmissions = {1: [0, 256, 1, 257], 3: [0, 256, 1, 257], 5: [0, 256, 512, 1, 257]}
+    for receiver, expected in transmissions.items():
         delays = [event[3] for event in log.of("sent") if event[2] == (0, receiver, 0)]
-        assert delays == [network.fates(0, np.array([receiver]), 0, leg, 1.0, 8)[0][0] for leg in expected]
+        assert delays == [
+            network.delays_and_losses(0, np.array([receiver]), 0, transmission, 1.0, 8)[0][0]
+            for transmission in expected
+        ]
         assert len(set(delays)) == len(delays)
     assert world.traffic.links.sent == 13
 
@@ -532,7 +535,7 @@ def test_a_reaction_before_the_first_tick_has_luck_of_its_own():
     assert len(answers) == 16
     for (sender, receiver, tick), delay in answers.items():
         assert tick == -1
-        assert delay == network.fates(sender, np.array([receiver]), -1, 1, 0.0, 8)[0][0]
+        assert delay == network.delays_and_losses(sender, np.array([receiver]), -1, 1, 0.0, 8)[0][0]
 
 
 def test_a_protocol_may_keep_every_message_until_its_next_step():

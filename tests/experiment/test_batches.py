@@ -14,8 +14,8 @@ from distributed import KilledWorker
 from hushnet.agents.errors import InputError, OutOfResources, RunFailure
 from hushnet.simulator.experiment import Experiment, batches, cluster, hire, perform
 from hushnet.simulator.experiment.batches import pack, post, work
+from hushnet.simulator.experiment.heartbeat import Heartbeat
 from hushnet.simulator.experiment.plan import plan
-from hushnet.simulator.experiment.under_way import UnderWay
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 from hushnet.simulator.storage.store import Store
@@ -128,48 +128,48 @@ def test_a_batch_that_loses_its_worker_is_split_until_the_guilty_run_is_alone(ex
     assert len(list(experiment.folder.glob("*/manifest.json"))) == 15
 
 
-def one_batch(experiment: Experiment, begun: UnderWay, **changes: Any) -> tuple[Any, Any]:
+def one_batch(experiment: Experiment, begun: Heartbeat, **changes: Any) -> tuple[Any, Any]:
     queue = plan(experiment, list(experiment.runs()))[:2]
     return work(replace(post(experiment, queue, begun.folder), **changes), pack(queue), 1000.0)
 
 
 @pytest.fixture
-def under_way(experiment) -> Iterator[UnderWay]:
-    with UnderWay.begun(experiment.folder) as begun:
+def heartbeat(experiment) -> Iterator[Heartbeat]:
+    with Heartbeat.begun(experiment.folder) as begun:
         yield begun
 
 
-def test_a_run_that_workers_died_of_three_times_is_not_tried_again(experiment, under_way):
+def test_a_run_that_workers_died_of_three_times_is_not_tried_again(experiment, heartbeat):
     deadly, other = plan(experiment, list(experiment.runs()))[:2]
-    (under_way.folder / deadly.name).write_text("+++")
-    (under_way.folder / other.name).write_text("++")
-    (quarantined, fine), error = one_batch(experiment, under_way)
+    (heartbeat.folder / deadly.name).write_text("+++")
+    (heartbeat.folder / other.name).write_text("++")
+    (quarantined, fine), error = one_batch(experiment, heartbeat)
     assert error is None
     assert (quarantined.status, quarantined.run_id) == ("failed", None)
     assert "killed its worker 3 times" in quarantined.error
     assert fine.status == "complete"
-    assert [mark.name for mark in under_way.folder.iterdir()] == [deadly.name]
+    assert [mark.name for mark in heartbeat.folder.iterdir()] == [deadly.name]
 
 
-def test_a_worker_with_other_versions_is_refused(experiment, under_way):
+def test_a_worker_with_other_versions_is_refused(experiment, heartbeat):
     for changes in ({"code": "0.0+old"}, {"libraries": (("numpy", "1.0"),)}):
-        answers, error = one_batch(experiment, under_way, **changes)
-        assert answers == []
+        outcomes, error = one_batch(experiment, heartbeat, **changes)
+        assert outcomes == []
         assert isinstance(error, InputError)
         assert "install the same versions there" in str(error)
 
 
-def test_a_worker_that_does_not_see_the_results_folder_says_so(experiment, under_way, tmp_path):
-    answers, error = one_batch(experiment, under_way, under_way=tmp_path / "elsewhere" / "x")
-    assert answers == []
+def test_a_worker_that_does_not_see_the_results_folder_says_so(experiment, heartbeat, tmp_path):
+    outcomes, error = one_batch(experiment, heartbeat, heartbeat=tmp_path / "elsewhere" / "x")
+    assert outcomes == []
     assert "choose one that all machines share" in str(error)
     assert "elsewhere" in str(error)
 
 
-def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, under_way, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.experiment.under_way.BEAT", 0.0)
-    monkeypatch.setattr(UnderWay, "visible", lambda _: False)
-    assert one_batch(experiment, under_way) == ([], None)
+def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, heartbeat, monkeypatch):
+    monkeypatch.setattr("hushnet.simulator.experiment.heartbeat.BEAT", 0.0)
+    monkeypatch.setattr(Heartbeat, "visible", lambda _: False)
+    assert one_batch(experiment, heartbeat) == ([], None)
     assert list(experiment.folder.glob("*/manifest.json")) == []
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.targets import reached
-from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.figures import redraw
 from hushnet.simulator.language.loading import load, opening_comment, shipped
@@ -201,7 +201,7 @@ def test_wake_ups_and_delays_are_those_of_an_oracle_for_every_protocol(name):
             # A tick that finds all links in session passes.
             assert logs["admm"].wakes.items() < expected.items()
         for (sender, receiver, tick), fate in logs[each.protocol].fates.items():
-            delays, lost = network.fates(sender, np.array([receiver]), tick, 0, 0.0, size)
+            delays, lost = network.delays_and_losses(sender, np.array([receiver]), tick, 0, 0.0, size)
             assert fate == (delays[0], lost[0])
     shared = logs["cd"].fates.keys() & logs["cd-rounds"].fates.keys() & logs["cd-patience"].fates.keys()
     assert len(shared) > 50

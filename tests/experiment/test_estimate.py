@@ -3,7 +3,7 @@
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.console import run_scenario
-from hushnet.simulator.engine.choice import Engine
+from hushnet.simulator.engine.selection import Engine
 from hushnet.simulator.experiment import Experiment, perform
 from hushnet.simulator.experiment.estimate import estimate, print_estimate
 from hushnet.simulator.experiment.tuning import trial_experiment

@@ -6,7 +6,7 @@ import pytest
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.simulator.cli import main
-from hushnet.simulator.engine.choice import engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits.events import Degrees, least_events, wakes_until

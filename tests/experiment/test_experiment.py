@@ -59,12 +59,12 @@ def test_the_same_seed_twice_gives_byte_identical_tables(scenario, tmp_path):
 def test_running_again_skips_what_is_complete(scenario, tmp_path):
     experiment = Experiment(load(scenario), tmp_path / "out")
     there: list[bool] = []
-    perform(experiment, on_run=lambda _, answer: there.append(answer.there))
-    perform(experiment, on_run=lambda _, answer: there.append(answer.there))
+    perform(experiment, on_run=lambda _, outcome: there.append(outcome.there))
+    perform(experiment, on_run=lambda _, outcome: there.append(outcome.there))
     assert there == [False] * 6 + [True] * 6
     perform(
         Experiment(load(scenario, overrides=["protocols.cd.mu=0.2"]), tmp_path / "out"),
-        on_run=lambda _, answer: there.append(answer.there),
+        on_run=lambda _, outcome: there.append(outcome.there),
     )
     assert there[12:] == [False] * 6, "everyone is measured by the objective of cd, which has changed"
 

@@ -16,7 +16,7 @@ from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.experiment import Answer, Experiment, Workers, hire, perform
+from hushnet.simulator.experiment import Experiment, RunOutcome, Workers, hire, perform
 from hushnet.simulator.experiment.batches import WorkerContext
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.store import Store
@@ -81,7 +81,7 @@ def test_a_process_that_dask_gives_up_is_replaced():
         end = time.monotonic() + 600
         while not client.nthreads() or nanny in ours.workers.values():
             assert time.monotonic() < end, "nobody is there"
-            two.look()
+            two.check_alive()
             time.sleep(0.1)
 
 
@@ -117,9 +117,9 @@ def test_one_job_needs_no_cluster():
 def test_runs_that_are_there_are_not_run_again_by_anybody(workers, tmp_path):
     perform(experiment(tmp_path, "out"))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/manifest.json")}
-    told: list[Answer] = []
-    perform(experiment(tmp_path, "out"), workers=workers, on_run=lambda _, answer: told.append(answer))
-    assert [answer.there for answer in told] == [True] * 16
+    told: list[RunOutcome] = []
+    perform(experiment(tmp_path, "out"), workers=workers, on_run=lambda _, outcome: told.append(outcome))
+    assert [outcome.there for outcome in told] == [True] * 16
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 

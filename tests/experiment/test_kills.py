@@ -48,7 +48,7 @@ class Sweep:
         """Wait until there is another process."""
         return any(self.workers() for _ in self._while_it_runs())
 
-    def under_way(self) -> bool:
+    def heartbeat(self) -> bool:
         """Wait until this sweep has finished a run; False if it has ended before."""
         return any(len(runs(self.out)) > self.before for _ in self._while_it_runs())
 
@@ -85,7 +85,7 @@ def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -
     """Kill -9 the parent or a worker, again and again, and run again until all is done."""
     while kills:
         sweep = Sweep(scenario, out)
-        while kills and sweep.under_way():
+        while kills and sweep.heartbeat():
             time.sleep(luck.uniform(0.0, 0.3))
             workers = sweep.workers()
             if not workers:  # others are about to take their place, or all is done
@@ -132,7 +132,7 @@ def test_killed_at_random_and_run_again_it_is_as_if_nothing_had_happened(scenari
 def test_a_signal_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed, tmp_path, early, sent, to_all):
     (tmp_path / "hold").touch(exist_ok=False)
     sweep = Sweep(scenario, tmp_path / "out")
-    assert sweep.started() if early else sweep.under_way()
+    assert sweep.started() if early else sweep.heartbeat()
     workers = sweep.workers()
     assert workers
     for process in (sweep.process, *(workers if to_all else ())):
@@ -157,7 +157,7 @@ def test_a_signal_ends_all_processes_and_says_how_to_go_on(scenario, undisturbed
 def test_sigterm_in_the_middle_of_a_run_leaves_a_state_that_goes_on(scenario, undisturbed, tmp_path):
     (tmp_path / "hold").touch(exist_ok=False)
     sweep = Sweep(scenario, tmp_path / "out", jobs=1)
-    assert sweep.under_way()
+    assert sweep.heartbeat()
     sweep.process.terminate()
     code, said = sweep.end()
     assert code == 143

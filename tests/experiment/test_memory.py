@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator.cli import main
-from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory

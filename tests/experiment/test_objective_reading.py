@@ -62,7 +62,7 @@ INTERVALS = [{"every": 0.25}, {"every": 3.0}, {"activations": 1}, {"activations"
 def test_every_recorded_objective_is_that_of_the_models_at_its_instant(loss, interval):
     recorder = Keeping()
     world = world_of(recorder, task=replace(small_task(), loss=LOSSES[loss]), **interval)
-    assert world.noted is not None
+    assert world.cached_losses is not None
     check(recorder, world)
 
 
@@ -96,7 +96,7 @@ def test_it_holds_for_every_form_of_coordinate_descent(kind, interval):
         task = replace(task, train=replace(task.train, features=features))
     lossless = 0.0 if kind == "rounds" else 0.2
     world = world_of(recorder, task=task, loss=lossless, fields=fields, **interval)
-    assert world.noted is not None
+    assert world.cached_losses is not None
     check(recorder, world)
 
 
@@ -113,7 +113,7 @@ def check(recorder: Keeping, world: World) -> None:
 def test_rows_that_were_clipped_say_nothing_of_the_tasks_own_rows():
     recorder = Keeping()
     world = world_of(recorder, fields={"radius": 0.5}, every=1.0)
-    assert world.noted is None
+    assert world.cached_losses is None
     check(recorder, world)
 
 

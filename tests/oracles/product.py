@@ -22,7 +22,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.engine.choice import Name
+from hushnet.simulator.engine.selection import Name
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.clocks import ClockParameters
 from hushnet.simulator.network.network import NetworkParameters
@@ -181,7 +181,7 @@ class SeenView:
         self._view, self.kinds = view, kinds
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
+        return getattr(self._view, {"partner_luck": "partner_uniform"}.get(name, name))
 
 
 class WayOut:
@@ -243,9 +243,9 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
         def privacy(self) -> Any:
             if noise is None:
                 return None
-            budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic")
+            budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic_composition")
             return SimpleNamespace(
-                budget=budget, updates=noise.updates, claimed_by="basic", strict=False, noiseless=False
+                budget=budget, updates=noise.updates, claimed_by="basic_composition", strict=False, noiseless=False
             )
 
     schedule = description["schedule"]

@@ -7,15 +7,22 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy import loss_distribution
-from hushnet.protocols.privacy.accounting import Charge, basic_bound, claimed, gaussian_bound, kairouz_bound, verified
+from hushnet.protocols.privacy.accounting import (
+    Charge,
+    advanced_composition_bound,
+    basic_composition_bound,
+    claimed,
+    gaussian_bound,
+    verified,
+)
 from hushnet.protocols.privacy.composition import (
     advanced,
-    basic,
+    advanced_composition,
+    basic_composition,
     gaussian,
     gaussian_epsilon,
     gaussian_mu,
-    kairouz,
-    kairouz_bounds,
+    three_way_bounds,
 )
 from scipy.stats import norm
 
@@ -46,8 +53,8 @@ def test_three_bounds_of_bellet_2018_theorem_1_at_delta_exp_minus_5(
     epsilon: float, count: int, bounds: tuple[float, float, float]
 ) -> None:
     # Theorem 1 with the braces of the third term around the whole sum.
-    assert kairouz_bounds([epsilon] * count, math.exp(-5)) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
-    assert kairouz_bounds([epsilon], math.exp(-5), [count]) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
+    assert three_way_bounds([epsilon] * count, math.exp(-5)) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
+    assert three_way_bounds([epsilon], math.exp(-5), [count]) == pytest.approx(bounds, rel=1e-9, abs=5e-11)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +66,11 @@ def test_three_bounds_of_bellet_2018_theorem_1_at_delta_exp_minus_5(
     ],
 )
 def test_three_way_minimum_of_kairouz_oh_viswanath_2015(epsilons: list[float], delta: float, expected: float) -> None:
-    assert kairouz(epsilons, delta) == pytest.approx(expected, rel=EXACT)
+    assert advanced_composition(epsilons, delta) == pytest.approx(expected, rel=EXACT)
 
 
 def test_three_way_minimum_without_delta_is_basic_composition() -> None:
-    assert kairouz([0.1, 0.2], 0.0) == basic([0.1, 0.2]) == pytest.approx(0.3, rel=EXACT)
+    assert advanced_composition([0.1, 0.2], 0.0) == basic_composition([0.1, 0.2]) == pytest.approx(0.3, rel=EXACT)
 
 
 def test_advanced_composition_of_dwork_rothblum_vadhan_2010() -> None:
@@ -165,7 +172,11 @@ def test_a_gamma_release_costs_at_least_a_laplace_one_of_the_same_epsilon() -> N
 
 def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
     histogram = {gamma_charge(10.0): 3, gamma_charge(4.0): 2}
-    assert claimed(histogram, 0.0, "basic") == basic_bound(histogram, 0.0) == pytest.approx(0.8, rel=EXACT)
+    assert (
+        claimed(histogram, 0.0, "basic_composition")
+        == basic_composition_bound(histogram, 0.0)
+        == pytest.approx(0.8, rel=EXACT)
+    )
 
 
 def test_poisson_subsampled_gaussian_releases_are_amplified() -> None:
@@ -197,7 +208,12 @@ def test_a_claim_that_divides_the_sensitivity_by_the_sample_size_is_far_from_wha
 )
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12])
 def test_verified_is_below_kairouz_is_below_basic(histogram: dict[Charge, int], delta: float) -> None:
-    assert verified(histogram, delta) <= kairouz_bound(histogram, delta) <= basic_bound(histogram, delta) < math.inf
+    assert (
+        verified(histogram, delta)
+        <= advanced_composition_bound(histogram, delta)
+        <= basic_composition_bound(histogram, delta)
+        < math.inf
+    )
 
 
 def test_large_losses_are_composed_to_within_a_percent_of_basic_composition() -> None:
@@ -243,24 +259,34 @@ def test_rounding_to_the_grid_lowers_multipliers_by_at_most_one_percent(step: fl
 def test_an_unprotected_release_makes_everything_infinite() -> None:
     for charge in (PLAIN, laplace_charge(1.0)._replace(multiplier=0.0), gaussian_charge(1.0)._replace(multiplier=0.0)):
         histogram = {charge: 1, laplace_charge(10.0): 2}
-        assert verified(histogram, 1e-5) == kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == math.inf
+        assert (
+            verified(histogram, 1e-5)
+            == advanced_composition_bound(histogram, 1e-5)
+            == basic_composition_bound(histogram, 1e-5)
+            == math.inf
+        )
 
 
 def test_nothing_private_costs_nothing() -> None:
     free = laplace_charge(1.0)._replace(multiplier=math.inf)
     for histogram in ({}, {PUBLIC: 7}, {free: 3}, {laplace_charge(1.0): 0}):
         assert verified(histogram, 1e-5) == 0
-        assert kairouz_bound(histogram, 1e-5) == basic_bound(histogram, 1e-5) == gaussian_bound(histogram, 1e-5) == 0
+        assert (
+            advanced_composition_bound(histogram, 1e-5)
+            == basic_composition_bound(histogram, 1e-5)
+            == gaussian_bound(histogram, 1e-5)
+            == 0
+        )
 
 
 def test_public_releases_do_not_change_the_claim() -> None:
-    assert claimed({laplace_charge(10.0): 3, PUBLIC: 9}, 0.0, "basic") == pytest.approx(0.3, rel=EXACT)
+    assert claimed({laplace_charge(10.0): 3, PUBLIC: 9}, 0.0, "basic_composition") == pytest.approx(0.3, rel=EXACT)
 
 
 def test_claims_compose_the_claimed_parameters_whatever_can_be_proved() -> None:
     histogram = {laplace_charge(10.0)._replace(multiplier=0.0): 100}
-    assert claimed(histogram, 1e-5, "basic") == pytest.approx(10.0, rel=EXACT)
-    assert claimed(histogram, 1e-5, "kairouz") == pytest.approx(5.298109661767, rel=EXACT)
+    assert claimed(histogram, 1e-5, "basic_composition") == pytest.approx(10.0, rel=EXACT)
+    assert claimed(histogram, 1e-5, "advanced_composition") == pytest.approx(5.298109661767, rel=EXACT)
     assert claimed(histogram, 1e-5, "verified") == pytest.approx(4.22035, rel=1e-5)
     assert claimed({gaussian_charge(1.0)._replace(multiplier=0.0): 1}, 1e-5, "gaussian") == pytest.approx(
         4.377178095681, rel=EXACT
@@ -271,9 +297,11 @@ def test_claims_compose_the_claimed_parameters_whatever_can_be_proved() -> None:
 def test_claimed_deltas_come_out_of_the_composition_as_in_remark_4() -> None:
     charge = gaussian_charge(5.0, epsilon=0.1, delta=1e-7)
     slack = 1 - (1 - 1e-5) / (1 - 1e-7) ** 50
-    assert claimed({charge: 50}, 1e-5, "kairouz") == pytest.approx(kairouz([0.1] * 50, slack), rel=1e-7)
-    assert claimed({charge: 100}, 1 - (1 - 1e-7) ** 100, "kairouz") == pytest.approx(10.0, rel=EXACT)
-    assert claimed({charge: 200}, 1e-5, "kairouz") == math.inf
+    assert claimed({charge: 50}, 1e-5, "advanced_composition") == pytest.approx(
+        advanced_composition([0.1] * 50, slack), rel=1e-7
+    )
+    assert claimed({charge: 100}, 1 - (1 - 1e-7) ** 100, "advanced_composition") == pytest.approx(10.0, rel=EXACT)
+    assert claimed({charge: 200}, 1e-5, "advanced_composition") == math.inf
 
 
 def test_gaussian_composition_says_nothing_about_laplace_releases() -> None:
@@ -283,7 +311,7 @@ def test_gaussian_composition_says_nothing_about_laplace_releases() -> None:
 
 def test_sampling_amplifies_pure_releases_by_the_closed_form() -> None:
     # log(1 + q (e^eps - 1)): Balle, Barthe, Gaboardi 2018, Theorem 8
-    assert basic_bound({laplace_charge(0.5, 0.1): 3}, 0.0) == pytest.approx(
+    assert basic_composition_bound({laplace_charge(0.5, 0.1): 3}, 0.0) == pytest.approx(
         3 * math.log1p(0.1 * math.expm1(2)), rel=EXACT
     )
 
@@ -292,8 +320,10 @@ def test_gaussian_releases_share_half_of_delta_under_the_three_way_minimum() -> 
     # 1 - (1 - slack) prod(1 - delta_k) = delta with slack = 1 - sqrt(1 - delta): Bellet et al. 2018, Remark 4
     slack, share = 1 - math.sqrt(1 - 1e-3), 1 - (1 - 1e-3) ** (1 / 400)
     each = gaussian_epsilon(1 / 50, share)
-    assert kairouz_bound({gaussian_charge(50.0): 200}, 1e-3) == pytest.approx(kairouz([each] * 200, slack), rel=1e-9)
-    assert kairouz([each] * 200, slack) < basic_bound({gaussian_charge(50.0): 200}, 1e-3)
+    assert advanced_composition_bound({gaussian_charge(50.0): 200}, 1e-3) == pytest.approx(
+        advanced_composition([each] * 200, slack), rel=1e-9
+    )
+    assert advanced_composition([each] * 200, slack) < basic_composition_bound({gaussian_charge(50.0): 200}, 1e-3)
 
 
 @pytest.mark.parametrize(("count", "excess"), [(1, 0.0), (10, 0.025), (100, 0.108), (1000, 0.233)])

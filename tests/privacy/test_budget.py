@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hushnet.protocols.privacy.accounting import Charge, claimed, verified
 from hushnet.protocols.privacy.budget import Allocation, Budget, Privacy, Target
-from hushnet.protocols.privacy.composition import basic, gaussian, gaussian_epsilon, kairouz
+from hushnet.protocols.privacy.composition import advanced_composition, basic_composition, gaussian, gaussian_epsilon
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.privacy.plans import Plan, allocation_weights, plan
@@ -75,8 +75,8 @@ def test_an_allocation_out_of_range_is_refused(contraction: float, indices: list
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_laplace_plans_spend_a_basic_budget_exactly(kind: Allocation) -> None:
-    spread = plan(private(budget={"epsilon": 1.0, "delta": 0.0, "by": "basic"}, updates=20), weights(kind))
-    assert basic(spread.epsilons) == pytest.approx(1.0, rel=1e-12)
+    spread = plan(private(budget={"epsilon": 1.0, "delta": 0.0, "by": "basic_composition"}, updates=20), weights(kind))
+    assert basic_composition(spread.epsilons) == pytest.approx(1.0, rel=1e-12)
     assert spread.epsilons == pytest.approx(weights(kind), rel=1e-12)
     assert spread.multipliers == pytest.approx(1 / spread.epsilons, rel=1e-15)
 
@@ -84,8 +84,8 @@ def test_laplace_plans_spend_a_basic_budget_exactly(kind: Allocation) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_laplace_plans_spend_a_three_way_budget_exactly(kind: Allocation) -> None:
     spread = plan(private(budget=BUDGET, updates=20), weights(kind))
-    assert kairouz(spread.epsilons, 1e-3) == pytest.approx(1.0, rel=1e-12)
-    assert basic(spread.epsilons) > 1.0
+    assert advanced_composition(spread.epsilons, 1e-3) == pytest.approx(1.0, rel=1e-12)
+    assert basic_composition(spread.epsilons) > 1.0
 
 
 def test_the_three_way_plan_of_the_figures_has_its_closed_value() -> None:
@@ -112,14 +112,14 @@ def test_gaussian_plans_lie_on_the_exact_curve(kind: Allocation, by: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("by", ["basic", "kairouz"])
+@pytest.mark.parametrize("by", ["basic_composition", "advanced_composition"])
 def test_gaussian_plans_follow_remark_4(kind: Allocation, by: Any) -> None:
     spread = plan(private(mechanism="gaussian", budget={**BUDGET, "by": by}, updates=20), weights(kind))
     # Bellet et al. 2018, Remark 4, over the sensitivity 2 L0 / m_i of the mean gradient
     scale = np.sqrt(2 * np.log(2 / spread.deltas)) / spread.epsilons
     assert spread.multipliers == pytest.approx(scale, rel=1e-12)
     assert claimed(histogram("gaussian", spread), 1e-3, by) == pytest.approx(1.0, rel=1e-9)
-    half = 0.0 if by == "basic" else -math.expm1(math.log1p(-1e-3) / 2)
+    half = 0.0 if by == "basic_composition" else -math.expm1(math.log1p(-1e-3) / 2)
     assert 1 - (1 - half) * np.prod(1 - spread.deltas) == pytest.approx(1e-3, rel=1e-9)
     assert verified(histogram("gaussian", spread), 1e-3) < 1.0
 
@@ -143,7 +143,11 @@ def test_a_target_is_met_where_small_epsilons_compose_to_nothing_and_where_noise
 
 @pytest.mark.parametrize(
     ("mechanism", "by"),
-    [(mechanism, by) for mechanism in ("laplace", "gaussian") for by in ("basic", "kairouz", "verified")]
+    [
+        (mechanism, by)
+        for mechanism in ("laplace", "gaussian")
+        for by in ("basic_composition", "advanced_composition", "verified")
+    ]
     + [("gaussian", "gaussian")],
 )
 @pytest.mark.parametrize("kind", KINDS)

@@ -119,8 +119,8 @@ def test_rarely_sampled_releases_with_much_noise_cost_nothing_and_not_less(
 ) -> None:
     # log((1 - q) + q e^eps) by its two terms came to -1.7e-21 a release.
     histogram = {Charge(mechanism, multiplier, 1e-5, multiplier, 1 / multiplier, 0.0): count}
-    for which in ("basic", "kairouz", "verified"):
-        assert 0 <= evaluate(which, histogram, 1e-5, "kairouz") < 1e-12
+    for which in ("basic_composition", "advanced_composition", "verified"):
+        assert 0 <= evaluate(which, histogram, 1e-5, "advanced_composition") < 1e-12
 
 
 charges = st.builds(
@@ -138,8 +138,12 @@ charges = st.builds(
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.dictionaries(charges, st.integers(1, 30), max_size=3), st.sampled_from([0.9, 0.3, 1e-5, 1e-9]))
 def test_every_epsilon_is_a_number_from_zero_to_infinity(histogram: dict[Charge, int], delta: float) -> None:
-    for which in ("claimed", "basic", "kairouz", "gaussian", "verified"):
-        for by in ("basic", "kairouz", "gaussian", "verified") if which == "claimed" else ("kairouz",):
+    for which in ("claimed", "basic_composition", "advanced_composition", "gaussian", "verified"):
+        for by in (
+            ("basic_composition", "advanced_composition", "gaussian", "verified")
+            if which == "claimed"
+            else ("advanced_composition",)
+        ):
             epsilon = evaluate(which, histogram, delta, by)
             assert 0 <= epsilon <= math.inf, (which, by)
             assert math.copysign(1, epsilon) == 1

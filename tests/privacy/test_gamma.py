@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.accounting import Charge, basic_bound, verified
+from hushnet.protocols.privacy.accounting import Charge, basic_composition_bound, verified
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import Ledger, charge_of
 from hushnet.protocols.privacy.mechanisms import GAMMA, LAPLACE, RandomisedResponse, Release
@@ -110,7 +110,7 @@ def test_slight_noise_and_extreme_dimensions_stay_within_the_pure_epsilon() -> N
     for multiplier, dimension in ((1e-4, 3), (1 / 690, 2), (1e-2, 50), (1e5, 2), (1.0, 100_000)):
         charge = gamma_charge(multiplier, dimension)
         for count in (1, 7):
-            assert 0 <= verified({charge: count}, 1e-5) <= basic_bound({charge: count}, 0.0) * (1 + 1e-12)
+            assert 0 <= verified({charge: count}, 1e-5) <= basic_composition_bound({charge: count}, 0.0) * (1 + 1e-12)
 
 
 def test_sampling_amplifies_it() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.budget import Budget
-from hushnet.protocols.privacy.composition import basic, gaussian, kairouz
+from hushnet.protocols.privacy.composition import advanced_composition, basic_composition, gaussian
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 
@@ -47,7 +47,7 @@ def test_identical_bytes_are_free_until_something_else_is_sent() -> None:
 
 
 def test_identical_bytes_give_their_reservation_back() -> None:
-    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic"))
+    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic_composition"))
     vector, again = np.array([1.0]), laplace_release()
     first = laplace_release()
     assert ledger.reserve(first)
@@ -69,13 +69,13 @@ def test_fresh_noise_is_charged_even_if_what_is_sent_of_it_has_the_same_bytes() 
 
 
 def test_noise_drawn_anew_for_every_neighbour_is_charged_for_every_neighbour() -> None:
-    ledger, release = Ledger(1, budget=Budget(epsilon=0.5, delta=0.0, by="basic")), laplace_release()
+    ledger, release = Ledger(1, budget=Budget(epsilon=0.5, delta=0.0, by="basic_composition")), laplace_release()
     assert ledger.reserve(release)
     vectors = [release.perturb(np.zeros(2), rng=np.random.default_rng(seed)) for seed in range(3)]
     assert [ledger.commit(release, vector) for vector in vectors] == [True, False, False]
-    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.3)
+    assert ledger.epsilon("basic_composition", 0.0)[0] == pytest.approx(0.3)
     assert ledger.commit(release, release.perturb(np.zeros(2), rng=np.random.default_rng(3)))
-    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.4)
+    assert ledger.epsilon("basic_composition", 0.0)[0] == pytest.approx(0.4)
     assert spend(ledger, laplace_release())
     assert not ledger.reserve(laplace_release())
 
@@ -86,14 +86,14 @@ def test_public_messages_are_free_and_never_refused() -> None:
     public = Release.public(0, 0.0, "constant start")
     assert ledger.reserve(public)
     assert not ledger.commit(public, np.zeros(3))
-    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.1)
+    assert ledger.epsilon("basic_composition", 0.0)[0] == pytest.approx(0.1)
 
 
 def test_a_plain_message_makes_its_own_sender_infinite() -> None:
     ledger = Ledger(2)
     ledger.commit(Release.plain(1, 0.0), np.zeros(3))
     ledger.commit(laplace_release(0))
-    for which in ("claimed", "basic", "kairouz", "verified"):
+    for which in ("claimed", "basic_composition", "advanced_composition", "verified"):
         assert np.isfinite(ledger.epsilon(which, 1e-5)).tolist() == [True, False]
 
 
@@ -102,12 +102,12 @@ def test_a_plain_message_does_not_fit_any_budget() -> None:
     assert not Ledger(1, budget=Budget(epsilon=1e6, delta=0.5, by="verified"), updates=3).reserve(Release.plain(0, 0.0))
 
 
-@pytest.mark.parametrize("by", ["basic", "kairouz", "verified"])
+@pytest.mark.parametrize("by", ["basic_composition", "advanced_composition", "verified"])
 def test_an_agent_is_refused_before_it_overspends_and_the_others_are_not(by: str) -> None:
     budget = Budget(epsilon=2.0, delta=1e-5, by=by)
     ledger = Ledger(2, budget=budget, claimed_by=by)
     granted = sum(spend(ledger, laplace_release()) for _ in range(100))
-    composed = basic if by == "basic" else lambda eps: kairouz(eps, 1e-5)
+    composed = basic_composition if by == "basic_composition" else lambda eps: advanced_composition(eps, 1e-5)
     assert composed([0.1] * granted) <= 2.0 * (1 + 1e-9) < composed([0.1] * (granted + 1))
     assert ledger.epsilon("claimed", 1e-5)[0] <= 2.0 * (1 + 1e-9)
     assert spend(ledger, laplace_release(1))
@@ -125,7 +125,7 @@ def test_a_budget_by_the_gaussian_curve_refuses_laplace_releases() -> None:
 
 
 def test_claimed_deltas_use_up_the_budget_too() -> None:
-    ledger = Ledger(1, budget=Budget(epsilon=100.0, delta=1e-5, by="basic"))
+    ledger = Ledger(1, budget=Budget(epsilon=100.0, delta=1e-5, by="basic_composition"))
     assert sum(spend(ledger, gaussian_release(delta=3e-6)) for _ in range(10)) == 3
 
 
@@ -136,7 +136,7 @@ def test_an_agent_stops_after_its_planned_number_of_updates() -> None:
 
 
 def test_a_reservation_holds_budget_until_it_is_cancelled() -> None:
-    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic"))
+    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic_composition"))
     first, second, third = (laplace_release() for _ in range(3))
     assert ledger.reserve(first)
     assert ledger.reserve(first)
@@ -160,11 +160,11 @@ def test_what_is_sent_without_reservation_is_charged_all_the_same() -> None:
     ledger = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0))
     assert [ledger.commit(laplace_release()) for _ in range(3)] == [True] * 3
     assert not ledger.reserve(laplace_release())
-    assert ledger.epsilon("basic", 0.0)[0] == pytest.approx(0.3)
+    assert ledger.epsilon("basic_composition", 0.0)[0] == pytest.approx(0.3)
 
 
 def test_the_claimed_epsilon_stands_beside_an_infinite_verified_one() -> None:
-    ledger = Ledger(1, claimed_by="kairouz")
+    ledger = Ledger(1, claimed_by="advanced_composition")
     for _ in range(100):
         ledger.commit(laplace_release(verified=math.inf))
     assert ledger.epsilon("claimed", 1e-5)[0] == pytest.approx(5.298109661767, rel=1e-9)
@@ -172,10 +172,10 @@ def test_the_claimed_epsilon_stands_beside_an_infinite_verified_one() -> None:
 
 
 def test_strict_makes_assumed_public_inputs_infinite_but_leaves_the_claim() -> None:
-    ledger = Ledger(2, assumed_public=("step size",), strict=True, claimed_by="basic")
+    ledger = Ledger(2, assumed_public=("step size",), strict=True, claimed_by="basic_composition")
     ledger.commit(laplace_release())
     assert ledger.epsilon("claimed", 1e-5).tolist() == [pytest.approx(0.1), 0.0]
-    for which in ("basic", "kairouz", "verified", "gaussian"):
+    for which in ("basic_composition", "advanced_composition", "verified", "gaussian"):
         assert np.isinf(ledger.epsilon(which, 1e-5)).all()
 
 
@@ -194,10 +194,10 @@ def test_epsilon_follows_later_releases_and_is_composed_once_per_histogram(monke
     ledger = Ledger(50)
     for agent in range(50):
         ledger.commit(laplace_release(agent))
-    before = ledger.epsilon("basic", 0.0)
-    ledger.epsilon("basic", 0.0)
+    before = ledger.epsilon("basic_composition", 0.0)
+    ledger.epsilon("basic_composition", 0.0)
     ledger.commit(laplace_release(7))
-    after = ledger.epsilon("basic", 0.0)
+    after = ledger.epsilon("basic_composition", 0.0)
     assert len(calls) == 2
     assert before.tolist() == [0.1] * 50
     assert after[7] == pytest.approx(0.2)
@@ -207,7 +207,7 @@ def test_epsilon_follows_later_releases_and_is_composed_once_per_histogram(monke
 def test_unknown_epsilons_are_refused() -> None:
     ledger = Ledger(1)
     ledger.commit(laplace_release())
-    with pytest.raises(ValueError, match="claimed, basic, kairouz, gaussian, verified"):
+    with pytest.raises(ValueError, match="claimed, basic_composition, advanced_composition, gaussian, verified"):
         ledger.epsilon("renyi", 1e-5)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.accounting import Charge, basic_bound, claimed, kairouz_bound, verified
+from hushnet.protocols.privacy.accounting import (
+    Charge,
+    advanced_composition_bound,
+    basic_composition_bound,
+    claimed,
+    verified,
+)
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import (
     GAUSSIAN,
@@ -133,7 +139,7 @@ def test_every_shipped_mechanism_fulfils_the_contract(name: str) -> None:
 def test_a_users_mechanism_is_verified_once_it_has_fulfilled_the_contract_here() -> None:
     register(Blend())
     charge = Charge("blend", 10.0, 1.0, 10.0, 0.1, 0.0)
-    assert basic_bound({charge: 3}, 0.0) == pytest.approx(0.3)
+    assert basic_composition_bound({charge: 3}, 0.0) == pytest.approx(0.3)
     assert verified({charge: 30}, 1e-5) == pytest.approx(verified({charge._replace(mechanism="gamma"): 30}, 1e-5))
     assert unproved(mechanism_of("blend")) == ""
 
@@ -164,7 +170,7 @@ def test_nothing_is_verified_about_a_liar_and_the_ledger_says_why() -> None:
     for _ in range(3):
         ledger.commit(Release(1, 0.0, "blend", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 2))
     assert ledger.verified(1e-5).tolist() == [0.0, math.inf]
-    for which in ("basic", "kairouz"):
+    for which in ("basic_composition", "advanced_composition"):
         assert ledger.epsilon(which, 1e-5)[1] == math.inf
     assert ledger.epsilon("claimed", 1e-5)[1] == pytest.approx(0.3)
     (reason,) = ledger.unverified([1])
@@ -175,8 +181,8 @@ def test_nothing_is_verified_about_a_liar_and_the_ledger_says_why() -> None:
 def test_a_mechanism_that_cannot_be_checked_is_not_verified_either() -> None:
     register(Raises())
     charge = Charge("blend", 10.0, 1.0, 10.0, 0.1, 0.0)
-    assert verified({charge: 1}, 1e-5) == kairouz_bound({charge: 1}, 1e-5) == math.inf
-    assert claimed({charge: 1}, 1e-5, "basic") == pytest.approx(0.1)
+    assert verified({charge: 1}, 1e-5) == advanced_composition_bound({charge: 1}, 1e-5) == math.inf
+    assert claimed({charge: 1}, 1e-5, "basic_composition") == pytest.approx(0.1)
     assert unproved(mechanism_of("blend")).endswith("it raises ZeroDivisionError: no density at all")
 
 

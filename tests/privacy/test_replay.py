@@ -18,14 +18,19 @@ from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract import ContractViolation, check_replay
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.replay import replay
-from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.world.world import World
 
 LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 GAUSSIAN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 1.0}
 CHECKED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "data_check", "radius": 1.0}
 CLAIMED = {"mechanism": "laplace", "multiplier": 2.0, "sensitivity": "claimed"}
-ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 1.0}
+ONCE = {
+    "mechanism": "gamma",
+    "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic_composition"},
+    "updates": 1,
+    "clip": 1.0,
+}
 ROWS = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
 SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
 WARM = {"kind": "private_propagation", "epsilon": 0.5}

@@ -19,7 +19,7 @@ from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.charges import check_charges
 from hushnet.simulator.contract.transcript import Forcing, Recording
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.world.world import World
 
 from .mutations.cases import subject_of

@@ -30,7 +30,7 @@ TARGET = {"mechanism": "gaussian", "target": {"verified": 2.0, "delta": 1e-3}, "
 WARM = {"kind": "private_propagation", "epsilon": 1.0}
 SUBGRADIENT = {
     "mechanism": "gaussian",
-    "budget": {"epsilon": 1.0, "delta": 1e-3, "by": "basic"},
+    "budget": {"epsilon": 1.0, "delta": 1e-3, "by": "basic_composition"},
     "updates": 6,
     "sensitivity": "claimed",
 }

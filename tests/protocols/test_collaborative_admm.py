@@ -28,7 +28,7 @@ class Naive:
 
     def __init__(self, world):
         protocol, self.task, self.graph = world.protocol, world.setting.task, world.setting.graph
-        self.rho, self.mu, self.confidence = protocol.parameters.rho, protocol.parameters.pull, protocol.confidence
+        self.rho, self.mu, self.confidence = protocol.parameters.rho, protocol.parameters.mu_c, protocol.confidence
         self.half = 0.5 if protocol.parameters.objective == "bellet" else 1.0
         models = local_models(self.task)
         self.primal = {(i, i): models[i] for i in range(self.task.agents)}
@@ -259,8 +259,8 @@ def test_gradient_steps_on_a_loss_with_kinks_are_refused():
 
 
 def test_alpha_is_one_over_one_plus_mu_and_only_one_of_them_is_given():
-    assert parameters(alpha=0.8).pull == pytest.approx(0.25)
-    assert parameters(mu=0.25).pull == 0.25
+    assert parameters(alpha=0.8).mu_c == pytest.approx(0.25)
+    assert parameters(mu=0.25).mu_c == 0.25
     with pytest.raises(ValidationError, match="give one of alpha and mu"):
         parameters(alpha=0.5, mu=1.0)
 

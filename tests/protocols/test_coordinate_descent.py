@@ -13,7 +13,7 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.privacy.composition import kairouz
+from hushnet.protocols.privacy.composition import advanced_composition
 from hushnet.simulator.contract.bench import run_small, small_graph, small_setting, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -147,8 +147,8 @@ def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
     drive(world)
     first = int(np.argmin([world.views[i].now for i in range(2)]))
     m = task.train.counts[first]
-    alpha, pull = world.state.agent["alpha"][first][0], world.state.agent["pull"][first][0]
-    noise = world.state.agent["model"][first] / (alpha * pull)
+    alpha, mu_c = world.state.agent["alpha"][first][0], world.state.agent["mu_c"][first][0]
+    noise = world.state.agent["model"][first] / (alpha * mu_c)
     scale = 2 * 1.0 / (0.5 * m)
     assert abs(np.abs(noise).mean() / scale - 1) < 5 / math.sqrt(p)
     assert abs(noise.var() / (2 * scale**2) - 1) < 5 * math.sqrt(5 / p)
@@ -197,8 +197,8 @@ def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
     world = world_of(task, parameters(privacy=private(), radius=0.5))
     drive(world)
     smooth = public_smoothness(0.5, task.loss, float(task.regularisation[2]))
-    pull = 0.04 * task.train.counts[2]
-    assert world.state.agent["alpha"][2][0] == 1 / (1 + pull * smooth)
+    mu_c = 0.04 * task.train.counts[2]
+    assert world.state.agent["alpha"][2][0] == 1 / (1 + mu_c * smooth)
     assert not any("step sizes" in item for item in world.assumed_public)
     leaky = world_of(task, parameters(privacy=private(), smoothness="data"))
     assert any("step sizes" in item for item in leaky.assumed_public)
@@ -249,7 +249,7 @@ def test_allocation_spends_the_budget_in_the_stated_order(allocation):
     epsilons = world.protocol.noise.plans[0].epsilons
     rising = np.diff(epsilons) > 0
     assert rising.all() if allocation == "late" else not rising.any()
-    assert kairouz(epsilons, 1e-3) == pytest.approx(1.0, rel=1e-9)
+    assert advanced_composition(epsilons, 1e-3) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_shares_grow_by_the_contraction_of_a_round_of_all_over_the_agents_that_have_data():

@@ -34,7 +34,7 @@ from ..engine.driving import drive
 
 THEOREM1 = {
     "mechanism": "gaussian",
-    "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic"},
+    "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic_composition"},
     "sensitivity": "claimed",
 }
 
@@ -272,10 +272,14 @@ def test_an_unbounded_task_has_no_verified_epsilon_unless_rows_are_clipped():
 @pytest.mark.parametrize(
     ("fields", "where", "said"),
     [
-        ({"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic"}}, "mechanism", "Gaussian"),
-        ({"budget": {"epsilon": 2.0, "delta": 0.01, "by": "basic"}}, "budget", "epsilon <= 1"),
-        ({"budget": {"epsilon": 1.0, "delta": 0.5, "by": "basic"}}, "budget", "delta <= 1/3"),
-        ({"budget": {"epsilon": 1.0, "delta": 0.01}}, "by", "use by: basic"),
+        (
+            {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic_composition"}},
+            "mechanism",
+            "Gaussian",
+        ),
+        ({"budget": {"epsilon": 2.0, "delta": 0.01, "by": "basic_composition"}}, "budget", "epsilon <= 1"),
+        ({"budget": {"epsilon": 1.0, "delta": 0.5, "by": "basic_composition"}}, "budget", "delta <= 1/3"),
+        ({"budget": {"epsilon": 1.0, "delta": 0.01}}, "by", "use by: basic_composition"),
         ({"allocation": "late"}, "allocation", "use uniform"),
     ],
 )

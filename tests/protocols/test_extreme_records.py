@@ -20,7 +20,7 @@ from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import redraw
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.report.page import write_report
-from hushnet.simulator.world.finish import TIME_UP
+from hushnet.simulator.world.stop_condition import TIME_UP
 from hushnet.simulator.world.world import World
 from rich.console import Console
 

@@ -75,7 +75,7 @@ class ForgetsToDivide(ModelPropagation):
     @staticmethod
     def step(me):
         if me.degree > 0:
-            me.model = (average(me) * me.weights.sum() + me.pull * me.solitary) / (1 + me.pull)
+            me.model = (average(me) * me.weights.sum() + me.mu_c * me.solitary) / (1 + me.mu_c)
         me.message = me.model
 
 
@@ -92,7 +92,7 @@ class TellsAnotherModel(ModelPropagation):
     @staticmethod
     def step(me):
         if me.degree > 0:
-            me.model = (average(me) + me.pull * me.solitary) / (1 + me.pull)
+            me.model = (average(me) + me.mu_c * me.solitary) / (1 + me.mu_c)
         me.message = me.solitary
 
 

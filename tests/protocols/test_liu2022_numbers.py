@@ -19,7 +19,9 @@ def test_the_stand_in_reaches_its_numbers():
         task = spec.build(rng=np.random.default_rng(seed), data_dir=None)
         minimum = None
         for name in gaps:
-            budget = {"epsilon": float(name[4:] or 1), "delta": 0.01, "by": "basic"} if name != "plain" else None
+            budget = (
+                {"epsilon": float(name[4:] or 1), "delta": 0.01, "by": "basic_composition"} if name != "plain" else None
+            )
             privacy = None if budget is None else {**THEOREM1, "budget": budget, "updates": 6000}
             world = world_of(task, 6000, seed=seed, privacy=privacy)
             drive(world)

@@ -252,7 +252,7 @@ def test_alpha_and_mu_are_the_same_trade_off():
     task, graph = small_task(), small_graph()
     by_alpha = world_of(task, graph, parameters(alpha=0.75), time=1.0).protocol
     by_mu = world_of(task, graph, parameters(mu=1 / 3), time=1.0).protocol
-    np.testing.assert_allclose(by_alpha.pull, by_mu.pull, rtol=1e-15)
+    np.testing.assert_allclose(by_alpha.mu_c, by_mu.mu_c, rtol=1e-15)
 
 
 def test_confidence_is_a_share_of_rows_one_half_or_a_list():
@@ -265,7 +265,7 @@ def test_confidence_is_a_share_of_rows_one_half_or_a_list():
         ([0.3] * 6, np.where(counts > 0, 0.3, 0.0)),
     ):
         protocol = world_of(task, graph, parameters(mu=1.0, confidence=confidence), time=1.0).protocol
-        np.testing.assert_allclose(protocol.pull, expected, rtol=1e-15)
+        np.testing.assert_allclose(protocol.mu_c, expected, rtol=1e-15)
 
 
 def test_solitary_models_by_gradient_steps_are_plain_steps_on_the_summed_loss():

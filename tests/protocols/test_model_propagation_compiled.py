@@ -7,7 +7,7 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.contract.bench import run_small
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.network import NetworkParameters
 
 PRIVATE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1, "sensitivity": "claimed"}

@@ -176,16 +176,16 @@ def test_the_warm_start_is_the_propagation_of_the_noisy_local_models():
     world = world_of(descent(mu=0.5, confidence="relative", start=START), time=1e-6)
     drive(world)
     released = world.protocol.warm.noise.models(world.protocol.problem)
-    pull, graph = 0.5 * world.protocol.confidence, world.setting.graph
+    mu_c, graph = 0.5 * world.protocol.confidence, world.setting.graph
     models = released
     weights = np.zeros((6, 6))
     weights[graph.tails, graph.heads] = graph.weights
     for _ in range(2000):
-        models = (weights / weights.sum(axis=1, keepdims=True) @ models + pull[:, None] * released) / (
-            1 + pull[:, None]
+        models = (weights / weights.sum(axis=1, keepdims=True) @ models + mu_c[:, None] * released) / (
+            1 + mu_c[:, None]
         )
     np.testing.assert_allclose(world.protocol.models(world.state), models, atol=1e-10)
-    np.testing.assert_array_equal(world.protocol.models(world.state), Propagation(graph, released, pull).minimise()[0])
+    np.testing.assert_array_equal(world.protocol.models(world.state), Propagation(graph, released, mu_c).minimise()[0])
 
 
 @pytest.mark.parametrize("start", ["known", "own", "zero"])
@@ -212,8 +212,8 @@ def test_who_joins_late_pays_for_the_start_when_it_is_made_and_once():
     "budget",
     [
         {"epsilon": 1.5, "delta": 1e-3},
-        {"epsilon": 1.5, "delta": 1e-3, "by": "basic"},
-        {"epsilon": 0.55, "delta": 0.1, "by": "kairouz"},
+        {"epsilon": 1.5, "delta": 1e-3, "by": "basic_composition"},
+        {"epsilon": 0.55, "delta": 0.1, "by": "advanced_composition"},
     ],
 )
 @pytest.mark.parametrize("updates", [3, 30])

@@ -13,7 +13,7 @@ from hushnet.protocols.steps import building, fields
 from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from hushnet.simulator.contract.bench import small_setting, split_setting
 from hushnet.simulator.engine.batched import exchange_windows, windows
-from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.world.world import World
 

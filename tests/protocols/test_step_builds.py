@@ -13,7 +13,7 @@ from hushnet.protocols.steps import building, heard_sum, local_gradient, weighte
 from hushnet.protocols.steps.rewriting import Rewritten
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.batched import step_forms, windows
-from hushnet.simulator.engine.choice import BatchedEngine
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.world.world import World
 
 SHARE = 0.5

@@ -12,7 +12,7 @@ from hushnet.protocols.steps import local_gradient, post_processed
 from hushnet.simulator.contract import check_contract, check_replay
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.violation import ContractViolation
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
 

@@ -26,7 +26,7 @@ from hushnet.protocols.steps import (
 from hushnet.protocols.steps.rewriting import notes_found_model
 from hushnet.protocols.steps.text import Text, most_draws
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
-from hushnet.simulator.engine.choice import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.network import NetworkParameters
 
 README = Path(__file__).parents[2] / "README.md"
@@ -57,7 +57,7 @@ class Mine(Protocol):
         graph, task = self.problem.graph, self.problem.task
         return Constants(
             run={"decay": 0.9, "centre": np.arange(float(task.dimension))},
-            agent={"pull": 1.0 / (1 + np.arange(graph.agents)), "target": np.ones((graph.agents, task.dimension))},
+            agent={"mu_c": 1.0 / (1 + np.arange(graph.agents)), "target": np.ones((graph.agents, task.dimension))},
             edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
         )
 
@@ -73,7 +73,7 @@ class Mine(Protocol):
             me.count[rank] += 1.0
             around += me.trust[rank] * me.gap[rank]
         me.met += me.degree
-        me.model = me.decay * me.model + me.step_size * (around - gradient) + helped(me.pull, me.target) - SHARE
+        me.model = me.decay * me.model + me.step_size * (around - gradient) + helped(me.mu_c, me.target) - SHARE
         me.model -= 0.01 * me.centre * (me.updates + me.rows + me.tick)
         me.message = me.model
 
@@ -83,16 +83,16 @@ class Overflowing(Mine):
 
     @staticmethod
     def step(me):
-        huge = (1.0 + me.step_size) ** (10_000 * me.round) * me.pull
+        huge = (1.0 + me.step_size) ** (10_000 * me.round) * me.mu_c
         endless = (me.met + 1.0) / (me.decay - me.decay)
         me.model = np.minimum(me.model + 1.0, huge) + 1.0 / endless
         me.met = 1.0
         me.message = me.model
 
 
-def helped(pull, target):
+def helped(mu_c, target):
     """A function of the author's own."""
-    return pull * target
+    return mu_c * target
 
 
 def both(protocol, fields=None, **settings):
@@ -252,7 +252,7 @@ def test_steps_in_rounds_send_several_kinds_and_something_else_to_every_neighbou
     assert (python.updates == 7).all()
     assert python.traffic == compiled.traffic
     for kind in ("start", "sum"):
-        (told, known), (expected, expected_known) = compiled.post.told(kind), python.post.told(kind)
+        (told, known), (expected, expected_known) = compiled.transport.told(kind), python.transport.told(kind)
         assert np.array_equal(known, expected_known)
         np.testing.assert_allclose(told[known], expected[known], rtol=1e-12)
     assert np.ptp(python.state.agent["seen"].values) > 0.0
@@ -298,7 +298,7 @@ def test_noise_that_is_drawn_twice_is_charged_twice():
 
 
 def test_a_budget_that_counts_draws_of_a_text_that_may_draw_twice_runs_in_python():
-    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "kairouz"}
+    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "advanced_composition"}
     privacy = {key: value for key, value in NOISE.items() if key != "multiplier"} | {"budget": budget, "updates": 6}
     python, batched = both(TwiceNoisy, {"mu": 0.5, "privacy": privacy})
     assert "Python step, because its text may draw noise more than once in a step" in batched.engine
@@ -317,7 +317,7 @@ class TellsNoisyStart(CoordinateDescent):
 
 
 def test_a_start_that_was_told_is_no_longer_there_for_steps():
-    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "kairouz"}
+    budget = {"epsilon": 20.0, "delta": 1e-3, "by": "advanced_composition"}
     privacy = {key: value for key, value in NOISE.items() if key != "multiplier"} | {"budget": budget, "updates": 6}
     python, compiled = both(TellsNoisyStart, {"mu": 0.5, "privacy": privacy}, time=30.0)
     assert_same(python, compiled)

@@ -8,7 +8,7 @@ from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAvera
 
 from .text_worlds import check_forms, random_setting
 
-BUDGET = {"mechanism": "gaussian", "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic"}, "updates": 9}
+BUDGET = {"mechanism": "gaussian", "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic_composition"}, "updates": 9}
 TARGET = {"mechanism": "gaussian", "target": {"verified": 4.0, "delta": 1e-3}, "updates": 7}
 MULTIPLE = {"mechanism": "gaussian", "multiplier": 0.8}
 PRIVACY = [

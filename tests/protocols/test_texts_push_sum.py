@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging, PushSumDualAveragingParameters
 from hushnet.simulator.contract.charges import books_of
-from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, prepared

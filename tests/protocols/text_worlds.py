@@ -13,7 +13,7 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.simulator.contract.charges import books_of
-from hushnet.simulator.engine.choice import EventEngine
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Periodic, Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws

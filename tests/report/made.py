@@ -14,7 +14,7 @@ CLAIM = {
     "mechanism": "laplace",
     "sensitivity": "claimed",
     "claimed": 0.15,
-    "claimed_by": "kairouz",
+    "claimed_by": "advanced_composition",
     "verified": 37.2,
     "delta": 0.0067,
     "flagged": True,

@@ -57,6 +57,6 @@ def test_an_attack_on_the_hinge_loss_stays_below_what_is_verified():
 
 def test_an_attack_on_a_corner_of_the_cube_passes_the_claim():
     """p = 30 and a claimed epsilon of 1; seeded."""
-    budget = {"epsilon": 1.0, "delta": 0.01, "by": "kairouz"}
+    budget = {"epsilon": 1.0, "delta": 0.01, "by": "advanced_composition"}
     privacy = Privacy.model_validate({"mechanism": "laplace", "budget": budget, "updates": 3, "sensitivity": "claimed"})
     assert 1.0 < turned_corner(privacy, 30) < 30

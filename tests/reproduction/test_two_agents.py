@@ -34,9 +34,9 @@ def test_one_update_reaches_the_corrected_bound_and_exceeds_the_printed_one_p_ti
         assert expected_excess([0.3], p) == pytest.approx(p * noise_bound([0.3]), rel=1e-12)
 
 
-@pytest.mark.parametrize("pull", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("mu_c", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("shape", ["even", "first", "last", "growing", "shrinking"])
-def test_the_corrected_bound_is_never_exceeded(pull, shape):
+def test_the_corrected_bound_is_never_exceeded(mu_c, shape):
     steps = np.arange(12.0)
     scales = {
         "even": np.ones(12),
@@ -45,8 +45,8 @@ def test_the_corrected_bound_is_never_exceeded(pull, shape):
         "growing": 1.5**steps,
         "shrinking": 0.7**steps,
     }[shape]
-    bound = noise_bound(scales, dimension=4, newest_counts_most=True, pull=pull)
-    assert expected_excess(scales, 4, pull=pull) <= bound * (1 + 1e-12)
+    bound = noise_bound(scales, dimension=4, newest_counts_most=True, mu_c=mu_c)
+    assert expected_excess(scales, 4, mu_c=mu_c) <= bound * (1 + 1e-12)
 
 
 def test_without_noise_the_optimum_stays():

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, save_figure
-from hushnet.simulator.figures.look import house_style
+from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 from scipy import stats

@@ -19,7 +19,7 @@ from hushnet.simulator.audit.figure import save_figure as save_profile
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
-from hushnet.simulator.figures.look import COLOURS, house_style
+from hushnet.simulator.figures.series_style import COLOURS, house_style
 from hushnet.simulator.figures.style import read_style
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle

@@ -14,7 +14,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, redraw
-from hushnet.simulator.figures.look import house_style, thin_ticks
+from hushnet.simulator.figures.series_style import house_style, thin_ticks
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import special, stats

@@ -16,7 +16,7 @@ import pytest
 from hushnet.agents.graph import Graph
 from hushnet.protocols.algorithms.baselines import Local
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment.origin import keep_origin, origin_files
+from hushnet.simulator.experiment.sources import keep_sources, kept_files
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.provenance import code_version, commit, edges, edges_hash, libraries, named_files, run_id
 from hushnet.simulator.storage.user_code import source_hash
@@ -199,8 +199,8 @@ def test_a_file_that_passes_on_what_another_defines_counts_as_well(written):
     change(written / "mine.py", "import Mine", "import Other as Mine")
     assert named(written)["mine"] != before
     loaded = load(written / "tiny.yaml", trust_code=True)
-    keep_origin(Experiment(loaded, written / "out"))
-    assert {"mine.py", helper.name} <= set(origin_files(written / "out" / "origin"))
+    keep_sources(Experiment(loaded, written / "out"))
+    assert {"mine.py", helper.name} <= set(kept_files(written / "out" / "origin"))
 
 
 def test_files_are_known_by_their_content(tmp_path):

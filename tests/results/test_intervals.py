@@ -11,7 +11,7 @@ from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import FEW, extent, interval
-from hushnet.simulator.figures.look import house_style
+from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.language.figure_parameters import AXES, TO_TARGET, per_agent
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference

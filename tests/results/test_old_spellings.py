@@ -48,10 +48,10 @@ def test_old_results_are_read_in_todays_words():
     collection = load_all(SAVED)
     assert set(collection.trace["metric"]) == {"accuracy", "epsilon_claimed", "epsilon_verified", "updates"}
     assert {"epsilon_claimed", "epsilon_verified"} < set(collection.agents.columns)
-    assert set(collection.trace[BY]) == set(collection.agents[BY]) == {"verified", "basic"}
-    assert {manifest["grid"][BY] for manifest in collection.manifests} == {"verified", "basic"}
+    assert set(collection.trace[BY]) == set(collection.agents[BY]) == {"verified", "basic_composition"}
+    assert {manifest["grid"][BY] for manifest in collection.manifests} == {"verified", "basic_composition"}
     stated = [manifest["privacy"] for manifest in collection.manifests if manifest["privacy"]]
-    assert {privacy["claimed_by"] for privacy in stated} == {"verified", "basic"}
+    assert {privacy["claimed_by"] for privacy in stated} == {"verified", "basic_composition"}
     assert {manifest["scenario"]["engine"] for manifest in collection.manifests} == {"event"}
     assert collection.index["figures"][0]["at"] == {BY: "verified"}
     assert collection.index["target"]["metric"] == "epsilon_verified"
@@ -131,17 +131,18 @@ def test_an_old_scenario_is_read_with_a_hint_for_every_old_word():
         "11: protocols.private.privacy.budget.by = 'tight'",
         "15: target.metric = 'epsilon_tight'",
         f"17: sweep.{BY}[0] = 'tight'",
+        f"17: sweep.{BY}[1] = 'basic'",
         "19: figures[0].y = 'epsilon_tight'",
         f"19: figures[0].at.{BY} = 'tight'",
         "20: figures[1].x = 'epsilon_tight'",
         "21: figures[2].y = 'epsilon_tight'",
         "22: figures[3].facet[0] = 'epsilon_tight'",
     ]
-    new = ("verified", "epsilon_verified", "event")
+    new = ("verified", "epsilon_verified", "event", "basic_composition")
     assert {ending for _, _, ending in found} == {f"{word!r} now and read as that; write {word}" for word in new}
     assert loaded.scenario.target is not None
     assert loaded.scenario.target.metric == "epsilon_verified"
-    assert [point.values[BY] for point in loaded.points] == ["verified", "basic"]
+    assert [point.values[BY] for point in loaded.points] == ["verified", "basic_composition"]
     assert loaded.points[0].scenario.protocols["private"].privacy.budget.by == "verified"  # pyright: ignore
 
 
@@ -156,7 +157,7 @@ def test_the_command_line_says_the_hints_and_its_own_old_words_are_read_too(caps
         f"warning: --set {given[0]}: is called 'verified' now and read as that; write verified",
         f"warning: --set {given[1]}: is called 'epsilon_verified' now and read as that; write epsilon_verified",
     ]
-    assert len(lines) == 11
+    assert len(lines) == 12
 
 
 def test_quick_assignments_and_trials_are_read_anew():
@@ -168,10 +169,10 @@ def test_quick_assignments_and_trials_are_read_anew():
     told = []
     assert respelled(data, lambda keys, old, new: told.append(keys[-1])) == {
         "quick": {BY: "verified", "target.metric": "epsilon_verified"},
-        "tune": {"over": {"private.privacy.budget.by": ["verified", "basic"]}},
-        "sweep": {"rule": {"zip": {BY: ["basic", "verified"]}, "labels": ["tight", "epsilon_tight"]}},
+        "tune": {"over": {"private.privacy.budget.by": ["verified", "basic_composition"]}},
+        "sweep": {"rule": {"zip": {BY: ["basic_composition", "verified"]}, "labels": ["tight", "epsilon_tight"]}},
     }
-    assert told == [BY, "target.metric", 0, 1]
+    assert told == [BY, "target.metric", 0, 1, 0, 1]
 
 
 def test_a_scenario_without_old_words_gives_no_hint():
@@ -186,10 +187,10 @@ def test_only_the_places_that_had_the_old_words_are_read_anew():
 
 def test_from_python_an_old_scenario_warns_and_its_results_have_todays_words(tmp_path):
     with pytest.warns(
-        FutureWarning, match=r"scenario\.yaml:\d+: .*' *: is called '((epsilon_)?verified|event)' now"
+        FutureWarning, match=r"scenario\.yaml:\d+: .*' *: is called '((epsilon_)?verified|event|basic_composition)' now"
     ) as told:
         result = run(WRITTEN, out=tmp_path / "new")
-    assert len(told) == 9
+    assert len(told) == 10
     assert {warning.filename for warning in told} == {__file__}
     old = load_all(SAVED)
     assert set(result.trace["metric"]) == set(old.trace["metric"])

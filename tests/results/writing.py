@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushnet.simulator.figures.look import house_style
+from hushnet.simulator.figures.series_style import house_style
 from matplotlib.text import Text
 
 

@@ -11,7 +11,7 @@ import math
 from ....agents.compilation.compiled import compiled
 from ...rules.broadcasts import on_arrival, send
 from ...rules.clocks import used_up
-from ...rules.lazy import there
+from ...rules.lazy import is_up
 from ...tables.broadcasts import LATE, NOW
 from ...tables.tallies import BARRIER, HEAP, NOTES, OBSERVED, ORDER, UNFINISHED, WAKES
 from .agenda import LOAD, ON_HEAP, TICKS, TIME, pop, take_effects
@@ -22,9 +22,9 @@ REACTION = 100
 
 
 @compiled(_nrt=False)
-def send_all(mail, tables, agenda, sender, edges, kind, row, leg, vectors):  # pragma: no cover - compiled
+def send_all(mail, tables, agenda, sender, edges, kind, row, transmission, vectors):  # pragma: no cover - compiled
     """`send`, from Python; there must be room on the agenda."""
-    send(mail, tables, sender, edges, kind, row, leg, vectors)
+    send(mail, tables, sender, edges, kind, row, transmission, vectors)
     take_effects(tables, agenda)
 
 
@@ -67,5 +67,5 @@ def run_broadcast_events(mail, tables, agenda, limit, forced):  # pragma: no cov
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         tables.now[NOW] = tables.now[LATE] = now
-        if not mail.silent[agent] and there(mail, agent, now, True):
+        if not mail.silent[agent] and is_up(mail, agent, now, True):
             return AWAKE, agent, now

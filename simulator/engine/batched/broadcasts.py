@@ -30,17 +30,17 @@ class Broadcasts(WakeWindows):
 
     late = True
 
-    def wind_up(self) -> Sequence[int]:
-        """See `Windowed.wind_up`."""
+    def init_clocks(self) -> Sequence[int]:
+        """See `Windowed.init_clocks`."""
         world = self.world
-        if world.setting.always_up and world.observer is None and not self.post.mail.alone.any():
-            self.post.draw_delays_late()
-        return windows.wind_up(self.post.mail)
+        if world.setting.always_up and world.observer is None and not self.transport.mail.alone.any():
+            self.transport.draw_delays_late()
+        return windows.init_clocks(self.transport.mail)
 
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.post.mail.heap_time[0])
+        top = float(self.transport.mail.heap_time[0])
         if top >= self.presence.drawn:
             self._look_ahead(top, limit)
         announce(windows.run_window, "the batched engine")
@@ -49,18 +49,18 @@ class Broadcasts(WakeWindows):
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
         assert self.presence is not None
-        self.post.notes.make_room(0)
-        mail = self.presence.draw(top, self.post.mail)
+        self.transport.notes.make_room(0)
+        mail = self.presence.draw(top, self.transport.mail)
         settled = min(top, limit)
         unfinished = mail.counts[tallies.UNFINISHED]
-        lazy.take_in_all(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
-        self.post.mail = self.presence.forget(settled, mail)
+        lazy.deliver_all_pending(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
+        self.transport.mail = self.presence.forget(settled, mail)
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`."""
         self.step(agent)
 
-    def take_in(self, now: float, barrier: int) -> None:
-        """See `Windowed.take_in`."""
-        self.post.notes.make_room(0)
-        lazy.take_in_all(self.post.mail, now, barrier)
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        """See `Windowed.deliver_pending`."""
+        self.transport.notes.make_room(0)
+        lazy.deliver_all_pending(self.transport.mail, now, barrier)

@@ -48,14 +48,14 @@ class EventfulBroadcasts(WakeWindows):
             what = "reacts to single messages" if traits.trigger == "message" else "reads every message"
             world.remarks = (f"{kind.__name__} {what} that it is sent, so its steps run in Python",)
         self.state = BroadcastState(world)
-        self.post.carry = self._carry
+        self.transport.carry = self._carry
         none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
         self.agenda = Agenda(none, none, none, np.zeros(agendas.PLACES, dtype=np.int64))
 
-    def wind_up(self) -> Sequence[int]:
-        """See `Windowed.wind_up`."""
+    def init_clocks(self) -> Sequence[int]:
+        """See `Windowed.init_clocks`."""
         self.state.tables.agents[:, IS_SILENT] = [agent.silent for agent in self.world.agents]
-        return windows.wind_up(self.post.mail)
+        return windows.init_clocks(self.transport.mail)
 
     def started(self, agent: Agent) -> None:
         """See `Driver.started`."""
@@ -76,8 +76,8 @@ class EventfulBroadcasts(WakeWindows):
         assert self.presence is not None
         following = self.next_event()
         if following is not None and following[0] >= self.presence.drawn:
-            mail = self.presence.draw(following[0], self.post.mail)
-            self.post.mail = self.presence.forget(min(following[0], limit), mail)
+            mail = self.presence.draw(following[0], self.transport.mail)
+            self.transport.mail = self.presence.forget(min(following[0], limit), mail)
         announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
         return self.in_window(broadcast_events.run_broadcast_events, *arguments)
@@ -87,11 +87,11 @@ class EventfulBroadcasts(WakeWindows):
         if why != broadcast_events.REACTION:
             return super().handle(why, index)
         message = self.state.arrived(index)
-        agent, mail = self.world.agents[message.receiver], self.post.mail
+        agent, mail = self.world.agents[message.receiver], self.transport.mail
         if agent.tick != mail.ticks[agent.index]:
             agent.tick, agent.reactions = int(mail.ticks[agent.index]), 0
         self.stepping(lambda: self.react(agent, message))
-        self.post.notes.tell()
+        self.transport.notes.tell()
         self._falls_silent(agent)
         return Pause.GO_ON
 
@@ -105,15 +105,17 @@ class EventfulBroadcasts(WakeWindows):
     def _falls_silent(self, agent: Agent) -> None:
         """Note whether an agent has fallen silent."""
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
-        self.post.mail.silent[agent.index] |= agent.silent
+        self.transport.mail.silent[agent.index] |= agent.silent
 
-    def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
-        """See `Post.carry`."""
+    def _carry(
+        self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
+    ) -> None:
+        """See `Transport.carry`."""
         self.make_room()
-        row = self.post.new_version(vector, self.world.now, agent.tick)
+        row = self.transport.new_version(vector, self.world.now, agent.tick)
         self.state.tables.now[NOW] = self.world.now
-        what = agent.index, edges, rank, row, leg, vectors
-        broadcast_events.send_all(self.post.mail, self.state.tables, self.agenda, *what)
+        what = agent.index, edges, rank, row, transmission, vectors
+        broadcast_events.send_all(self.transport.mail, self.state.tables, self.agenda, *what)
 
     def make_room(self) -> None:
         """See `WakeWindows.make_room`."""
@@ -129,5 +131,5 @@ class EventfulBroadcasts(WakeWindows):
         if final:
             self.state.hand_over_all()
 
-    def take_in(self, now: float, barrier: int) -> None:
-        """See `Windowed.take_in`: every arrival was taken in when it happened."""
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        """See `Windowed.deliver_pending`: every arrival was taken in when it happened."""

@@ -18,7 +18,7 @@ from ....agents.availability import Timeline
 from ....agents.compilation.dispatchers import announce
 from ....agents.errors import Stall
 from ....protocols.base import Out
-from ...network.randomness import check_leg
+from ...network.randomness import check_transmission
 from ...tables import rounds as tables
 from ...tables import tallies
 from ...tables.room import extended
@@ -29,8 +29,8 @@ from ..round_state import RoundState
 from . import agenda as agendas
 from . import round_events, windows
 from .agenda import Agenda
+from .availability_arrays import AHEAD, AvailabilityArrays
 from .changes import Changes, ToldChanges
-from .presence import AHEAD, Presence
 from .wake_windows import WakeWindows
 from .windowed import Pause
 
@@ -76,24 +76,26 @@ class EventfulRounds(WakeWindows):
         """Replaced when there is need for more room."""
         return self.state.tables
 
-    def follow(self, timelines: Sequence[Timeline]) -> Presence:
+    def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
         """See `Windowed.follow`: changes are events here, and nothing is looked up."""
         self._changes = self.changes_of(timelines)
-        return Presence(ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.post.mail)
+        return AvailabilityArrays(
+            ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.transport.mail
+        )
 
-    def wind_up(self) -> Sequence[int]:
-        """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
+    def init_clocks(self) -> Sequence[int]:
+        """See `Windowed.init_clocks`: round 1 begins at once, and nobody waits for who is silent from the start."""
         assert self._changes is not None
-        finish, counts = self.world.finish, self.post.mail.counts
-        counts[tallies.ACTIVE], counts[tallies.SHORT] = finish.active, finish.short
+        stop, counts = self.world.stop_condition, self.transport.mail.counts
+        counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         self.tables.agents[:, tables.IS_UP] = self._changes.up
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, tables.IS_GONE] = 1
-            self.post.mail.silent[agent] = True
-        round_events.start_all(self.post.mail, self.tables)
+            self.transport.mail.silent[agent] = True
+        round_events.start_all(self.transport.mail, self.tables)
         agendas.settle_effects(self.tables, self.agenda)
-        finish.active, finish.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
-        finish.check()
+        stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
+        stop.check()
         return ()
 
     def next_event(self) -> tuple[float, int] | None:
@@ -129,7 +131,7 @@ class EventfulRounds(WakeWindows):
             self.check_vectors()
             return Pause.GO_ON
         if why == round_events.WORN_OUT:
-            check_leg(2**24)
+            check_transmission(2**24)
         assert self._changes is not None
         if why == windows.IDLE and self._changes.known_until < math.inf:
             return Pause.WAIT
@@ -138,8 +140,8 @@ class EventfulRounds(WakeWindows):
     def make_room(self) -> None:
         """See `WakeWindows.make_room`."""
         self.state.make_room()
-        self.post.make_room(len(self.rows) + 2, 0)
-        self.post.notes.make_room(self.state.room)
+        self.transport.make_room(len(self.rows) + 2, 0)
+        self.transport.notes.make_room(self.state.room)
         self._grow_agenda()
 
     def _grow_agenda(self) -> None:
@@ -168,8 +170,8 @@ class EventfulRounds(WakeWindows):
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
-        self.post.mail.silent[agent.index] = agent.silent
-        round_events.speak(self.post.mail, self.tables, agent.index, said, edges)
+        self.transport.mail.silent[agent.index] = agent.silent
+        round_events.speak(self.transport.mail, self.tables, agent.index, said, edges)
 
-    def take_in(self, now: float, barrier: int) -> None:
-        """See `Windowed.take_in`: every arrival was taken in when it happened."""
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        """See `Windowed.deliver_pending`: every arrival was taken in when it happened."""

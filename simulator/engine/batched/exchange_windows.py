@@ -16,8 +16,8 @@ from ....protocols.kernel import ACCEPT, FINISH, OFFER, PLAIN, UNBOUNDED, rank_o
 from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, is_news, used_up
-from ...rules.delivery import let_go, take_row
-from ...rules.lazy import there
+from ...rules.delivery import release_version, take_row
+from ...rules.lazy import is_up
 from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
@@ -72,12 +72,12 @@ def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
     mail.ticks[agent] += 1
     mail.counts[UNFINISHED] = 1
     tables.times[LATE] = now
-    if mail.silent[agent] or not there(mail, agent, now, True) or not free_edges(mail, tables, agent):
+    if mail.silent[agent] or not is_up(mail, agent, now, True) or not free_edges(mail, tables, agent):
         return
     if compiled_half:
         first, last = mail.offsets[agent], mail.offsets[agent + 1]
-        luck = draw_one(mail.key[0], mail.key[1], mail.numbers[agent], 0, mail.ticks[agent], PARTNER, 0)[0]
-        tables.counts[EDGE] = first + rank_of(luck, last - first, law[first:last] if len(law) else law)
+        uniform = draw_one(mail.key[0], mail.key[1], mail.numbers[agent], 0, mail.ticks[agent], PARTNER, 0)[0]
+        tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
         if busy(mail, tables, tables.counts[EDGE]):
             tables.counts[SKIPPED] += 1
             return
@@ -90,7 +90,7 @@ def charge(mail, agent, row):  # pragma: no cover - compiled
     """Charge an agent for a version, and keep it for comparison."""
     mail.charged[agent] += 1
     if mail.latest[agent] >= 0:
-        let_go(mail, mail.latest[agent])
+        release_version(mail, mail.latest[agent])
     mail.references[row] += 1
     mail.latest[agent] = row
 

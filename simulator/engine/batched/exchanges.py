@@ -18,7 +18,7 @@ from ....agents.compilation.dispatchers import announce
 from ....protocols.base import Out, View
 from ....protocols.kernel import ACCEPT, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
 from ....protocols.steps.signatures import EXCHANGE
-from ...network.randomness import check_leg
+from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions as desk
@@ -26,7 +26,7 @@ from ...tables import tallies
 from ...tables.sessions import SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
-from ..halves import make_reply, make_request, take_reply
+from ..request_handlers import make_reply, make_request, take_reply
 from . import exchange_windows, windows
 from .windowed import Pause, Windowed, checked
 
@@ -75,22 +75,22 @@ class Exchanges(Windowed):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(_busy(self.post.mail, self.desk, edge))
+        return bool(_busy(self.transport.mail, self.desk, edge))
 
-    def wind_up(self) -> Sequence[int]:
-        """See `Windowed.wind_up`."""
-        return windows.wind_up(self.post.mail)
+    def init_clocks(self) -> Sequence[int]:
+        """See `Windowed.init_clocks`."""
+        return windows.init_clocks(self.transport.mail)
 
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""
-        time, priority = _upcoming(self.post.mail, self.desk)
+        time, priority = _upcoming(self.transport.mail, self.desk)
         if np.isinf(time):
             return None
-        return float(time), int(priority) + (int(self.post.mail.heap_agent[0]) if priority == WAKE else 0)
+        return float(time), int(priority) + (int(self.transport.mail.heap_agent[0]) if priority == WAKE else 0)
 
     def at_work(self) -> tuple[int, float, str]:
         """See `Windowed.at_work`: half of an exchange."""
-        mail, counts = self.post.mail, self.desk.counts
+        mail, counts = self.transport.mail, self.desk.counts
         edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
         agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
         return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
@@ -110,25 +110,25 @@ class Exchanges(Windowed):
         else:
             protocol.finish(view, partner, vector)
 
-    def take_in(self, now: float, barrier: int) -> None:
-        """See `Windowed.take_in`; arrivals are events here."""
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        """See `Windowed.deliver_pending`; arrivals are events here."""
 
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`; it ends where availability is not known."""
         assert self.presence is not None
-        finish, mail, now = self.world.finish, self.post.mail, self.world.now
+        stop, mail, now = self.world.stop_condition, self.transport.mail, self.world.now
         if now >= self.presence.drawn:
             mail = self.presence.draw(now, mail)
-            self.post.mail = mail = self.presence.forget(now, mail)
-        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+            self.transport.mail = mail = self.presence.forget(now, mail)
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = stop.active, stop.short
         announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
         why, index = self.in_window(exchange_windows.run_exchanges, self.desk, until, forced, *self._call)
-        finish.active, finish.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
+        stop.active, stop.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
         self.stopped_at(float(self.desk.times[desk.NOW]))
         if self.compiled:
             self.world.activations = int(mail.counts[tallies.ACTIVATIONS])
-        self.post.notes.tell()
+        self.transport.notes.tell()
         if why != exchange_windows.HALF:
             self._check()
         return self._handle(why, int(index))
@@ -137,14 +137,14 @@ class Exchanges(Windowed):
         """End the run if the vectors asked for were sent; an event that brings this about is completed first."""
         counts = self.desk.counts
         if counts[desk.WORN]:
-            check_leg(2**24)
+            check_transmission(2**24)
         if counts[desk.ENOUGH]:
             counts[desk.ENOUGH] = 0
             self.check_vectors()
 
     def _handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
-        world, mail = self.world, self.post.mail
+        world, mail = self.world, self.transport.mail
         if why == exchange_windows.HALF:
             self._half(index)
         elif why == windows.FULL:
@@ -157,7 +157,7 @@ class Exchanges(Windowed):
             self.clock_ended(index)
             return Pause.WAIT
         elif why == windows.FINISHED:
-            world.finish.check()
+            world.stop_condition.check()
         elif why == windows.DIVERGED:
             world.agents[index].updates = int(mail.updates[index])
             world.check_finite(world.agents[index])
@@ -182,7 +182,7 @@ class Exchanges(Windowed):
 
     def _catch_up(self, index: int) -> None:
         """Let an agent know of the ticks of its clock."""
-        agent, tick = self.world.agents[index], int(self.post.mail.ticks[index])
+        agent, tick = self.world.agents[index], int(self.transport.mail.ticks[index])
         if agent.tick != tick:
             agent.tick, agent.reactions = tick, 0
 
@@ -190,12 +190,12 @@ class Exchanges(Windowed):
         self._catch_up(index)
         agent, counts = self.world.agents[index], self.desk.counts
         made = make_request(self.world, agent, self.busy)
-        self.post.mail.silent[index] = agent.silent
+        self.transport.mail.silent[index] = agent.silent
         if made is None:
             counts[desk.PHASE] = 0
             counts[desk.SKIPPED] += not agent.silent
         else:
-            counts[desk.EDGE], counts[desk.ROW] = made[0], self.post.keep(made[1])
+            counts[desk.EDGE], counts[desk.ROW] = made[0], self.transport.keep(made[1])
 
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
@@ -203,8 +203,8 @@ class Exchanges(Windowed):
         self._catch_up(callee)
         agent = self.world.agents[callee]
         reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
-        self.post.mail.silent[callee] |= agent.silent
-        self.desk.counts[desk.ROW] = -1 if reply is None else self.post.keep(reply)
+        self.transport.mail.silent[callee] |= agent.silent
+        self.desk.counts[desk.ROW] = -1 if reply is None else self.transport.keep(reply)
 
     def _finish(self, edge: int) -> None:
         graph = self.world.setting.graph
@@ -215,19 +215,19 @@ class Exchanges(Windowed):
         agent = self.world.agents[caller]
         take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
         self.count(agent)
-        self.post.mail.updates[caller] = agent.updates
+        self.transport.mail.updates[caller] = agent.updates
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""
         width = self.desk.widths[kind, sender]
-        vector = self.post.mail.pool[self.desk.counts[desk.ROW], :width].copy()
+        vector = self.transport.mail.pool[self.desk.counts[desk.ROW], :width].copy()
         vector.flags.writeable = False
         return vector
 
     def _make_room(self) -> None:
         """See to it that the next event's version, copy and timer fit in."""
-        self.post.make_room(1, 0)
-        self.post.notes.make_room(exchange_windows.ROOM)
+        self.transport.make_room(1, 0)
+        self.transport.notes.make_room(exchange_windows.ROOM)
         old, counts = self.desk, self.desk.counts
         if counts[desk.FREE_COPIES] == 0:
             self.world.sessions = with_more_copies(old)

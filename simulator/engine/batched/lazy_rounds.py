@@ -50,12 +50,12 @@ class LazyRounds(WakeWindows):
         edges = len(world.setting.graph.heads)
         # One list more than inboxes have kinds, for messages without numbers.
         lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
-        self.post.mail = self.post.mail._replace(first_node=lists)
+        self.transport.mail = self.transport.mail._replace(first_node=lists)
 
-    def wind_up(self) -> Sequence[int]:
-        """See `Windowed.wind_up`: round 1 begins at once, and nobody waits for who is silent from the start."""
-        mail, graph = self.post.mail, self.world.setting.graph
-        ended = windows.wind_up(mail)
+    def init_clocks(self) -> Sequence[int]:
+        """See `Windowed.init_clocks`: round 1 begins at once, and nobody waits for who is silent from the start."""
+        mail, graph = self.transport.mail, self.world.setting.graph
+        ended = windows.init_clocks(mail)
         speaking = np.bincount(graph.tails[~mail.silent[graph.heads]], minlength=graph.agents)
         expected = 1 + speaking.astype(np.int64)
         self.barriers = Barriers(
@@ -76,7 +76,7 @@ class LazyRounds(WakeWindows):
         """See `WakeWindows.make_room`: who says nothing sends a message of its own to every neighbour."""
         super().make_room()
         most = int(self.world.setting.graph.degrees.max(initial=1))
-        self.post.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
+        self.transport.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
 
     def take_step(self, agent: Agent) -> None:
         """See `WakeWindows.take_step`; it ends the agent's round."""
@@ -115,15 +115,15 @@ class LazyRounds(WakeWindows):
             If a step sends two messages of one kind to one neighbour.
         """
         per_edge = addressed(self.world.setting.graph, agent.index, out.sent)
-        self.post.send(agent, out)
+        self.transport.send(agent, out)
         self._say_nothing(agent, per_edge)
 
     def _say_nothing(self, agent: Agent, per_edge: Mapping[int, Sequence[Sent]]) -> None:
         """End a round for the neighbours to whom its step said nothing."""
         for edge, sents in per_edge.items():
             if not sents:
-                self.post.signal(agent, edge, EMPTY, attempt=0)
+                self.transport.signal(agent, edge, EMPTY, attempt=0)
 
-    def take_in(self, now: float, barrier: int) -> None:
-        """See `Windowed.take_in`."""
-        round_windows.land_all(self.post.mail, now, barrier)
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        """See `Windowed.deliver_pending`."""
+        round_windows.deliver_all_rounds(self.transport.mail, now, barrier)

@@ -25,7 +25,7 @@ from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import UNBOUNDED, UNSAID
 from ...network.network import KINDS
 from ...rules.clocks import count_step, next_time, used_up
-from ...rules.delivery import count_arrival, count_message, know, let_go, take_row
+from ...rules.delivery import count_arrival, count_message, release_version, set_latest, take_row
 from ...rules.lazy import send_copy
 from ...tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import (
@@ -138,9 +138,9 @@ def show(mail, agent):  # pragma: no cover - compiled
             if node >= 0:
                 row = take_out(mail, slot, before, node)
                 if slot < len(mail.known):
-                    know(mail, slot, row, mail.order[row])
+                    set_latest(mail, slot, row, mail.order[row])
                 else:
-                    let_go(mail, row)
+                    release_version(mail, row)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -150,7 +150,7 @@ def forget(mail, slot, now, tick):  # pragma: no cover - compiled
     while node >= 0:
         after = mail.following[node]
         if mail.arrival[node] <= now and mail.tick[mail.version[node]] != tick:
-            let_go(mail, take_out(mail, slot, before, node))
+            release_version(mail, take_out(mail, slot, before, node))
         else:
             before = node
         node = after
@@ -179,7 +179,7 @@ def close_round(mail, barriers, agent, now):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def land_all(mail, now, barrier):  # pragma: no cover - compiled
+def deliver_all_rounds(mail, now, barrier):  # pragma: no cover - compiled
     """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant."""
     for slot in range(len(mail.first_node)):
         node = mail.first_node[slot]
@@ -199,7 +199,7 @@ def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)
         send_copy(mail, agent, edge, kind, row, KINDS - 1)
-        let_go(mail, row)
+        release_version(mail, row)
 
 
 @compiled(_nrt=False)

@@ -42,14 +42,14 @@ class WakeWindows(Windowed):
 
     def next_event(self) -> tuple[float, int] | None:
         """See `Windowed.next_event`."""
-        mail = self.post.mail
+        mail = self.transport.mail
         if mail.counts[tallies.HEAP] == 0:
             return None
         return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
 
     def at_work(self) -> tuple[int, float, str]:
         """See `Windowed.at_work`: who wakes stays on top of the heap until its step is over."""
-        mail = self.post.mail
+        mail = self.transport.mail
         return int(mail.heap_agent[0]), float(mail.heap_time[0]), "step"
 
     def text_again(self, view: View, out: Out) -> None:
@@ -58,10 +58,10 @@ class WakeWindows(Windowed):
 
     def window(self, limit: float, forced: bool) -> Pause:
         """See `Windowed.window`."""
-        finish, counts = self.world.finish, self.post.mail.counts
-        counts[tallies.ACTIVE], counts[tallies.SHORT] = finish.active, finish.short
+        stop, counts = self.world.stop_condition, self.transport.mail.counts
+        counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         why, agent, now = self.run_compiled(limit, forced)
-        finish.active, finish.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
+        stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         if why not in (windows.REACHED, windows.IDLE, windows.FULL):
             self.stopped_at(float(now))
         if self.compiled:
@@ -94,20 +94,20 @@ class WakeWindows(Windowed):
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
         most = int(self.world.setting.graph.degrees.max(initial=0))
-        self.post.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
-        self.post.notes.make_room(most * max(1, len(self.ports)) + 1)
+        self.transport.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
+        self.transport.notes.make_room(most * max(1, len(self.ports)) + 1)
 
     def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
-        world, mail = self.world, self.post.mail
+        world, mail = self.world, self.transport.mail
         agent = world.agents[max(index, 0)]
         if why == windows.FULL:
             self.make_room()
         elif why == windows.AWAKE:
             agent.tick = int(mail.ticks[index])
             self.stepping(lambda: self.take_step(agent))
-            self.post.notes.tell()
-            mail = self.post.mail
+            self.transport.notes.tell()
+            mail = self.transport.mail
             mail.silent[index], mail.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
             agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
@@ -116,7 +116,7 @@ class WakeWindows(Windowed):
             self.clock_ended(index)
             return Pause.WAIT
         elif why == windows.FINISHED:
-            world.finish.check()
+            world.stop_condition.check()
         elif why == windows.DIVERGED:
             agent.updates = int(mail.updates[index])
             kind = list(world.layout.messages)[self.ports[0, KIND]]

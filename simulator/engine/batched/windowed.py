@@ -24,11 +24,11 @@ from ....protocols.kernel import Compiled, Kernel, PairKernel
 from ...rules import lazy
 from ...tables import tallies
 from ...tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
-from ...world.finish import TIME_UP
+from ...world.stop_condition import TIME_UP
 from ...world.world import World
 from ..driver import Driver
+from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
-from .presence import Presence
 from .step_forms import kernel_of, said_form, watched_steps
 
 Form = TypeVar("Form", Kernel, PairKernel)
@@ -85,14 +85,14 @@ class Windowed(Driver):
         self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"
         if why:
             world.remarks = (f"{why}, so its steps run in Python",)
-        self.presence: Presence | None = None
+        self.presence: AvailabilityArrays | None = None
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
-        if self.kernel is not None and len(self.kernel.noted):
-            world.noted = self.kernel.noted
-        self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=compiled)
+        if self.kernel is not None and len(self.kernel.cached_losses):
+            world.cached_losses = self.kernel.cached_losses
+        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=compiled)
 
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
         """See `Driver.steps`: the pump follows the clocks of all agents; an agent's own process waits for its end."""
@@ -100,24 +100,24 @@ class Windowed(Driver):
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Driver.begin`."""
-        self.post.notes.begin(self.world, empty=self.empty, late=self.late)
-        mail, env = self.post.mail, self.world.env
-        if self.compiled and self.post.notes.told:
+        self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
+        mail, env = self.transport.mail, self.world.env
+        if self.compiled and self.transport.notes.told:
             mail.clock[RECORD_EVERY] = 1.0
         mail.joins[:], mail.leaves[:] = joins, leaves
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
         self.presence = self.follow(timelines)
         if self.compiled:
-            self.post.inbox.refresh = lambda: lazy.copy_all(self.post.mail)
+            self.transport.inbox.refresh = lambda: lazy.copy_all(self.transport.mail)
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
             if mail.alone[agent.index]:
                 self._clock_ends[agent.index] = env.event()
                 env.process(self.life(agent, join, leave))
         env.process(self._pump())
 
-    def follow(self, timelines: Sequence[Timeline]) -> Presence:
+    def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
         """What lazy deliveries know of when agents are up."""
-        return Presence(self.changes_of(timelines), self.post.mail)
+        return AvailabilityArrays(self.changes_of(timelines), self.transport.mail)
 
     def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
         """When the agents of these timelines come up and go down, drawn compiled where that is possible."""
@@ -128,11 +128,11 @@ class Windowed(Driver):
     def starting(self, agent: Agent) -> None:
         """See `Driver.starting`; ticks are counted in the mail."""
         self.tell(self.world.now)
-        agent.tick = int(self.post.mail.ticks[agent.index])
+        agent.tick = int(self.transport.mail.ticks[agent.index])
 
     def started(self, agent: Agent) -> None:
         """See `Driver.started`."""
-        self.post.mail.silent[agent.index] = agent.silent
+        self.transport.mail.silent[agent.index] = agent.silent
 
     def ready(self, agent: Agent) -> None:
         """See `Driver.ready`: what was charged for the start is no longer there for steps."""
@@ -141,7 +141,7 @@ class Windowed(Driver):
 
     def turn(self, agent: Agent) -> None:
         """See `Driver.turn`; only leaving is an event."""
-        self.post.mail.silent[agent.index] = True
+        self.transport.mail.silent[agent.index] = True
 
     def settle(self, *, final: bool) -> None:
         """See `Driver.settle`.
@@ -150,12 +150,12 @@ class Windowed(Driver):
         """
         if self.presence is None:
             return
-        self.post.mail = mail = self.presence.draw(self.world.now, self.post.mail)
+        self.transport.mail = mail = self.presence.draw(self.world.now, self.transport.mail)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
-        self.take_in(self.world.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
-        self.post.notes.tell()
+        self.deliver_pending(self.world.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
+        self.transport.notes.tell()
         if final:
-            self.post.notes.keep()
+            self.transport.notes.keep()
         if self.compiled:
             self._charge(final=final)
         if self.compiled and final:
@@ -163,7 +163,7 @@ class Windowed(Driver):
                 agent.updates = updates
 
     @abstractmethod
-    def wind_up(self) -> Sequence[int]:
+    def init_clocks(self) -> Sequence[int]:
         """Set all clocks, and say which agents' clocks have ended before they began."""
 
     @abstractmethod
@@ -187,15 +187,15 @@ class Windowed(Driver):
             If the protocol's compiled step raises anything; what it has written until then is part of no record.
         """
         try:
-            return function(self.post.mail, *arguments)
+            return function(self.transport.mail, *arguments)
         except Exception as error:
             if not self.compiled:
                 raise
             index, now, step = self.at_work()
             self.stopped_at(now)
-            self.world.activations = int(self.post.mail.counts[tallies.ACTIVATIONS])
+            self.world.activations = int(self.transport.mail.counts[tallies.ACTIVATIONS])
             self.again_in_python(index)
-            name, updates = type(self.world.protocol).__name__, int(self.post.mail.updates[index])
+            name, updates = type(self.world.protocol).__name__, int(self.transport.mail.updates[index])
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
                 f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
@@ -215,7 +215,7 @@ class Windowed(Driver):
         world, agent = self.world, self.world.agents[index]
         if not world.protocol.texts:
             return
-        mail = self.post.mail
+        mail = self.transport.mail
         agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
         lazy.copy_all(mail)
         view, out = world.open(agent)
@@ -226,32 +226,32 @@ class Windowed(Driver):
         """Run the text of the step that a window is making, in Python."""
 
     @abstractmethod
-    def take_in(self, now: float, barrier: int) -> None:
+    def deliver_pending(self, now: float, barrier: int) -> None:
         """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
 
     def tell(self, until: float, barrier: int = lazy.EVER) -> None:
-        """Tell an observer, unless it is a notebook, of all that happens up to a time; see `take_in`."""
-        if self.post.notes.told and self.presence is not None and until < math.inf:
-            self.post.mail = self.presence.draw(until, self.post.mail)
-            self.take_in(until, barrier)
-            self.post.notes.tell()
+        """Tell an observer, unless it is a notebook, of all that happens up to a time; see `deliver_pending`."""
+        if self.transport.notes.told and self.presence is not None and until < math.inf:
+            self.transport.mail = self.presence.draw(until, self.transport.mail)
+            self.deliver_pending(until, barrier)
+            self.transport.notes.tell()
 
     def _pump(self) -> Generator[simpy.Event, Any, None]:
         env = self.world.env
         yield At(env, 0.0, AVAILABILITY)
         assert self.presence is not None
-        self.post.mail = self.presence.draw(0.0, self.post.mail)
-        self.post.mail.silent[:] = [agent.silent for agent in self.world.agents]
-        for index in self.wind_up():
+        self.transport.mail = self.presence.draw(0.0, self.transport.mail)
+        self.transport.mail.silent[:] = [agent.silent for agent in self.world.agents]
+        for index in self.init_clocks():
             self.clock_ended(index)
         pause, forced = Pause.WAIT, False
-        while not self.world.finish.stopped.triggered:
+        while not self.world.stop_condition.stopped.triggered:
             if pause is Pause.WAIT:
                 following = self.next_event()
                 if following is None:
                     return
                 yield At(env, *following)
-                if self.world.finish.stopped.triggered:
+                if self.world.stop_condition.stopped.triggered:
                     return
                 forced = True
             pause = self.window(env.peek(), forced)
@@ -261,14 +261,14 @@ class Windowed(Driver):
 
     def clock_ended(self, index: int) -> None:
         """Note that an agent's clock will not wake it again."""
-        if self.post.mail.alone[index]:
+        if self.transport.mail.alone[index]:
             self._clock_ends[index].succeed()
         else:
-            self.world.finish.retire(self.world.agents[index].updates)
+            self.world.stop_condition.retire(self.world.agents[index].updates)
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
-        mail = self.post.mail
+        mail = self.transport.mail
         mail.counts[tallies.BARRIER] = mail.counts[tallies.ORDER]  # the step before is over
         mail.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.world.events, self.world.now)
 
@@ -288,7 +288,7 @@ class Windowed(Driver):
         self.kernel.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
-        charged = self.post.mail.charged
+        charged = self.transport.mail.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
             self.kernel.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)

@@ -15,8 +15,8 @@ from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
-from ...rules.delivery import count_message, let_go, take_row
-from ...rules.lazy import EVER, fetch, fetch_agent, send_copy, take_in, there
+from ...rules.delivery import count_message, release_version, take_row
+from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, is_up, send_copy
 from ...rules.notes import note_step
 from ...tables.mail import (
     Mail,
@@ -65,7 +65,7 @@ def start_clocks(mail):  # pragma: no cover - compiled
     return ended
 
 
-def wind_up(mail: Mail) -> list[int]:
+def init_clocks(mail: Mail) -> list[int]:
     """Set all clocks; the agents that have no wake-up at all."""
     ended = start_clocks(mail)
     size = mail.counts[HEAP]
@@ -198,7 +198,7 @@ def keep_latest(mail, place, row):  # pragma: no cover - compiled
     """Keep the version of a kind that an agent has said last."""
     mail.references[row] += 1
     if mail.latest[place] >= 0:
-        let_go(mail, mail.latest[place])
+        release_version(mail, mail.latest[place])
     mail.latest[place] = row
 
 
@@ -234,7 +234,7 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
                 mail.order[row] = count_message(mail, (end - begin) * ports[port, VECTORS])
                 for edge in range(begin, end):
                     send(mail, tables, agent, edge, kind, row)
-            let_go(mail, row)
+            release_version(mail, row)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -281,7 +281,7 @@ def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  #
         mail.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
-        if mail.silent[agent] or not there(mail, agent, now, True):
+        if mail.silent[agent] or not is_up(mail, agent, now, True):
             continue
         if len(mail.heads) > NEAR:
             fetch(mail, agent, len(ports))
@@ -291,7 +291,7 @@ def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  #
         for edge in range(first, last):
             for slot in range(edge, len(mail.known), edges):
                 if mail.first_node[slot] >= 0:
-                    take_in(mail, slot, agent, now, EVER)
+                    deliver_pending(mail, slot, agent, now, EVER)
         if not compiled_step:
             return AWAKE, agent, now
         said = step_and_send(mail, agent, now, step, table, ports, rows)

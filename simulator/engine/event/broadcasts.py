@@ -31,9 +31,9 @@ class EventBroadcasts(EventDriver):
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, there=self.is_there)
+        super().__init__(world, is_up=self.is_up)
         self.state = BroadcastState(world)
-        self.post.carry = self._carry
+        self.transport.carry = self._carry
         self._send, self._on_arrival = map(self.plain, (send, on_arrival))
         self._reacts = world.traits.trigger == "message"
 
@@ -42,12 +42,14 @@ class EventBroadcasts(EventDriver):
         self.state.hand_over(agent.index)
         self.step(agent)
 
-    def _carry(self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], leg: int, vectors: int) -> None:
-        """See `Post.carry`."""
+    def _carry(
+        self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
+    ) -> None:
+        """See `Transport.carry`."""
         self.state.make_room()
-        row = self.post.new_version(vector, self.env.now, agent.tick)
-        self.draw_together(agent, edges, leg, self.world.network.size(len(vector)))
-        self._change(self._send, agent.index, edges.tolist(), rank, row, leg, vectors)
+        row = self.transport.new_version(vector, self.env.now, agent.tick)
+        self.draw_together(agent, edges, transmission, self.world.network.size(len(vector)))
+        self._change(self._send, agent.index, edges.tolist(), rank, row, transmission, vectors)
 
     def happen(self, asked: RuleEvent) -> None:
         """See `EventDriver.happen`: a copy arrives."""
@@ -63,14 +65,14 @@ class EventBroadcasts(EventDriver):
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
-        post = self.post
+        transport = self.transport
         if self.observed:
-            post.notes.make_room(self.state.room)
-        mail, tables = self.views(post.mail, self.state.tables)
+            transport.notes.make_room(self.state.room)
+        mail, tables = self.views(transport.mail, self.state.tables)
         tables.now[NOW] = self.env.now
         result = rule(mail, tables, *arguments)
         if self.observed:
-            post.notes.tell()
+            transport.notes.tell()
         return result
 
     def settle(self, *, final: bool) -> None:

@@ -89,12 +89,12 @@ class EventDriver(Driver):
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
         self._happen = [self.happen]
-        self.post.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
+        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Driver.begin`: two processes for every agent, of its absences and of its life."""
         env = self.world.env
-        self.post.notes.begin(self.world, empty=self.empty)
+        self.transport.notes.begin(self.world, empty=self.empty)
         for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
             agent.up = next(timeline)[1]
             env.process(self.presence(agent, timeline))
@@ -133,28 +133,28 @@ class EventDriver(Driver):
         """Act on a tick that finds its agent awake: it takes a step."""
         self.step(agent)
 
-    def is_there(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
-        """See `hushnet.simulator.rules.lazy.there`: whether an agent is present and up at this instant."""
+    def is_up(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
+        """See `hushnet.simulator.rules.lazy.is_up`: whether an agent is present and up at this instant."""
         one = self.world.agents[agent]
         return one.present and one.up
 
-    def fate(self, mail: Any, sender: int, edge: int, tick: int, leg: int, size: int, now: float) -> float:
+    def fate(self, mail: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
-        drawn = self._drawn.pop((edge, tick, leg), None)
+        drawn = self._drawn.pop((edge, tick, transmission), None)
         if drawn is None:
-            drawn = self.world.network.fate(sender, mail.heads[edge], tick, leg, now, size)
+            drawn = self.world.network.delay_and_loss(sender, mail.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
         if lost:
             mail.noting[LOST_DELAY] = delay
             return math.inf
         return delay
 
-    def draw_together(self, agent: Agent, edges: NDArray[np.int64], leg: int, size: int) -> None:
+    def draw_together(self, agent: Agent, edges: NDArray[np.int64], transmission: int, size: int) -> None:
         """Draw the fates of copies that an agent is about to send, in one call."""
         world = self.world
-        copies = world.setting.graph.heads[edges], agent.tick, leg, world.env.now, size
-        delays, losses = world.network.fates(agent.index, *copies)
-        drawn = zip(edges.tolist(), repeat(agent.tick), repeat(leg))
+        copies = world.setting.graph.heads[edges], agent.tick, transmission, world.env.now, size
+        delays, losses = world.network.delays_and_losses(agent.index, *copies)
+        drawn = zip(edges.tolist(), repeat(agent.tick), repeat(transmission))
         self._drawn.update(zip(drawn, zip(delays.tolist(), losses.tolist(), strict=True), strict=False))
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
@@ -169,7 +169,7 @@ class EventDriver(Driver):
         """See `Driver.settle`."""
         super().settle(final=final)
         if final:
-            self.post.notes.keep()
+            self.transport.notes.keep()
 
 
 def _copy_out(mail: Any, slot: int) -> None:

@@ -15,7 +15,7 @@ from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import Stall
 from ....protocols.base import Out
-from ...network.randomness import check_leg
+from ...network.randomness import check_transmission
 from ...rules.round_messages import say_all
 from ...rules.rounds import (
     after_step,
@@ -57,9 +57,9 @@ class EventRounds(EventDriver):
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """See `Driver.begin`."""
         env = self.world.env
-        self.post.notes.begin(self.world, empty=self.empty)
+        self.transport.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
-            self.post.mail.silent[agent.index] = agent.silent
+            self.transport.mail.silent[agent.index] = agent.silent
             agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
             env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
@@ -85,7 +85,7 @@ class EventRounds(EventDriver):
         if what == ARRIVE:
             self._change(on_arrival, subject)
             return
-        mail, tables = self.views(self.post.mail, self.world.rounds)
+        mail, tables = self.views(self.transport.mail, self.world.rounds)
         if self.plain(counts_as_event)(mail, tables, what, subject, serial):
             self.world.effort.check(self.world.now)
             mail.counts[tallies.WAKES] += 1
@@ -99,7 +99,7 @@ class EventRounds(EventDriver):
     # A step.
 
     def _step(self, agent: Agent) -> None:
-        mail, updates = self.post.mail, agent.updates
+        mail, updates = self.transport.mail, agent.updates
         agent.tick = int(mail.ticks[agent.index])
         agent.reactions = 0
         self.state.prepare(agent)
@@ -107,14 +107,14 @@ class EventRounds(EventDriver):
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
-        self.post.mail.updates[agent.index] = agent.updates
+        self.transport.mail.updates[agent.index] = agent.updates
 
     def send(self, agent: Agent, out: Out) -> None:
         """See `Driver.send`; raises like `RoundState.charge`."""
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
-        mail = self.post.mail
+        mail = self.transport.mail
         mail.silent[agent.index] = agent.silent
         for kind, row, first, last in said.tolist():
             self.draw_together(agent, edges[first:last], kind, int(mail.size[row]))
@@ -124,20 +124,20 @@ class EventRounds(EventDriver):
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
-        post, world, finish = self.post, self.world, self.world.finish
-        mail, tables = self.views(post.mail, world.rounds)
+        transport, world, stop = self.transport, self.world, self.world.stop_condition
+        mail, tables = self.views(transport.mail, world.rounds)
         if self._is_full(mail.counts, tables.counts):
             self.state.make_room()
-            mail, tables = self.views(post.mail, world.rounds)
+            mail, tables = self.views(transport.mail, world.rounds)
         if self.observed:
-            post.notes.make_room(self.state.room)
-            mail, tables = self.views(post.mail, world.rounds)
+            transport.notes.make_room(self.state.room)
+            mail, tables = self.views(transport.mail, world.rounds)
         tables.now[0] = world.env.now
-        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = finish.active, finish.short
+        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = stop.active, stop.short
         result = self.plain(rule)(mail, tables, *arguments)
-        finish.active, finish.short = mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT]
+        stop.active, stop.short = mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT]
         if self.observed:
-            post.notes.tell()
+            transport.notes.tell()
         self._heed(tables.counts)
         return result
 
@@ -150,9 +150,9 @@ class EventRounds(EventDriver):
         if counts[STALLED]:
             raise Stall(self.state.complaint())
         if counts[WORN]:
-            check_leg(2**24)
+            check_transmission(2**24)
         if counts[DONE]:
             counts[DONE] = 0
-            self.world.finish.check()
+            self.world.stop_condition.check()
         if counts[ENOUGH]:
             self.check_vectors()

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from ....agents.agent import ARRIVAL, TIMER, Agent, At
 from ....protocols.kernel import ACCEPT, FINISH, OFFER
-from ...network.randomness import check_leg
+from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns
 from ...tables import tallies
 from ...tables.sessions import SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
-from ..halves import make_reply, make_request, take_reply
+from ..request_handlers import make_reply, make_request, take_reply
 from .driver import EventDriver
 
 
@@ -40,7 +40,7 @@ class EventSessions(EventDriver):
     def __init__(self, world: World) -> None:
         super().__init__(
             world,
-            there=self.is_there,
+            is_up=self.is_up,
             gone=lambda _, agent, now: world.agents[agent].gone,
             push_copy=self._put_under_way,
             set_timer=self._set_timer,
@@ -57,7 +57,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return self._busy(*self.views(self.post.mail, self.world.sessions), edge)
+        return self._busy(*self.views(self.transport.mail, self.world.sessions), edge)
 
     # The processes.
 
@@ -75,7 +75,7 @@ class EventSessions(EventDriver):
 
         An agent all of whose neighbours have left for good, or that never had any, falls silent.
         """
-        mail, tables = self.views(self.post.mail, self.world.sessions)
+        mail, tables = self.views(self.transport.mail, self.world.sessions)
         index, counts = agent.index, tables.counts
         mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
         tables.times[columns.NOW] = self.env.now
@@ -88,7 +88,7 @@ class EventSessions(EventDriver):
             counts[columns.SKIPPED] += not agent.silent
         else:
             counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
-            counts[columns.ROW] = self.post.keep(made[1])
+            counts[columns.ROW] = self.transport.keep(made[1])
             self._change(self._carry_on)
 
     def _put_under_way(
@@ -105,7 +105,7 @@ class EventSessions(EventDriver):
 
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         self._change(self._take, place, order)
-        _, tables = self.views(self.post.mail, self.world.sessions)
+        _, tables = self.views(self.transport.mail, self.world.sessions)
         counts, edge = tables.counts, tables.copies[place][1]
         tables.free_copies[counts[columns.FREE_COPIES]] = place
         counts[columns.FREE_COPIES] += 1
@@ -120,7 +120,7 @@ class EventSessions(EventDriver):
         graph = self.world.setting.graph
         callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
         reply = make_reply(self.world, callee, back, self._heard(0, int(graph.tails[edge])))
-        self.tables.counts[columns.ROW] = -1 if reply is None else self.post.keep(reply)
+        self.tables.counts[columns.ROW] = -1 if reply is None else self.transport.keep(reply)
         self._change(self._carry_on)
 
     def _finish(self, edge: int) -> None:
@@ -133,7 +133,7 @@ class EventSessions(EventDriver):
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""
         width = self.tables.widths[kind, sender]
-        vector = self.post.mail.pool[self.tables.counts[columns.ROW], :width].copy()
+        vector = self.transport.mail.pool[self.tables.counts[columns.ROW], :width].copy()
         vector.flags.writeable = False
         return vector
 
@@ -151,18 +151,18 @@ class EventSessions(EventDriver):
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule in plain Python change the tables, and see what comes of it."""
-        post, world = self.post, self.world
-        mail, tables = self.views(post.mail, world.sessions)
+        transport, world = self.transport, self.world
+        mail, tables = self.views(transport.mail, world.sessions)
         counts = tables.counts
         if mail.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
             self._make_room()
-            mail, tables = self.views(post.mail, world.sessions)
+            mail, tables = self.views(transport.mail, world.sessions)
         tables.times[columns.NOW] = world.env.now
         result = rule(mail, tables, *arguments)
         if self.observed:
-            post.notes.tell()
+            transport.notes.tell()
         if counts[columns.WORN]:
-            check_leg(2**24)
+            check_transmission(2**24)
         if counts[columns.ENOUGH]:
             counts[columns.ENOUGH] = 0
             self.check_vectors()
@@ -173,7 +173,7 @@ class EventSessions(EventDriver):
 
     def _make_room(self) -> None:
         """See to it that the next version and copies fit in."""
-        self.post.make_room(2, 0)
-        self.post.notes.make_room(4)
+        self.transport.make_room(2, 0)
+        self.transport.notes.make_room(4)
         if self.tables.counts[columns.FREE_COPIES] < 2:
             self.world.sessions = with_more_copies(self.tables)

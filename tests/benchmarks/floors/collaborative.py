@@ -23,7 +23,7 @@ class CollaborativeFloor(Floor):
         self._edges[1][:] = self._models[self.graph[1]]
         self._copies = np.zeros((len(self.graph[1]), p))
         strengths = np.add.reduceat(self.weights, self.graph[0][:-1])
-        self._trust = self.constants["pull"] * strengths * self.constants["confidence"]
+        self._trust = self.constants["mu_c"] * strengths * self.constants["confidence"]
         self._round = 0
 
     def run(self, plan: Plan) -> None:

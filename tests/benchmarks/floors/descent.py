@@ -15,7 +15,7 @@ class DescentFloor(Floor):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._models = self.block("model")
-        self._steps = tuple(self.block(name)[:, 0].copy() for name in ("alpha", "pull"))
+        self._steps = tuple(self.block(name)[:, 0].copy() for name in ("alpha", "mu_c"))
 
     def run(self, plan: Plan) -> None:
         """See `Floor.run`."""

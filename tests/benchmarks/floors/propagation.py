@@ -14,7 +14,7 @@ class PropagationFloor(Floor):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._models, self._solitary = self.block("model"), self.block("solitary")
-        self._pull = np.ascontiguousarray(self.constants["pull"])
+        self._pull = np.ascontiguousarray(self.constants["mu_c"])
         self._copies = self._models[self.graph[1]] if self.pairwise else np.empty((0, 0))
 
     def run(self, plan: Plan) -> None:
@@ -31,7 +31,7 @@ class PropagationFloor(Floor):
 
 
 @loop
-def follow(order, barrier, models, solitary, pull, offsets, heads, weights):  # pragma: no cover - compiled
+def follow(order, barrier, models, solitary, mu_c, offsets, heads, weights):  # pragma: no cover - compiled
     """Updates on the neighbours' present models, or behind a barrier on those of the round before."""
     agents, p = models.shape
     before = models.copy() if barrier else models
@@ -48,11 +48,11 @@ def follow(order, barrier, models, solitary, pull, offsets, heads, weights):  # 
             for d in range(p):
                 around[d] += weights[e] * other[d]
         for d in range(p):
-            models[i, d] = (around[d] / total + pull[i] * solitary[i, d]) / (1.0 + pull[i])
+            models[i, d] = (around[d] / total + mu_c[i] * solitary[i, d]) / (1.0 + mu_c[i])
 
 
 @loop
-def update(i, copies, models, solitary, pull, offsets, weights, around):  # pragma: no cover - compiled
+def update(i, copies, models, solitary, mu_c, offsets, weights, around):  # pragma: no cover - compiled
     """Update (6) of one end."""
     p = len(around)
     around[:] = 0.0
@@ -62,12 +62,12 @@ def update(i, copies, models, solitary, pull, offsets, weights, around):  # prag
         for d in range(p):
             around[d] += weights[e] * copies[e, d]
     for d in range(p):
-        models[i, d] = (around[d] / total + pull[i] * solitary[i, d]) / (1.0 + pull[i])
+        models[i, d] = (around[d] / total + mu_c[i] * solitary[i, d]) / (1.0 + mu_c[i])
 
 
 @loop
 def meet(
-    edges, callers, copies, reverse, models, solitary, pull, offsets, heads, weights
+    edges, callers, copies, reverse, models, solitary, mu_c, offsets, heads, weights
 ):  # pragma: no cover - compiled
     """Sessions: both ends get the other's model as it is, then both update."""
     p = models.shape[1]
@@ -78,5 +78,5 @@ def meet(
         for d in range(p):
             copies[e, d] = models[j, d]
             copies[reverse[e], d] = models[i, d]
-        update(i, copies, models, solitary, pull, offsets, weights, around)
-        update(j, copies, models, solitary, pull, offsets, weights, around)
+        update(i, copies, models, solitary, mu_c, offsets, weights, around)
+        update(j, copies, models, solitary, mu_c, offsets, weights, around)

@@ -74,11 +74,11 @@ def step(agent, tick, now, updates, first, last, known, pool, rows, table):  # p
     message = pool[rows[0]]
     models, alphas, pulls, features = vector(table, 0), vector(table, 1), vector(table, 2), vector(table, 3)
     labels, weights, regularisation = vector(table, 4), vector(table, 5), vector(table, 6)
-    scores, noted = vector(table, 7), vector(table, 8)
+    scores, cached_losses = vector(table, 7), vector(table, 8)
     offsets, limits = ranks(table, 9), ranks(table, 10)
     p = len(message)
     model = models[agent * p : (agent + 1) * p]
-    alpha, pull, begin, end = alphas[agent], pulls[agent], offsets[agent], offsets[agent + 1]
+    alpha, mu_c, begin, end = alphas[agent], pulls[agent], offsets[agent], offsets[agent + 1]
     message[:] = 0.0
     total, missing = 0.0, 0.0
     for e in range(first, last):
@@ -97,13 +97,13 @@ def step(agent, tick, now, updates, first, last, known, pool, rows, table):  # p
             message[k] /= total
     # message = around - pull * gradient
     rows = end - begin
-    decay = scale - (pull * 2.0 * regularisation[agent] if rows > 0 else 0.0)
+    decay = scale - (mu_c * 2.0 * regularisation[agent] if rows > 0 else 0.0)
     for k in range(p):
         message[k] += decay * model[k]
     if rows > 0:
-        add_gradient(features, labels, begin, end, limits[1], -pull / rows, model, message, scores)
-    if len(noted) > 0 and math.isnan(noted[agent]):
-        noted[agent] = summed_losses(scores, labels, begin, end, limits[1]) / max(rows, 1)
+        add_gradient(features, labels, begin, end, limits[1], -mu_c / rows, model, message, scores)
+    if len(cached_losses) > 0 and math.isnan(cached_losses[agent]):
+        cached_losses[agent] = summed_losses(scores, labels, begin, end, limits[1]) / max(rows, 1)
     bad = 0.0
     for k in range(p):
         message[k] = (1.0 - alpha) * model[k] + alpha * message[k]
@@ -128,18 +128,18 @@ def make_kernel(task: Task, graph: Graph, state: State, limit: int | None) -> Ke
         An agent falls silent after so many updates.
     """
     assert type(task.loss) is type(LOSSES[task.loss.name])
-    noted, blocks = np.zeros(task.agents), state.agent
+    cached_losses, blocks = np.zeros(task.agents), state.agent
     arrays = (
         blocks["model"].values,
         blocks["alpha"].values,
-        blocks["pull"].values,
+        blocks["mu_c"].values,
         np.asarray(task.train.features, dtype=np.float64),
         task.train.labels,
         graph.weights,
         task.regularisation,
         np.empty(int(task.train.counts.max())),
-        noted,
+        cached_losses,
         task.train.offsets,
         np.array([np.iinfo(np.int64).max if limit is None else limit, LOSS_CODES[task.loss.name]]),
     )
-    return Kernel(step, table_of(arrays), PlainCharges("no noise"), noted)
+    return Kernel(step, table_of(arrays), PlainCharges("no noise"), cached_losses)

@@ -32,10 +32,10 @@ def add_known(weight, row, pool, out):  # pragma: no cover - compiled
 def update(agent, around, missing, table):  # pragma: no cover - compiled
     """Let a model follow the weighted sum of its neighbours'; those who are missing show its own."""
     models, solitary, pulls, strengths = vector(table, 0), vector(table, 1), vector(table, 2), vector(table, 3)
-    begin, pull, strength = agent * len(around), pulls[agent], strengths[agent]
+    begin, mu_c, strength = agent * len(around), pulls[agent], strengths[agent]
     for k in range(len(around)):
         mean = (around[k] + missing * models[begin + k]) / strength
-        models[begin + k] = (mean + pull * solitary[begin + k]) / (1.0 + pull)
+        models[begin + k] = (mean + mu_c * solitary[begin + k]) / (1.0 + mu_c)
 
 
 @compiled_callback(STEP, fastmath=REASSOCIATED)  # pragma: no cover - compiled
@@ -84,7 +84,7 @@ def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, hea
     return PLAIN | UNBOUNDED if bad != 0.0 else PLAIN
 
 
-def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.float64]) -> Kernel:
+def broadcast_kernel(task: Task, graph: Graph, state: State, mu_c: NDArray[np.float64]) -> Kernel:
     """The compiled step of rounds and broadcasts.
 
     Parameters
@@ -97,11 +97,11 @@ def broadcast_kernel(task: Task, graph: Graph, state: State, pull: NDArray[np.fl
         mu c_i >= 0.
     """
     assert (task.train.counts > 0).all()
-    return Kernel(broadcast, table_of(_arrays(graph, state, pull)), PlainCharges("models without noise"))
+    return Kernel(broadcast, table_of(_arrays(graph, state, mu_c)), PlainCharges("models without noise"))
 
 
 def gossip_kernel(
-    task: Task, graph: Graph, state: State, pull: NDArray[np.float64], law: NDArray[np.float64]
+    task: Task, graph: Graph, state: State, mu_c: NDArray[np.float64], law: NDArray[np.float64]
 ) -> PairKernel:
     """The compiled exchange of gossip.
 
@@ -115,12 +115,12 @@ def gossip_kernel(
         As of `PairKernel`.
     """
     assert (task.train.counts > 0).all()
-    arrays = _arrays(graph, state, pull)
+    arrays = _arrays(graph, state, mu_c)
     arrays += (state.edge["copy"].values, state.edge["met"].values, np.empty(task.dimension))
     return PairKernel(gossip, table_of(arrays), PlainCharges("models without noise"), law=law)
 
 
-def _arrays(graph: Graph, state: State, pull: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _arrays(graph: Graph, state: State, mu_c: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     blocks = state.agent
-    arrays = (blocks["model"].values, blocks["solitary"].values, pull, graph.strengths, graph.weights)
+    arrays = (blocks["model"].values, blocks["solitary"].values, mu_c, graph.strengths, graph.weights)
     return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)

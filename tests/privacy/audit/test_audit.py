@@ -29,7 +29,7 @@ CUBE = {
             "smoothness": "data",
             "privacy": {
                 "mechanism": "laplace",
-                "budget": {"epsilon": 0.5, "delta": 0.01, "by": "kairouz"},
+                "budget": {"epsilon": 0.5, "delta": 0.01, "by": "advanced_composition"},
                 "updates": 3,
                 "sensitivity": "claimed",
             },

@@ -318,13 +318,13 @@ def noise_on_the_message_only(plant):
                 return wake(self, view, out)
             if not out.reserve(release):
                 return out.fall_silent()
-            model, alpha, pull = view.state["model"], view.state["alpha"][0], view.state["pull"][0]
+            model, alpha, mu_c = view.state["model"], view.state["alpha"][0], view.state["mu_c"][0]
             gradient, around = exact_gradient(self, view), model.copy()
             if len(view.neighbours):
                 around = view.weights @ view.received("model") / view.weights.sum()
             noisy = release.perturb(gradient, rng=view.stream("noise"))
-            told = (1 - alpha) * model + alpha * (around - pull * noisy)
-            model[:] = (1 - alpha) * model + alpha * (around - pull * gradient)
+            told = (1 - alpha) * model + alpha * (around - mu_c * noisy)
+            model[:] = (1 - alpha) * model + alpha * (around - mu_c * gradient)
             out.send("model", told, release)
             if self.limit is not None and view.updates + 1 >= self.limit:
                 out.fall_silent()
@@ -343,13 +343,13 @@ def mixed_before_the_noise(plant):
         def other(self, view, out):
             noises = []
 
-            def noted(release, vector, *, rng):
+            def cached_losses(release, vector, *, rng):
                 noisy = perturb(release, vector, rng=rng)
                 noises.append((view.updates + 1) * (noisy - vector))
                 return noisy
 
             perturb = Release.perturb
-            Release.perturb = noted
+            Release.perturb = cached_losses
             try:
                 wake(self, view, out)
             finally:
@@ -381,7 +381,7 @@ def sent_before_the_noise(plant):
             finally:
                 Release.perturb = perturb
             if noises:
-                view.state["model"] -= view.state["alpha"][0] * view.state["pull"][0] * noises[-1]
+                view.state["model"] -= view.state["alpha"][0] * view.state["mu_c"][0] * noises[-1]
 
         return other
 

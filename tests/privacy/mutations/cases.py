@@ -22,7 +22,7 @@ from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureShari
 from hushnet.protocols.base import Protocol
 from hushnet.simulator.audit.worlds import Subject
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
-from hushnet.simulator.engine.choice import Name, engine_for
+from hushnet.simulator.engine.selection import Name, engine_for
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.world.world import World
@@ -56,7 +56,12 @@ GAUSSIAN = {"mechanism": "gaussian", "target": {"verified": 4.0, "delta": DELTA}
 PRINTED = {**GAUSSIAN, "target": None, "budget": {"epsilon": 2.0, "delta": DELTA}}
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 CLAIMED = {"mechanism": "laplace", "multiplier": 3.0, "updates": 4, "sensitivity": "claimed", "lipschitz": 0.3}
-ONCE = {"mechanism": "gamma", "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic"}, "updates": 1, "clip": 0.5}
+ONCE = {
+    "mechanism": "gamma",
+    "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic_composition"},
+    "updates": 1,
+    "clip": 0.5,
+}
 START = {"kind": "private_propagation", "epsilon": 0.5}
 SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 0.5}
 
@@ -159,6 +164,9 @@ def seen(case: Case, form: Form = "python") -> tuple[Any, ...]:
         return (f"steps are not compiled: {world.engine}",)
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
     charges = world.ledger.to_frame().to_json()
-    epsilons = [world.ledger.epsilon(which, DELTA).tolist() for which in ("basic", "kairouz", "verified")]
+    epsilons = [
+        world.ledger.epsilon(which, DELTA).tolist()
+        for which in ("basic_composition", "advanced_composition", "verified")
+    ]
     epsilons.append(world.ledger.epsilon("claimed", DELTA / 10).tolist())
     return (*notes.messages, *states, charges, world.updates.tolist(), *epsilons)

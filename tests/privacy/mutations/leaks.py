@@ -42,7 +42,7 @@ def step_size_from_the_spectrum(plant):
 
     def then(self, view, out):
         smoothness = spectral_smoothness(view.data.features, self.problem.task.loss, view.regularisation)
-        view.state["alpha"][0] = 1 / (1 + view.state["pull"][0] * smoothness)
+        view.state["alpha"][0] = 1 / (1 + view.state["mu_c"][0] * smoothness)
 
     _after(plant, CoordinateDescent, "start", then)
 

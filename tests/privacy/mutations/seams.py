@@ -115,7 +115,7 @@ def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw
     """
     under_way: list[mechanisms.Release] = []
 
-    def noted(method: Callable[..., Any]) -> Callable[..., Any]:
+    def cached_losses(method: Callable[..., Any]) -> Callable[..., Any]:
         def other(self: mechanisms.Release, *given: Any, **named: Any) -> Any:
             under_way.append(self)
             try:
@@ -135,7 +135,7 @@ def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw
         return other
 
     for name in ("perturb", "perturb_objective"):
-        plant.around(mechanisms.Release, name, noted)
+        plant.around(mechanisms.Release, name, cached_losses)
     drawing(plant, drawn)
 
 

@@ -18,7 +18,7 @@ def _descends(plant, text):
 def moved(me, gradient):
     """The model after a step of coordinate descent."""
     around = average(me) if me.degree > 0 else me.model
-    return (1 - me.alpha) * me.model + me.alpha * (around - me.pull * gradient)
+    return (1 - me.alpha) * me.model + me.alpha * (around - me.mu_c * gradient)
 
 
 @mistake("order", case="descent", guard="contract", form="compiled")

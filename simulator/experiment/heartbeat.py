@@ -20,7 +20,7 @@ class Abandoned(BaseException):
     """Nobody waits for this run any more; no failure of its own, so that nothing catches it by the way."""
 
 
-class UnderWay:
+class Heartbeat:
     """A hidden folder in the store that is there as long as somebody waits for results, and has a mark per open run.
 
     A worker that dies leaves the mark of the run that it was at: this is how the guilty one of a batch is found, also
@@ -37,7 +37,7 @@ class UnderWay:
 
     @classmethod
     @contextmanager
-    def begun(cls, root: Path) -> Iterator[UnderWay]:
+    def begun(cls, root: Path) -> Iterator[Heartbeat]:
         """Make the folder, and remove it at the end; one that a killed process left is a stray for `Store.sweep`."""
         folder = scratch(root / "under-way")
         with writing(root):
@@ -67,7 +67,7 @@ class UnderWay:
         finally:
             mark.unlink(missing_ok=True)
 
-    def look(self, _: World) -> None:
+    def check_alive(self, _: World) -> None:
         """Give up if nobody waits any more; for the record instants of a run."""
         if time.perf_counter() - self._looked > BEAT:
             self._looked = time.perf_counter()

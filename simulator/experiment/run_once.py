@@ -22,7 +22,7 @@ FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RunOutcome:
     """What became of a run; small enough to send by the thousand.
 
     Parameters
@@ -47,7 +47,9 @@ class Answer:
     cpu_seconds: float = 0.0
 
 
-def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None) -> Answer:
+def run_once(
+    experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None
+) -> RunOutcome:
     """Make sure that a run is in the store.
 
     Parameters
@@ -90,7 +92,7 @@ def attempt(experiment: Experiment, planned: PlannedRun, on_sample: Callable[[Wo
         error = f"{type(failure).__name__}: {' '.join(str(failure).split()) or 'no message'}"
         keep_failure(experiment, planned, "".join(traceback.format_exception(failure)))
     times = (time.perf_counter() - began, time.process_time() - worked)
-    return Answer(run_id, status, there, error, *times)
+    return RunOutcome(run_id, status, there, error, *times)
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

@@ -17,7 +17,7 @@ AHEAD = 16.0
 
 
 @final
-class Presence:
+class AvailabilityArrays:
     """The up and down times of all agents, laid out agent by agent.
 
     Parameters

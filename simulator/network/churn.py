@@ -10,7 +10,7 @@ from .randomness import Purpose, quantise
 from .setting import Setting
 
 
-def attendance(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[float], list[Timeline]]:
+def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[float], list[Timeline]]:
     """When each agent joins and leaves, and its up and down times.
 
     Parameters

@@ -15,7 +15,7 @@ TIME_UP = "the time was up"
 """Why a run ended that was to last so long."""
 
 
-class Finish:
+class StopCondition:
     """Watches over the limits of one run.
 
     Parameters

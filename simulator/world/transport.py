@@ -35,7 +35,7 @@ MIRRORED = {
 
 
 @final
-class Post:
+class Transport:
     """Everything between ``out.send`` and an inbox.
 
     Parameters
@@ -58,8 +58,9 @@ class Post:
     notes : Notes
         Who is told of single events.
     carry : callable
-        ``carry(agent, edges, rank, vector, leg, vectors)`` sends a message of a kind of this rank, which counts as so
-        many vectors on each link, over some of an agent's edges; by default for receivers that look when they wake.
+        ``carry(agent, edges, rank, vector, transmission, vectors)`` sends a message of a kind of this rank, which
+        counts as so many vectors on each link, over some of an agent's edges; by default for receivers that look when
+        they wake.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
@@ -194,11 +195,11 @@ class Post:
         vector: NDArray[np.float64],
         edges: NDArray[np.int64],
         vectors: int,
-        leg: int,
+        transmission: int,
     ) -> None:
         """Send one copy over each of some directed edges."""
         # Signals have the rank after all kinds of the protocol.
-        self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, leg, vectors)
+        self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, transmission, vectors)
 
     def _carry_lazily(
         self,
@@ -206,14 +207,14 @@ class Post:
         edges: NDArray[np.int64],
         rank: int,
         vector: NDArray[np.float64],
-        leg: int,
+        transmission: int,
         vectors: int,
     ) -> None:
         """Send a message that is delivered when its receivers look."""
         self.make_room(1, len(edges))
         self.notes.make_room(len(edges))
         size = self.network.size(len(vector))
-        lazy.send_version(self.mail, agent.index, edges, rank, vector, leg, self.now, vectors, size)
+        lazy.send_version(self.mail, agent.index, edges, rank, vector, transmission, self.now, vectors, size)
 
     def keep(self, sent: Sent, tick: int = 0) -> int:
         """Charge a message of a session or round; the version that holds its vector, with one reference."""
@@ -269,14 +270,14 @@ class Post:
         if before is not None and before[0] is sent:
             return before[1]
         if before is not None:
-            delivery.let_go(self.mail, before[1])
+            delivery.release_version(self.mail, before[1])
         self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
         if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
             # A compiled step compares what it sends with what was charged last.
             if self.mail.latest[sender] >= 0:
-                delivery.let_go(self.mail, self.mail.latest[sender])
+                delivery.release_version(self.mail, self.mail.latest[sender])
             self.mail.references[row] += 1
             self.mail.latest[sender] = row
         return row

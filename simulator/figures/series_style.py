@@ -71,7 +71,7 @@ MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix"
 """Likewise of some that are installed; others take their own letters."""
 
 
-class Look(NamedTuple):
+class SeriesStyle(NamedTuple):
     """How one series is drawn."""
 
     colour: str
@@ -81,7 +81,7 @@ class Look(NamedTuple):
     place: int
 
 
-def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
+def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesStyle]:
     """A protocol looks the same in every figure; where a sweep splits it, its series differ in line and marker.
 
     The series of a single protocol over one swept number go from dark to light.
@@ -94,7 +94,7 @@ def looks(keys: list[tuple[Any, ...]], order: list[str]) -> list[Look]:
         line, marker = (split, place) if len(splits) > 1 else (protocol, protocol)
         hatch = place if len(splits) > 1 else protocol
         found.append(
-            Look(
+            SeriesStyle(
                 colours[rank % len(colours)],
                 LINES[line % len(LINES)],
                 MARKERS[marker % len(MARKERS)],

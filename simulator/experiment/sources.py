@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOLDER = "origin"
 
 
-def keep_origin(experiment: Experiment) -> None:
+def keep_sources(experiment: Experiment) -> None:
     """Write what an experiment is made from, as a whole or not at all.
 
     Parameters
@@ -57,7 +57,7 @@ def keep_origin(experiment: Experiment) -> None:
             put_folder(folder, fill, lambda there: origin_checksums(there) == expected)
 
 
-def origin_files(folder: Path) -> dict[str, bytes]:
+def kept_files(folder: Path) -> dict[str, bytes]:
     """All files of an origin by their place in it, sorted; none behind a link, be it the folder itself."""
     if folder.is_symlink():
         return {}
@@ -66,8 +66,8 @@ def origin_files(folder: Path) -> dict[str, bytes]:
 
 
 def origin_checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of `origin_files`."""
-    return {name: checksum(content) for name, content in origin_files(folder).items()}
+    """SHA-256 of `kept_files`."""
+    return {name: checksum(content) for name, content in kept_files(folder).items()}
 
 
 def _written(name: str, data: Any) -> str:

@@ -12,7 +12,7 @@ starts at random; an epoch, a pass over all rows, is 2 N / B rounds.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,10 @@ from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
 from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from ..invariants import Declared, NoInvariant
+from ..privacy.mechanisms import Release
+from ..steps import Constants, heard_sum, scores_of, slopes, sum_of_rows
 from ..surroundings import Surroundings, check_split
-from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .split_features import CENTRE, assembled, columns_of, roles, widths
 
 
 class FeatureSgdParameters(ProtocolParameters):
@@ -89,33 +91,30 @@ class FeatureSgd(Protocol):
     def start(self, view: View, out: Out) -> None:
         """Everything is zero."""
 
-    def wake(self, view: View, out: Out) -> None:
+    def release(self, view: View) -> Release:
+        """Scores and slopes leave as they are."""
+        if view.agent == CENTRE:
+            return Release.plain(view.agent, view.now, "the slopes depend on the labels, which nothing protects")
+        return Release.plain(view.agent, view.now, "scores of the party's columns, without noise")
+
+    def constants(self) -> Constants:
+        """The common order of the rows, and how many of them a batch has."""
+        return Constants(run={"order": self.order, "batch": self.batch})
+
+    @staticmethod
+    def step(me: Any) -> None:
         """Parties step in odd rounds: the last batch's update and the next one's scores. The centre in even ones."""
-        number, second = divmod(view.updates, 2)
-        if view.role == "centre" and second:
-            scores = np.sum(view.received("scores"), axis=0)
-            slopes = self.problem.task.loss.slope(scores, view.data.labels[self._rows_of(number)])
-            out.send("slopes", slopes, out.plain("the slopes depend on the labels, which nothing protects"))
-        elif view.role == PARTY and not second:
-            if number:
-                self._move(view, number - 1)
-            scores = view.data.features[self._rows_of(number)] @ view.state["model"]
-            out.send("scores", scores, out.plain("scores of the party's columns, without noise"), to=CENTRE)
+        number, second = me.updates // 2, me.updates % 2 == 1
+        if me.agent == CENTRE and second:
+            me.message_slopes = slopes(me, heard_sum(me), rows_of(me, number))
+        elif me.agent != CENTRE and not second:
+            if number > 0:
+                descend(me, number - 1)
+            me.message_scores = scores_of(me, me.model, rows_of(me, number))
 
     def invariants(self) -> Declared:
         """None."""
         return NoInvariant("a party changes its own part of the model only, by a step that nothing undoes or answers")
-
-    def _move(self, view: View, number: int) -> None:
-        """The update of a batch, from the slopes that the centre sent."""
-        given, model = self.parameters, view.state["model"]
-        slopes = view.received("slopes")[0]
-        gradient = slopes @ view.data.features[self._rows_of(number)] / self.batch + given.ridge / self.rows * model
-        model -= given.step_size / (1 + given.decay * number) * gradient
-
-    def _rows_of(self, number: int) -> NDArray[np.int64]:
-        """The rows of a batch."""
-        return self.order[np.arange(number * self.batch, (number + 1) * self.batch) % self.rows]
 
     def models(self, state: State) -> NDArray[np.float64]:
         """The parties' parts put together, in the centre's row."""
@@ -124,3 +123,16 @@ class FeatureSgd(Protocol):
     def objective(self) -> Objective:
         """The sum of the losses and (lambda/2) |x|^2, at the model that the parties hold together."""
         return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
+
+
+def descend(me: Any, number: int) -> None:
+    """Part of a text: the update of a batch, from the slopes that the centre sent."""
+    gradient = sum_of_rows(me, me.heard_slopes[0], rows_of(me, number)) / me.batch
+    gradient += me.ridge / len(me.order) * me.model
+    me.model -= me.step_size / (1 + me.decay * number) * gradient
+
+
+def rows_of(me: Any, number: int) -> NDArray[np.int64]:
+    """Part of a text: (B,) the rows of a batch."""
+    places = (number * int(me.batch) + np.arange(int(me.batch))) % len(me.order)
+    return me.order[places].astype(np.int64)

@@ -1,8 +1,7 @@
 """What protocols over split features share: a star whose centre, agent 0, has the labels, and parties with columns.
 
-Steps of these protocols are methods, in Python, and no texts yet: compiled steps know one width for all messages of a
-kind, where centre and parties differ, and agents' data as ranges of the task's rows, where a party has some columns of
-all rows. Nor is there a word for the product with a party's factor, or for N problems of one row each.
+ADMM sharing makes its steps by methods, in Python, and has no texts yet: there is no word for the product with a
+party's factor, nor for N problems of one row each, and noise on scores is none of a step's.
 """
 
 from __future__ import annotations

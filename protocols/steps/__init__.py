@@ -23,7 +23,9 @@ from .words import (
     loss_gradient,
     perturbed,
     post_processed,
+    scores_of,
     slopes,
+    sum_of_rows,
     weighted_sum,
 )
 
@@ -44,6 +46,8 @@ __all__ = [
     "perturbed",
     "perturbed_minimiser",
     "post_processed",
+    "scores_of",
     "slopes",
+    "sum_of_rows",
     "weighted_sum",
 ]

@@ -119,8 +119,10 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: boo
     kinds = names.layout.messages
     if not kinds:
         raise NoForm("it sends nothing")
-    if any(not isinstance(kind.width, int | np.integer) for kind in kinds.values()):
-        raise NoForm("its messages have different widths")
+    for name, widths in names.sent_widths.items():
+        one = isinstance(kinds[name].width, int | np.integer)
+        if not one and (len(set(widths[widths > 0].tolist())) > 1 or "step" not in texts or kinds[name].mirrors):
+            raise NoForm("its messages have different widths")
     if "step" in texts and not in_rounds and len(kinds) > 1:
         raise NoForm("it has several kinds of messages, and does not run in rounds")
 
@@ -157,6 +159,10 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
             lines.append(f"        author_{name}(me, edge - first{', heard' if rank else ''})")
     else:
         lines += ["    if author_step(me):", f"        code = {SILENT}"]
+        for port, kind in enumerate(names.messages.values()):
+            if names.is_partial(kind):
+                lines.append(f"    if me.{SAID}[{port}, {SAID_COLUMN}] and {fields.sent_width(kind)} == 0:")
+                lines.append(f"        raise ValueError({names.unsent(kind)!r})")
         apart = all(own.messages[kind].addressed for kind in names.messages.values())
         nobody = " or first == last" if apart else ""
         lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0{nobody}:", f"        code |= {UNSAID}"]

@@ -80,7 +80,7 @@ class Fields:
             ranks = {kind: rank for rank, kind in enumerate(names.kinds)}
             for port, kind in zip(self.ports, names.messages.values(), strict=True):
                 what = names.layout.messages[kind]
-                port[:4] = ranks[kind], what.addressed, what.vectors, int(what.width)
+                port[:4] = ranks[kind], what.addressed, what.vectors, names.sent_widths[kind].max(initial=0)
 
     def code(self, name: str) -> str:
         """The code of a field.
@@ -152,7 +152,7 @@ class Fields:
         return f"real({self.array(self.task.regularisation)}, agent)"
 
     def _span(self) -> tuple[str, str]:
-        """Where an agent's rows begin, and how many they are."""
+        """Where an agent's rows begin, and how many they are: of labels, where features are split."""
         offsets = self.array(self.task.train.offsets, np.int64)
         return f"whole({offsets}, agent)", f"whole({offsets}, agent + 1) - whole({offsets}, agent)"
 
@@ -164,10 +164,22 @@ class Fields:
         return f"reals({self.array(self.task.train.labels)}, {begin}, {rows})"
 
     def _features(self) -> str:
+        if self.task.columns is not None:
+            return self._columns(len(self.task.columns))
         features = self._all_features()
         (begin, rows), width = self._span(), self.number(features.shape[1])
         how, dtype = ("single_rows", np.float32) if features.dtype == np.float32 else ("real_rows", np.float64)
         return f"{how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width})"
+
+    def _columns(self, agents: int) -> str:
+        """All rows of an agent's own columns, one agent's after the other's."""
+        own = [self.protocol.local_data(agent, self.task.shard(agent)).stored for agent in range(agents)]
+        single = all(one.dtype == np.float32 for one in own)
+        how, dtype = ("single_rows", np.float32) if single else ("real_rows", np.float64)
+        packed = self.array(np.concatenate([np.ravel(one) for one in own]), dtype)
+        begins = self.array(np.cumsum([0, *(one.size for one in own[:-1])]), np.int64)
+        rows, widths = (self.array(np.array([one.shape[k] for one in own]), np.int64) for k in (0, 1))
+        return f"{how}({packed}, whole({begins}, agent), whole({rows}, agent), whole({widths}, agent))"
 
     def _all_features(self) -> NDArray[Any]:
         """The rows of all agents as their steps see them."""
@@ -186,9 +198,23 @@ class Fields:
         before = self.number(self.names.kinds.index(kind) * len(self.graph.heads))
         return f"{before} + first:{before} + last"
 
+    def sent_width(self, kind: str) -> str:
+        """Numbers of an agent's own message of a kind; 0 if it sends none."""
+        return self._width_in(self.names.sent_widths[kind])
+
+    def _heard_width(self, kind: str) -> str:
+        """Numbers of what an agent hears of a kind; fewer than others hear only if nobody tells it anything."""
+        return self._width_in(self.names.heard_widths[kind])
+
+    def _width_in(self, widths: NDArray[np.int64]) -> str:
+        same = len(widths) == 0 or bool((widths == widths[0]).all())
+        if same:
+            return self.number(int(widths.max(initial=0)))
+        return f"whole({self.array(widths, np.int64)}, agent)"
+
     def _heard_of(self, kind: str) -> str:
-        width = self.number(int(self.names.layout.messages[kind].width))
-        return f"gathered(known[{self._kind_place(kind)}], pool, {width}, {self._mirror_of(kind)})"
+        place, width = self._kind_place(kind), self._heard_width(kind)
+        return f"gathered(known[{place}], pool, {width}, {self._mirror_of(kind)})"
 
     def place_of(self, name: str) -> str:
         """Which of a step's rows are the message's: the first of them."""
@@ -201,11 +227,11 @@ class Fields:
         if self.exchange:
             return name
         kind = self.names.layout.messages[self.names.messages[name]]
-        width = self.number(int(kind.width))
+        width = self.sent_width(self.names.messages[name])
         if not kind.addressed:
             return f"pool[rows[{self.place_of(name)}]][:{width}]"
-        most = int(self.graph.degrees.max(initial=1))
-        return f"real_rows({self.array(np.zeros((most, int(kind.width))), written=True)}, 0, last - first, {width})"
+        most = int(self.graph.degrees.max(initial=1)), int(np.max(kind.width))
+        return f"real_rows({self.array(np.zeros(most), written=True)}, 0, last - first, {width})"
 
     # What words read.
 
@@ -215,15 +241,15 @@ class Fields:
     def _mirror_of(self, name: str) -> str:
         """What an agent takes neighbours to say that it has never heard: the same code for a block and for zeros."""
         kind = self.names.layout.messages[name]
-        width, own = int(kind.width), np.zeros(int(kind.width))
-        step = 0
+        width = int(np.max(kind.width))
+        own, step = np.zeros(width), 0
         if kind.mirrors is not None and self.around.unheard_is_own:
             block = self.around.state.agent[kind.mirrors]
             if not block.uniform:
                 return self._agent_block(kind.mirrors)
             own, step = block.values, width
         place = self.number(self.table.hold(own).ctypes.data)
-        return f"reals({place}, agent * {self.number(step)}, {self.number(width)})"
+        return f"reals({place}, agent * {self.number(step)}, {self._heard_width(name)})"
 
     def _minimiser(self) -> str:
         """The address of what solves an agent's own problem."""

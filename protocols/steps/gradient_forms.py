@@ -145,26 +145,103 @@ def _loss_gradient(categories: Categories) -> Callable[..., Any]:
     return fast(loss_gradient)
 
 
-def _of_each(part: str) -> Callable[[Categories], Callable[..., Any]]:
-    """A part of the loss at every example's score."""
+def _bends(categories: Categories) -> Callable[..., Any]:
+    """The second derivative of the loss at every example's score."""
+    at = _loss(categories).bend
 
-    def make(categories: Categories) -> Callable[..., Any]:
-        at = getattr(_loss(categories), part)
+    def bends(me, scores):  # pragma: no cover - compiled
+        check_count(len(scores), len(me.labels))
+        out = np.empty(len(scores))
+        for row in range(len(scores)):
+            out[row] = at(scores[row], me.labels[row])
+        return out
 
-        def of_each(me, scores):  # pragma: no cover - compiled
-            out = np.empty(len(scores))
+    return fast(bends)
+
+
+def _slopes(categories: Categories) -> Callable[..., Any]:
+    """The slope of the loss at every example's score, of all own examples or of some."""
+    at = _loss(categories).slope
+
+    def slopes(me, scores, rows=None):  # pragma: no cover - compiled
+        out = np.empty(len(scores))
+        if rows is None:
+            check_count(len(scores), len(me.labels))
             for row in range(len(scores)):
                 out[row] = at(scores[row], me.labels[row])
-            return out
+        else:
+            check_count(len(scores), len(rows))
+            for k in range(len(scores)):
+                out[k] = at(scores[k], me.labels[check_rank(rows[k], len(me.labels))])
+        return out
 
-        return fast(of_each)
+    return fast(slopes)
 
-    return make
+
+@fast
+def check_count(given, rows):  # pragma: no cover - compiled
+    """Refuse another number of values than there are rows, or columns."""
+    if given != rows:
+        raise ValueError("there are not as many numbers as rows or columns that they are for")
+
+
+@fast
+def check_rank(row, rows):  # pragma: no cover - compiled
+    """Refuse a row that is not there; its rank from the first, where it may be counted from the last."""
+    if not -rows <= row < rows:
+        raise IndexError("there is no row of that rank")
+    return row if row >= 0 else row + rows
+
+
+def _scores_of(_: Categories) -> Callable[..., Any]:
+    @fast
+    def score(row, model):  # pragma: no cover - compiled
+        total = 0.0
+        for k in range(len(model)):
+            total += np.float64(row[k]) * model[k]  # a product of two float32 has no more digits
+        return total
+
+    def scores_of(me, model, rows=None):  # pragma: no cover - compiled
+        check_count(len(model), me.features.shape[1])
+        if rows is None:
+            out = np.empty(len(me.features))
+            for k in range(len(out)):
+                out[k] = score(me.features[k], model)
+        else:
+            out = np.empty(len(rows))
+            for k in range(len(out)):
+                out[k] = score(me.features[check_rank(rows[k], len(me.features))], model)
+        return out
+
+    return fast(scores_of)
+
+
+def _sum_of_rows(_: Categories) -> Callable[..., Any]:
+    @fast
+    def add(row, weight, out):  # pragma: no cover - compiled
+        for k in range(len(out)):
+            out[k] += weight * np.float64(row[k])
+
+    def sum_of_rows(me, weights, rows=None):  # pragma: no cover - compiled
+        out = np.zeros(me.features.shape[1])
+        if rows is None:
+            check_count(len(weights), len(me.features))
+            for k in range(len(weights)):
+                add(me.features[k], weights[k], out)
+        else:
+            check_count(len(weights), len(rows))
+            for k in range(len(weights)):
+                add(me.features[check_rank(rows[k], len(me.features))], weights[k], out)
+        return out
+
+    return fast(sum_of_rows)
 
 
 _GRADIENT = ("features", "labels", "bound_")
 LOCAL_GRADIENT = Form(reading(*_GRADIENT, "regularisation"), _local_gradient)
 NOTING_GRADIENT = Form(reading(*_GRADIENT, "regularisation", "scores_", "noted_"), _noting_gradient)
 LOSS_GRADIENT = Form(reading(*_GRADIENT), _loss_gradient)
-SLOPES = Form(reading("labels"), _of_each("slope"))
-BENDS = Form(reading("labels"), _of_each("bend"))
+SLOPES = Form(reading("labels"), _slopes)
+BENDS = Form(reading("labels"), _bends)
+SCORES_OF = Form(reading("features"), _scores_of)
+SUM_OF_ROWS = Form(reading("features"), _sum_of_rows)

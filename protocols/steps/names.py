@@ -8,7 +8,8 @@ blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edge
                             where the task has one feature only, blocks of width 1 are vectors of one number
 fields of the parameters    numbers, texts and switches, as the scenario gives them, unless something else has the name
 `Constants`                 what `Protocol.constants` computes: for all, for this agent, or for its edges
-``features``, ``labels``    (m, p) and (m,) float64, the agent's own rows; ``rows`` is m
+``features``, ``labels``    (m, p) and (m,) float64, the agent's own rows; ``rows`` is m. Where the task splits
+                            features, these are the agent's columns of all rows, and the centre alone has ``labels``
 ``weights``                 (degree,) float64, W_ij of its neighbours in ascending order; ``degree`` is their number
 ``regularisation``          the agent's lambda_i
 ``heard``                   (degree, width) float64, the newest vector of each neighbour when the step began; who was
@@ -17,7 +18,8 @@ fields of the parameters    numbers, texts and switches, as the scenario gives t
 ``message``                 what all neighbours are sent; a step that does not assign it sends nothing. Of a kind that
                             is `MessageKind.addressed`, (degree, width): what each neighbour is sent
 ``heard_KIND``, ...         likewise ``was_heard_KIND`` and ``message_KIND`` where steps have several kinds of messages
-                            (only behind a neighbour barrier); without a kind, what was heard is of the first one
+                            (only behind a neighbour barrier); without a kind, what was heard is of the first one.
+                            Who sends no messages of a kind that others send is heard as zeros
 ``updates``, ``tick``       steps that the agent has completed, and the tick of its clock
 ``round``                   the round that the step belongs to, from 1 on (only behind a neighbour barrier)
 ``now``                     time in expected wake-ups of a rate-1 agent
@@ -31,10 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
 """What every agent has, and nobody writes."""
@@ -133,8 +136,34 @@ class Names:
 
     def width(self, kind: str, agent: int) -> int:
         """Numbers that an agent's message of a kind carries."""
-        widths = np.asarray(self.layout.messages[kind].width)
-        return int(widths if widths.ndim == 0 else widths[agent])
+        return int(self.sent_widths[kind][agent])
+
+    @cached_property
+    def sent_widths(self) -> dict[str, NDArray[np.int64]]:
+        """By kind: (n,) numbers that each agent's message carries; 0 for those who send none."""
+        agents, kinds = self.protocol.problem.graph.agents, self.layout.messages.items()
+        return {name: np.array(np.broadcast_to(np.asarray(kind.width), (agents,)), np.int64) for name, kind in kinds}
+
+    def is_partial(self, kind: str) -> bool:
+        """Whether some agents send no messages of a kind that others send."""
+        widths = self.sent_widths[kind]
+        return bool(widths.any() and not widths.all())
+
+    @staticmethod
+    def unsent(kind: str) -> str:
+        """What is wrong with a step that sends a message of a kind which its agent has none of."""
+        return f"the layout has no message of kind {kind!r} for this agent to send"
+
+    @cached_property
+    def heard_widths(self) -> dict[str, NDArray[np.int64]]:
+        """By kind: (n,) numbers of the longest message that each agent may hear from a neighbour."""
+        graph, found = self.protocol.problem.graph, {}
+        for kind, widths in self.sent_widths.items():
+            found[kind] = np.zeros(graph.agents, dtype=np.int64)
+            np.maximum.at(found[kind], graph.tails, widths[graph.heads])
+            if (widths == widths[:1]).all():
+                found[kind] = widths  # of agents without neighbours, too
+        return found
 
 
 def _per(name: str, value: ArrayLike, count: int, what: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..view import POST_PROCESSING, Out, View
 from .names import MESSAGE, Names
 from .noise import UNPERTURBED
 from .text import outside, place, takes_record, texts_of, used_fields
-from .words import affords
+from .words import affords, received
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Me:
         put["updates"], put["tick"], put["round"], put["now"] = view.updates, view.tick, view.updates + 1, view.now
         for name in heard:
             if name in names.heard:
-                put[name] = np.array(view.received(names.heard[name]))
+                put[name] = np.array(received(self, names.heard[name]))
             else:
                 put[name] = view.heard(names.was_heard[name])
 
@@ -83,6 +83,8 @@ class Me:
         if kind is None:
             raise AttributeError(f"nothing is sent here, so there is no me.{name}")
         width, addressed = self._widths[kind], self._names.layout.messages[kind].addressed
+        if width == 0 and self._names.is_partial(kind):
+            raise ValueError(self._names.unsent(kind))
         message = np.empty((len(self._view.neighbours), width) if addressed else width)
         message[:] = value
         return message

@@ -18,6 +18,7 @@ from . import gradient_forms, neighbour_forms, noise_forms
 from .word_form import Form
 
 Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
 Word = TypeVar("Word", bound=Callable[..., Any])
 
 
@@ -40,6 +41,22 @@ def as_written(function: Word) -> Word:
     return function
 
 
+def received(me: Any, kind: str | None = None) -> Array:
+    """(degree, width) the neighbours' newest vectors of a kind, by default the first, as `View.received`.
+
+    Who sends none of a kind that others send is there with zeros.
+    """
+    names, view = me._names, me._view
+    kind = kind or next(iter(names.layout.messages))
+    values = view.received(kind)
+    if isinstance(values, np.ndarray):
+        return values
+    padded = np.zeros((len(values), int(names.heard_widths[kind][view.agent])))
+    for row, value in zip(padded, values, strict=True):
+        row[: len(value)] = value
+    return padded
+
+
 @word(neighbour_forms.AVERAGE)
 def average(me: Any) -> Array:
     """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
@@ -55,19 +72,19 @@ def average(me: Any) -> Array:
         Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros.
     """
     view = me._view
-    return view.weights @ view.received(next(iter(me._names.layout.messages))) / view.weights.sum()
+    return view.weights @ received(me) / view.weights.sum()
 
 
 @word(neighbour_forms.HEARD_OF)
 def heard_of(me: Any, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard."""
-    return me._view.received(next(iter(me._names.layout.messages)))[rank]
+    return received(me)[rank]
 
 
 @word(neighbour_forms.HEARD_SUM)
 def heard_sum(me: Any) -> Array:
     """(width,) sum of the neighbours' newest vectors, with the own block or zeros for those that were never heard."""
-    return me._view.received(next(iter(me._names.layout.messages))).sum(axis=0)
+    return received(me).sum(axis=0)
 
 
 @word(neighbour_forms.WEIGHTED_SUM)
@@ -83,7 +100,7 @@ def weighted_sum(me: Any, weights: Array) -> Array:
     -------
     (width,) float64
     """
-    return weights @ me._view.received(next(iter(me._names.layout.messages)))
+    return weights @ received(me)
 
 
 @word(gradient_forms.LOCAL_GRADIENT)
@@ -107,7 +124,7 @@ def local_gradient(me: Any, model: Array) -> Array:
 
 
 @word(gradient_forms.LOSS_GRADIENT)
-def loss_gradient(me: Any, model: Array, rows: NDArray[np.int64] | None = None) -> Array:
+def loss_gradient(me: Any, model: Array, rows: Ranks | None = None) -> Array:
     """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
 
     Parameters
@@ -219,12 +236,33 @@ def add_scaled(total: Array, weight: float, vector: Array) -> None:
 
 
 @word(gradient_forms.SLOPES)
-def slopes(me: Any, scores: Array) -> Array:
-    """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows."""
-    return me._names.protocol.problem.task.loss.slope(scores, me.labels)
+def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
+    """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows.
+
+    Parameters
+    ----------
+    me : record
+    scores : (m,) float64
+    rows : (m,) int64, optional
+        Ranks among the agent's own rows whose scores these are; all of them by default.
+    """
+    labels = me.labels if rows is None else me.labels[rows]
+    return me._names.protocol.problem.task.loss.slope(scores, labels)
 
 
 @word(gradient_forms.BENDS)
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)
+
+
+@word(gradient_forms.SCORES_OF)
+def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
+    """(m,) products of the agent's own rows, or of those with these ranks, with a model."""
+    return (me.features if rows is None else me.features[rows]) @ model
+
+
+@word(gradient_forms.SUM_OF_ROWS)
+def sum_of_rows(me: Any, weights: Array, rows: Ranks | None = None) -> Array:
+    """(p,) sum of the agent's own rows, or of those with these ranks, each times a weight."""
+    return weights @ (me.features if rows is None else me.features[rows])

@@ -43,7 +43,7 @@ def test_every_row_has_a_floor_that_moves_models_by_the_plan_of_the_row(entry):
     [
         ("coordinate_descent", "rounds", "gaussian", {"text"}),
         ("model_propagation", "exchange", "plain", {"text"}),
-        ("feature_sgd", "rounds", "plain", {"text", "Python"}),
+        ("feature_sgd", "rounds", "plain", {"text"}),
         ("dual_averaging, 5 rows drawn", "rounds", "plain", {"text"}),
         ("push_sum_dual_averaging, 5 rows drawn", "broadcast", "plain", {"text", "Python"}),
     ],

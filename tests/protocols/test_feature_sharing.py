@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.protocols.algorithms.feature_noise import range_root
-from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
+from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, rows_of
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.simulator.contract import bench
@@ -264,7 +265,8 @@ def test_gradient_steps_over_all_rows_are_gradient_descent():
 
 def test_batches_go_through_all_rows_in_a_common_order():
     world = world_of(split_task(), 2, FeatureSgd, batch=15)
-    rows = np.concatenate([world.protocol._rows_of(number) for number in range(8)])
+    me = SimpleNamespace(**world.protocol.constants().run)
+    rows = np.concatenate([rows_of(me, number) for number in range(8)])
     assert len(rows) == 120
     assert (np.bincount(rows, minlength=40) == 3).all()
 

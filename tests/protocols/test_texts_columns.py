@@ -1,0 +1,190 @@
+"""Protocols over split features run the same as Python and compiled, and as their methods did before they were texts.
+
+Updates, traffic and charges are equal, models to 1e-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import StepFailure
+from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, FeatureSgdParameters
+from hushnet.protocols.algorithms.split_features import widths
+from hushnet.protocols.base import Layout, MessageKind
+from hushnet.protocols.steps import Constants, heard_of, heard_sum, scores_of, sum_of_rows
+from hushnet.simulator.contract.charges import books_of
+from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.network.clocks import Periodic, Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
+
+from ..engine.driving import drive, fast_world, prepared
+from ..oracles.feature_sgd import FeatureSgdByWake
+from .columns import split_task, star
+from .text_worlds import AWAY, LATE, check_forms
+
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))]
+
+
+def random_columns(seed: int, *, time: float = 25.0) -> Callable[[], Setting]:
+    """Makes the same setting again and again: a star around the labels, with loss, delays and absences or without."""
+    rng = np.random.default_rng(seed)
+    loss = str(rng.choice(["logistic", "smoothed_hinge"]))
+    task = split_task(
+        rng.integers(1, 5, int(rng.integers(1, 6))).tolist(), int(rng.integers(1, 30)), loss=loss, seed=seed
+    )
+    graph = star(task)
+    network = dict(LATE) if rng.random() < 0.7 else {}
+    if rng.random() < 0.4:
+        network["loss"] = 0.15
+    away = rng.random() < 0.4
+    clock = Periodic(kind="periodic") if rng.random() < 0.3 else Poisson(kind="poisson")
+    return lambda: Setting(
+        task=task,
+        graph=graph,
+        clock=clock,
+        network=NetworkParameters.model_validate(network),
+        availability=AWAY if away else Always(kind="always"),
+        stop=Stop(time=time),
+        draws=Draws(seed),
+    )
+
+
+def sgd_parameters(seed: int) -> FeatureSgdParameters:
+    rng = np.random.default_rng(1000 + seed)
+    fields = {"batch": int(rng.integers(1, 40)), "ridge": float(rng.choice([0.0, 1.0])), "step_size": 0.4}
+    return FeatureSgdParameters.model_validate(
+        {"kind": "feature_sgd", **fields, "decay": float(rng.choice([0.0, 0.1]))}
+    )
+
+
+def check_equal(text: World, method: World) -> None:
+    assert text.activations == method.activations
+    assert text.traffic == method.traffic
+    assert [agent.updates for agent in text.agents] == [agent.updates for agent in method.agents]
+    assert [agent.silent for agent in text.agents] == [agent.silent for agent in method.agents]
+    for agent in range(text.ledger.agents):
+        assert books_of(text, agent, exact=True) == books_of(method, agent, exact=True)
+    for kind in ("agent", "edge"):
+        for name, block in getattr(method.state, kind).items():
+            values = getattr(text.state, kind)[name].values
+            np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_forms_of_minibatch_gradients_agree(seed):
+    world = check_forms(random_columns(seed), FeatureSgd, sgd_parameters(seed))
+    assert world.activations >= 10
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_text_of_minibatch_gradients_does_what_the_method_did(seed):
+    make, spec = random_columns(seed), sgd_parameters(seed)
+    text, method = (
+        drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (FeatureSgd, FeatureSgdByWake)
+    )
+    assert text.activations >= 10
+    check_equal(text, method)
+
+
+class Partial(FeatureSgd):
+    """Kinds of messages that only the centre or only parties send, which both read; one differs by party."""
+
+    def layout(self):
+        agents = len(self.columns)
+        return Layout(
+            agent={"model": [len(held) for held in self.columns], "seen": 4},
+            messages={
+                "own": MessageKind(widths(agents, centre=0, party=3)),
+                "share": MessageKind(widths(agents, centre=2, party=0), addressed=True),
+            },
+        )
+
+    def constants(self):
+        return Constants(run={"late": 0.0})
+
+    @staticmethod
+    def step(me):
+        me.seen[0] += me.heard_own.sum() + heard_sum(me).sum() + me.heard_share.sum()
+        me.seen[1], me.seen[2] = me.heard_own.size, me.heard_share.size
+        if me.degree > 0:
+            me.seen[3] += heard_of(me, 0).sum()
+        if me.agent == 0:
+            shares = np.ones((me.degree, 2))
+            for rank in range(me.degree):
+                shares[rank] = rank + me.updates
+            me.message_share = shares
+        else:
+            me.message_own = sum_of_rows(me, scores_of(me, me.features[0]))[0] + np.ones(3) * me.agent
+
+
+class Wrong(Partial):
+    """A party sends what only the centre does."""
+
+    @staticmethod
+    def step(me):
+        if me.agent == 0 and me.updates > 2:
+            me.message_own = 1.0
+        elif me.agent > 0:
+            me.message_own = np.ones(3)
+
+
+class OtherRow(Partial):
+    """Asks for a row that is not there."""
+
+    @staticmethod
+    def step(me):
+        if me.updates > 2:
+            me.seen[0] = scores_of(me, me.features[0], np.array([len(me.features)]))[0]
+        if me.agent > 0:
+            me.message_own = np.ones(3)
+
+
+class OtherLength(Partial):
+    """Gives one number too few."""
+
+    @staticmethod
+    def step(me):
+        if me.updates > 2:
+            me.seen[0] = sum_of_rows(me, np.ones(len(me.features) - 1)).sum()
+        if me.agent > 0:
+            me.message_own = np.ones(3)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_kinds_that_only_some_agents_send_are_heard_as_zeros_where_nobody_sends_them(seed, single):
+    make = random_columns(seed)
+
+    def setting():
+        made = make()
+        train = made.task.train
+        features = train.features.astype(np.float32) if single else train.features
+        return replace(made, task=replace(made.task, train=replace(train, features=features)))
+
+    world = check_forms(setting, Partial, sgd_parameters(seed))
+    seen, parties = world.state.agent["seen"].rows, world.ledger.agents - 1
+    assert seen[0, 1:3].tolist() == [3 * parties, 0]
+    assert (seen[1:, 1:3] == [0, 2]).all()
+    assert (seen[:, 0] != 0).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (Wrong, "the layout has no message of kind 'own' for this agent to send"),
+        (OtherRow, "IndexError"),
+        (OtherLength, "ValueError"),
+    ],
+)
+def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why, compiled):
+    world = fast_world(random_columns(0)(), kind, sgd_parameters(0), compiled=compiled)
+    with pytest.raises(StepFailure, match=why):
+        drive(world)

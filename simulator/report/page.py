@@ -23,6 +23,7 @@ from .comparison import comparison
 from .grid import Grid
 from .privacy import privacy_rows, unprotected
 from .runs import pictures, runs
+from .single import single_runs
 from .winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
@@ -79,7 +80,7 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    own = [(FOLDER / name).read_text(encoding="utf-8") for name in ("charts.js", "script.js")]
+    own = [(FOLDER / name).read_text(encoding="utf-8") for name in ("charts.js", "single.js", "script.js")]
     scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
     return environment.get_template("page.html").render(
         **content(collection, folder),
@@ -110,6 +111,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
     name = str(collection.index.get("scenario") or first.get("scenario") or "results")
     curves, finals = charts.curves(apart, grid), charts.finals(apart, grid)
     own, won = finals.pop("own"), winners(collection, grid)
+    start = _start(collection, curves)
     shown = {
         "grid": collection.grid,
         "axes": [axis.plain() for axis in grid.axes],
@@ -154,7 +156,8 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
             "curves": curves,
             "finals": finals,
             "spreads": charts.spreads(collection, grid),
-            "start": _start(collection, curves),
+            "single": single_runs(collection, grid, start),
+            "start": start,
         },
     }
 

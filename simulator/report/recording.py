@@ -128,6 +128,12 @@ class RunRecord:
         each = np.where(known, table, np.nan)[: len(table) if 1 < len(table) < FEW else 0]
         return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n, each)
 
+    def own(self, run: int, places: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What one run recorded over time: (k,) times and (k, m) values, at so many instants at most."""
+        x, rows, _ = self._path(run, "time")
+        kept = _thinned(np.arange(len(x)), places)
+        return x[kept], self._values[rows[kept]]
+
     def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
         """Places of a run's instants in order, their rows, and whether the run reached its end."""
         rows = np.arange(self._bounds[run], self._bounds[run + 1])
@@ -143,7 +149,7 @@ def _common_places(paths: list[tuple[NDArray[np.float64], NDArray[np.int64], boo
     return places[(places >= max(x[0] for x, _, _ in paths)) & (places <= min(ends))]
 
 
-def _thinned(places: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+def _thinned(places: NDArray[Any], most: int) -> NDArray[Any]:
     if len(places) <= most:
         return places
     return places[np.unique(np.linspace(0, len(places) - 1, most).round().astype(int))]

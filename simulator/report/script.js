@@ -213,6 +213,7 @@ function drawAll() {
   drawCurves();
   if (at("swept")) drawSweep();
   drawSpread();
+  drawOne();
 }
 
 function fill(select, entries, first) {
@@ -268,7 +269,7 @@ window.addEventListener("beforeprint", () => {
   drawAll();
   scenario.dataset.open = scenario.open;
   scenario.open = true;
-  for (const chart of document.querySelectorAll(".chart")) Plotly.relayout(chart, { width: PAPER, height: chart.style.height ? chart.clientHeight : PAPER / 2 });
+  for (const chart of document.querySelectorAll(".js-plotly-plot")) Plotly.relayout(chart, { width: PAPER, height: chart.style.height ? chart.clientHeight : PAPER / 2 });
 });
 window.addEventListener("afterprint", () => {
   Scheme.paper = false;
@@ -278,6 +279,8 @@ window.addEventListener("afterprint", () => {
 
 // The table of runs: a filter, columns that sort, and points of the map that lead to their runs.
 function runsTable() {
+  for (const link of at("runs-table").querySelectorAll("a.one")) link.addEventListener("click", (event) => { event.preventDefault(); showRun(link); });
+  at("one-metric").addEventListener("change", drawOne);
   const rows = [...at("runs-table").tBodies[0].rows], filter = at("run-filter");
   let point = null;
   const apply = () => {

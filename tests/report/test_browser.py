@@ -192,7 +192,7 @@ def test_hostile_names_are_texts_and_nothing_else(opened, tmp_path):
     assert found.complaints == []
     assert found.page.text_content("h1") == HOSTILE
     assert found.page.title() == HOSTILE + " – hushnet report"
-    assert found.page.evaluate("document.querySelectorAll('img, body script:not(#data)').length") == 3
+    assert found.page.evaluate("document.querySelectorAll('img, body script:not(#data)').length") == 4
     assert found.data["protocols"][0]["label"] == "local" + HOSTILE
     labels = found.page.eval_on_selector_all("#protocols label", "all => all.map(label => label.textContent)")
     assert labels == [p + HOSTILE for p in LABELS]

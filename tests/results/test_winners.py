@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.compare import compare
@@ -129,3 +130,66 @@ def test_level_protocols_are_told_apart_about_as_rarely_as_the_level_says(tmp_pa
     grid = [{"network.loss": float(point)} for point in range(40)]
     places = accuracy(results(tmp_path, noisy(lambda *_: 0.5), grid=grid, seeds=5)).places
     assert sum(any(duel.ahead for duel in place.duels) for place in places) <= 9
+
+
+def measured(folder, quantities, *, seeds=6):
+    """Runs of two protocols whose objective gaps lie far apart, and measure what is given."""
+    store = Store(folder).claimed()
+    names, rng = [], np.random.default_rng(2)
+    for seed in range(seeds):
+        for protocol, quantity in quantities.items():
+            made = make_run(protocol, seed, privacy=None)
+            made.manifest["measures"] = {} if quantity is None else {"objective": quantity}
+            own = made.trace["metric"] == "objective"
+            made.trace.loc[own, "value"] *= rng.normal(1, 0.01)
+            store.save(f"{len(names):016x}", made)
+            names.append(f"{len(names):016x}")
+    labels = {key: LABELS[key] for key in quantities}
+    store.write_index(scenario="made", runs=names, grids=[{}] * len(names), figures=[], labels=labels)
+    return load_all(folder)
+
+
+MEAN = {"function": "Q", "scale": "mean over agents", "identity": "one for all"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "cause"),
+    [
+        (MEAN, ""),
+        (None, "kinds unknown"),
+        ({"function": "another", "scale": "mean over agents", "identity": "another"}, "not of one kind"),
+    ],
+)
+def test_nobody_is_ahead_by_numbers_that_are_not_known_to_be_of_one_kind(tmp_path, theirs, cause):
+    collection = measured(tmp_path, {"local": MEAN, "cd": theirs})
+    found = {each.measure: each for each in standings(collection, 9) if each.measure.startswith("objective")}
+    duels = [duel for each in found.values() for place in each.places for duel in place.duels]
+    assert duels
+    if not cause:
+        assert [duel.ahead for duel in duels] == ["cd"] * len(duels)
+    else:
+        assert all(not duel.ahead and duel.cause == cause for duel in duels), duels
+        assert not any(place.winner for each in found.values() for place in each.places)
+
+
+def test_records_too_coarse_to_tell_who_was_first_leave_it_open(tmp_path):
+    """A record at 10 after one at 0 stands for something in (0, 10], others at 7 and 8 for (6, 7] and (7, 8]."""
+    store = Store(tmp_path).claimed()
+    names = []
+    for seed in range(8):
+        for protocol, times, place in (("local", np.arange(12.0), 7 + seed % 2), ("cd", np.array([0.0, 10.0]), 10)):
+            made = make_run(protocol, seed, privacy=None)
+            made.manifest["measures"] = {"objective": MEAN}
+            own = made.trace[(made.trace["metric"] == "objective") & (made.trace["statistic"] == "gap")]
+            made.trace = pd.concat([own.iloc[:1]] * len(times), ignore_index=True).assign(
+                time=times, activations=np.arange(len(times)), value=np.where(times >= place, 0.0, 1.0)
+            )
+            store.save(f"{len(names):016x}", made)
+            names.append(f"{len(names):016x}")
+    labels = {key: LABELS[key] for key in ("local", "cd")}
+    store.write_index(scenario="made", runs=names, grids=[{}] * len(names), figures=[], labels=labels)
+    (found,) = (each for each in standings(load_all(tmp_path), 9) if each.measure == "time_to_target")
+    (duel,) = found.places[0].duels
+    assert (duel.ahead, duel.cause) == ("", "records too coarse")
+    assert duel.p < 0.05
+    assert found.places[0].causes == ("records too coarse",)

@@ -150,6 +150,7 @@ def measured(folder, quantities, *, seeds=6):
 
 
 MEAN = {"function": "Q", "scale": "mean over agents", "identity": "one for all"}
+ANOTHER = {"function": "R", "scale": "mean over agents", "identity": "another"}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ MEAN = {"function": "Q", "scale": "mean over agents", "identity": "one for all"}
     [
         (MEAN, ""),
         (None, "kinds unknown"),
-        ({"function": "another", "scale": "mean over agents", "identity": "another"}, "not of one kind"),
+        (ANOTHER, "not of one kind"),
     ],
 )
 def test_nobody_is_ahead_by_numbers_that_are_not_known_to_be_of_one_kind(tmp_path, theirs, cause):

@@ -36,7 +36,9 @@ from ..noise import active
 from ..privacy.budget import PrintedNoise, Privacy, RuleError, Total
 from ..privacy.mechanisms import Release
 from ..privacy.plans import Plan, plan
+from ..steps.noise import StepNoise
 from ..view import View
+from .split_features import CENTRE
 
 RANK = 1e-10
 """Singular values of D_m below this share of the largest count as 0: one-hot columns are linearly dependent."""
@@ -120,21 +122,34 @@ class ClippedScores:
             releases = self.privacy.updates or 1
             self.plan = plan(self.privacy, np.full(releases, 1.0 / releases))
 
+    @property
+    def scale(self) -> float:
+        """Deviation of the noise of every score; 0 without noise."""
+        return 0.0 if self.plan is None else float(self.plan.multipliers[0]) * self.sensitivity
+
+    @property
+    def sensitivity(self) -> float:
+        """How far clipped scores move at most, whatever changes in the party's data."""
+        return 2 * self.bound
+
+    @property
+    def bound(self) -> float:
+        """Norm that scores are clipped to; infinite without noise."""
+        return math.inf if self.privacy is None or self.privacy.clip is None else self.privacy.clip
+
     def release(self, view: View) -> Release:
         """The release of a party's next message."""
         if self.privacy is None or self.plan is None:
             return Release.plain(view.agent, view.now, "scores of the party's columns, without noise", recipients=1)
-        assert self.privacy.clip is not None
-        bound = 2 * self.privacy.clip
         return Release(
             agent=view.agent,
             time=view.now,
             mechanism="gaussian",
             norm="l2",
-            sensitivity=bound,
+            sensitivity=self.sensitivity,
             sensitivity_source="clip",
-            verified_sensitivity=bound,
-            scale=float(self.plan.multipliers[0]) * bound,
+            verified_sensitivity=self.sensitivity,
+            scale=self.scale,
             claimed_epsilon=float(self.plan.epsilons[0]),
             claimed_delta=float(self.plan.deltas[0]),
             recipients=1,
@@ -147,6 +162,39 @@ class ClippedScores:
             return scores
         assert self.privacy.clip is not None
         return clip_rows(scores[None, :], self.privacy.clip)[0]
+
+
+class ScoreNoise(StepNoise):
+    """What is drawn for a party's scores: isotropic noise, or noise as printed; the centre draws none.
+
+    Parameters
+    ----------
+    scores : ClippedScores
+    agents : int
+    printed : RangeNoise, optional
+    terms : float
+        Of `RangeNoise.release`.
+    """
+
+    def __init__(self, scores: ClippedScores, agents: int, printed: RangeNoise | None = None, **terms: Any) -> None:
+        self.scores, self.agents, self.printed, self.terms = scores, agents, printed, terms
+
+    @property
+    def mechanism(self) -> str | None:
+        """See `StepNoise.mechanism`."""
+        return None if self.printed is None and self.scores.privacy is None else "gaussian"
+
+    def release(self, view: View) -> Release:
+        """The release of an agent's next message."""
+        if view.agent == CENTRE:
+            return Release.plain(view.agent, view.now, "z and y depend on the labels, which nothing protects")
+        if self.printed is not None:
+            return self.printed.release(view, **self.terms)
+        return self.scores.release(view)
+
+    def scales(self) -> NDArray[np.float64]:
+        """See `StepNoise.scales`; one stage, for every message has the same noise."""
+        return np.full((self.agents, 1), self.scores.scale if self.printed is None else self.printed.scale)
 
 
 def check_isotropic(privacy: Privacy | None) -> None:

@@ -27,7 +27,7 @@ Where we depart: nowhere in the printed version. The privacy statement fails (se
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,23 @@ from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Trait
 from ..invariants import Declared, Instant, Invariant
 from ..noise import active
 from ..privacy.budget import Privacy
-from ..privacy.mechanisms import draw_noise
+from ..steps import (
+    Constants,
+    add_scaled,
+    affords,
+    clipped,
+    heard_sum,
+    perturbed,
+    rows_minimised,
+    scores_of,
+    solved_by,
+    sum_of_rows,
+)
 from ..surroundings import Surroundings, check_split
-from .feature_noise import ClippedScores, RangeNoise, check_isotropic, range_root
+from .feature_noise import ClippedScores, RangeNoise, ScoreNoise, check_isotropic, range_root
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 Array = NDArray[np.float64]
-Factor = tuple[Array, bool]
 
 RESIDUAL = 1e-8
 """Largest |y - l'(z)| of a row after an epoch, beside the rounding of large numbers."""
@@ -116,8 +126,10 @@ class FeatureSharing(Protocol):
         self.parties = min(len(self.columns) - 1, self.parameters.parties or len(self.columns))
         self.cycle = 2 if self.parameters.order == "jacobi" else 2 * self.parties
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Factor | None] = {}
-        self.roots: dict[int, Array] = {}
+        given = self.parameters
+        self.step_noise = ScoreNoise(
+            self.scores, len(self.columns), given.noise, parties=self.parties, rho=given.rho, ridge=given.ridge
+        )
 
     @property
     def epoch(self) -> float:
@@ -125,15 +137,20 @@ class FeatureSharing(Protocol):
         return float(self.cycle)
 
     def layout(self) -> Layout:
-        """Parties: x_m and what they sent; centre: z and y. A party sends N numbers, the centre twice as many."""
+        """Parties: x_m, what they sent, and what they compute with; centre: z and y.
+
+        A party sends N numbers, the centre twice as many.
+        """
         task, agents = self.problem.task, len(self.columns)
-        rows = len(task.train.labels)
+        rows, squares = len(task.train.labels), [len(held) ** 2 for held in self.columns]
         return Layout(
             agent={
                 "model": [len(held) for held in self.columns],
                 "sent": widths(agents, centre=0, party=rows),
                 "z": widths(agents, centre=rows, party=0),
                 "y": widths(agents, centre=rows, party=0),
+                "factor": squares,
+                "root": squares if self.parameters.noise is not None else 0,
             },
             messages={
                 "scores": MessageKind(widths(agents, centre=0, party=rows)),
@@ -148,50 +165,28 @@ class FeatureSharing(Protocol):
             out.fall_silent()
         elif view.role == PARTY:
             ratio = self.parameters.ridge / self.parameters.rho
-            self.factors[view.agent] = factorised(view, ratio, self.parameters.privacy)
+            view.state["factor"][:] = factorised(view, ratio, self.parameters.privacy).ravel()
             if self.parameters.noise is not None:
-                self.roots[view.agent] = range_root(view.data.features)
+                # Its columns one after the other; those beyond the rank stay zero.
+                root = range_root(view.data.features).T.ravel()
+                view.state["root"][: len(root)] = root
 
-    def wake(self, view: View, out: Out) -> None:
-        """A party's step, the centre's, or nothing, as the round says."""
-        phase = view.updates % self.cycle
-        if view.role == "centre":
+    def constants(self) -> Constants:
+        """How rounds go, the norm that scores are clipped to, and whether noise is the printed one."""
+        printed = self.parameters.noise is not None
+        return Constants(run={"cycle": self.cycle, "clip": self.scores.bound, "printed": float(printed)})
+
+    @staticmethod
+    def step(me: Any) -> bool:
+        """A party's step, the centre's, or nothing, as the round says; true if a party's budget is spent."""
+        cycle = int(me.cycle)
+        phase = me.updates % cycle
+        if me.agent == CENTRE:
             if phase % 2 == 1:
-                self._centre(view, out, last=phase == self.cycle - 1)
-        elif phase % 2 == 0 and (self.parameters.order == "jacobi" or view.agent == 1 + phase // 2):
-            self._party(view, out)
-
-    def _party(self, view: View, out: Out) -> None:
-        """Equation (6): (D'D + (lambda/rho) I) x = D'(own scores - gap - y / rho), and (16) or clipping and noise."""
-        given, columns, state = self.parameters, view.data.features, view.state
-        release = self.scores.release(view)
-        if given.noise is not None:
-            release = given.noise.release(view, parties=self.parties, rho=given.rho, ridge=given.ridge)
-        if not out.reserve(release):
-            out.fall_silent()
-            return
-        gap, dual = np.split(view.received("gap_and_dual")[0], 2)
-        target = state["sent"] - gap - dual / given.rho
-        model = fitted(self.factors[view.agent], columns, target)
-        if given.noise is not None:
-            root = self.roots[view.agent]
-            model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=view.stream("noise"))
-            sent = columns @ model
-        else:
-            sent = release.perturb(self.scores.clipped(columns @ model), rng=view.stream("noise"))
-        state["model"][:], state["sent"][:] = model, sent
-        out.send("scores", sent, release, to=CENTRE)
-
-    def _centre(self, view: View, out: Out, *, last: bool) -> None:
-        """Equations (7) and (8) once all parties have stepped, and the message for the next step."""
-        state, total = view.state, np.sum(view.received("scores"), axis=0)
-        if last:
-            centre_step(self.problem.task.loss, view, total, self.parameters.rho)
-        out.send(
-            "gap_and_dual",
-            np.concatenate([total - state["z"], state["y"]]),
-            out.plain("z and y depend on the labels, which nothing protects"),
-        )
+                collect(me, phase == cycle - 1)
+            return False
+        turn = me.order == "jacobi" or me.agent == 1 + phase // 2
+        return phase % 2 == 0 and turn and not answer(me)
 
     def models(self, state: State) -> Array:
         """The parties' parts put together, in the centre's row."""
@@ -211,13 +206,54 @@ class FeatureSharing(Protocol):
         return (slopes_are_duals(self.problem.task, self.parameters.rho, lambda at: at.rounds[CENTRE] >= self.cycle),)
 
 
-def factorised(view: View, ratio: float, privacy: Privacy | None) -> Factor | None:
-    """The factor of D'D + ratio I, for `fitted`; a party's columns D are (N, d).
+def answer(me: Any) -> bool:
+    """Part of a text: equation (6) of a party, and (16) or clipping and noise; false if its budget is spent."""
+    if not affords(me):
+        return False
+    rows, heard = len(me.sent), me.heard_gap_and_dual[0]
+    me.model = fitted(me, me.sent - heard[:rows] - heard[rows:] / me.rho)
+    size = len(me.model)
+    noisy = noisy_scores(me, np.zeros(size) if me.printed > 0.0 else scores_of(me, me.model))
+    if me.printed > 0.0:
+        for rank in range(size):
+            add_scaled(me.model, noisy[rank], me.root[rank * size : (rank + 1) * size])
+        noisy = scores_of(me, me.model)
+    me.sent = noisy
+    me.message_scores = me.sent
+    return True
+
+
+def noisy_scores(me: Any, scores: Array) -> Array:
+    """Part of a text: clipped scores with noise in all directions; scores as they are without it."""
+    return perturbed(me, clipped(scores, me.clip))
+
+
+def fitted(me: Any, target: Array) -> Array:
+    """Part of a text: (d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho.
+
+    Zeros without a factor (`factorised`).
+    """
+    if len(me.factor) == 0 or me.factor[0] == 0.0:
+        return np.zeros(len(me.model))
+    return solved_by(me.factor, sum_of_rows(me, target))
+
+
+def collect(me: Any, last: bool) -> None:
+    """Part of a text: (7) and (8) at the centre once all parties have stepped, and the message for the next step."""
+    total = heard_sum(me)
+    if last:
+        me.z = rows_minimised(me, me.rho, me.y + me.rho * total)
+        me.y += me.rho * (total - me.z)
+    me.message_gap_and_dual = np.concatenate((total - me.z, me.y))
+
+
+def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
+    """(d, d) the lower factor of D'D + ratio I, for `fitted`; a party's columns D are (N, d).
 
     Returns
     -------
-    (array, bool) or None
-        None if the squares of the columns overflow and noise protects them: what the party adds to the scores then
+    (d, d) float64
+        Zeros if the squares of the columns overflow and noise protects them: what the party adds to the scores then
         counts as zero, because ending the run would tell what the columns are.
 
     Raises
@@ -231,24 +267,15 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Factor | No
     gram = columns.T @ columns
     gram[np.diag_indices(len(gram))] += ratio
     try:
-        return cho_factor(gram, lower=True)
+        return np.tril(cho_factor(gram, lower=True)[0])
     except (ValueError, np.linalg.LinAlgError):
         if active(privacy):
-            return None
+            return np.zeros_like(gram)
         raise InputError(
             f"agent {view.agent} has columns with values up to {np.abs(columns).max():.3g}, whose squares are too "
             "large to compute with; scale the features",
             field=("task",),
         ) from None
-
-
-def fitted(factor: Factor | None, columns: Array, target: Array) -> Array:
-    """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho; zeros without a factor."""
-    from scipy.linalg import cho_solve
-
-    if factor is None:
-        return np.zeros(columns.shape[1])
-    return cho_solve(factor, columns.T @ target, check_finite=False)
 
 
 def centre_step(loss: Loss, view: View, total: Array, rho: float) -> None:

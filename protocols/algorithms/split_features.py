@@ -1,7 +1,7 @@
 """What protocols over split features share: a star whose centre, agent 0, has the labels, and parties with columns.
 
-ADMM sharing makes its steps by methods, in Python, and has no texts yet: there is no word for the product with a
-party's factor, nor for N problems of one row each, and noise on scores is none of a step's.
+The steps of `stale_feature_sharing` are methods, in Python, and no text yet: what the centre told each party is an edge
+block of uneven width, and steps that send several kinds of messages compile only behind a neighbour barrier.
 """
 
 from __future__ import annotations

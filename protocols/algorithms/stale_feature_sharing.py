@@ -47,9 +47,10 @@ from ...agents.parameters import NotNegative, Size
 from ..base import Layout, MessageKind, Out, Protocol, View
 from ..invariants import Declared
 from ..privacy.budget import Privacy
+from ..steps import solved_by
 from ..surroundings import Surroundings, check_split
 from .feature_noise import ClippedScores, check_isotropic
-from .feature_sharing import Factor, SharingParameters, centre_step, factorised, fitted, slopes_are_duals
+from .feature_sharing import SharingParameters, centre_step, factorised, slopes_are_duals
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 Array = NDArray[np.float64]
@@ -98,7 +99,7 @@ class StaleFeatureSharing(Protocol):
         """Columns and noise."""
         self.columns = columns_of(self.problem)
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Factor | None] = {}
+        self.factors: dict[int, Array] = {}
         self.limit = np.inf if self.parameters.staleness == "unbounded" else float(self.parameters.staleness)
         self.stiffness = self.parameters.rho * (1 + self.parameters.damping)
 
@@ -197,3 +198,10 @@ class StaleFeatureSharing(Protocol):
             "slopes": float(slope),
             "scores": float(np.abs(scores - state.agent["total"][CENTRE]).max(initial=0.0)),
         }
+
+
+def fitted(factor: Array, columns: Array, target: Array) -> Array:
+    """(d,) argmin |D x - target|^2 + ratio |x|^2, by its factor (`factorised`); zeros without one."""
+    if factor[0, 0] == 0.0:
+        return np.zeros(columns.shape[1])
+    return solved_by(factor.ravel(), columns.T @ target)

@@ -68,7 +68,7 @@ def _perturbed(categories: Categories) -> Callable[..., Any]:
     draw = noise_of(categories)
 
     def perturbed(me, vector):  # pragma: no cover - compiled
-        if len(me.labels) == 0:
+        if not me.noisy_:
             return vector
         width = len(vector)
         if me.dimension_ > 0 and width != me.dimension_:
@@ -123,7 +123,7 @@ def _draw_each(_: Categories) -> Callable[..., Any]:
 
 
 PERTURBED = Form(
-    lambda categories: ("labels", "dimension_", *noise_fields(categories)) if categories.mechanism else (), _perturbed
+    lambda categories: ("noisy_", "dimension_", *noise_fields(categories)) if categories.mechanism else (), _perturbed
 )
 AFFORDS = Form(lambda categories: ("affordable_", "draws_") if categories.mechanism else ("affordable_",), _affords)
 POST_PROCESSED = Form(reading("free_"), _post_processed)

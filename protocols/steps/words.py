@@ -6,6 +6,7 @@ chosen when a run is built, for its loss, its noise and the type of its rows. Th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents import losses
+from ...agents.clipping import clip_rows
+from ...agents.optimisation.splitting import minimise_rows
 from ...agents.tables import Shard
-from . import gradient_forms, neighbour_forms, noise_forms
+from . import gradient_forms, neighbour_forms, noise_forms, row_forms
 from .word_form import Form
 
 Array = NDArray[np.float64]
@@ -235,7 +238,7 @@ def add_scaled(total: Array, weight: float, vector: Array) -> None:
     total += weight * vector
 
 
-@word(gradient_forms.SLOPES)
+@word(row_forms.SLOPES)
 def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
     """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows.
 
@@ -250,19 +253,83 @@ def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
     return me._names.protocol.problem.task.loss.slope(scores, labels)
 
 
-@word(gradient_forms.BENDS)
+@word(row_forms.BENDS)
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
     return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)
 
 
-@word(gradient_forms.SCORES_OF)
+@word(row_forms.SCORES_OF)
 def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
     """(m,) products of the agent's own rows, or of those with these ranks, with a model."""
     return (me.features if rows is None else me.features[rows]) @ model
 
 
-@word(gradient_forms.SUM_OF_ROWS)
+@word(row_forms.SUM_OF_ROWS)
 def sum_of_rows(me: Any, weights: Array, rows: Ranks | None = None) -> Array:
     """(p,) sum of the agent's own rows, or of those with these ranks, each times a weight."""
     return weights @ (me.features if rows is None else me.features[rows])
+
+
+@word(row_forms.ROWS_MINIMISED)
+def rows_minimised(me: Any, curvature: float, linear: Array) -> Array:
+    """The minimisers of phi(z, y_k) + (curvature / 2) z^2 - linear_k z, one scalar problem for each of the own rows.
+
+    By `hushnet.agents.optimisation.splitting.minimise_rows`; for smooth losses of bounded slope.
+
+    Parameters
+    ----------
+    me : record
+    curvature : float
+        > 0.
+    linear : (m,) float64
+
+    Returns
+    -------
+    (m,) float64
+    """
+    return minimise_rows(me._names.protocol.problem.task.loss, me.labels, curvature=curvature, linear=linear)
+
+
+@word(row_forms.CLIPPED)
+def clipped(vector: Array, bound: float) -> Array:
+    """A vector scaled down to an l2 norm if it is longer, as `hushnet.agents.clipping.clip_rows` has it.
+
+    Parameters
+    ----------
+    vector : (k,) float64
+        Zeros take its place if it is not finite.
+    bound : float
+        > 0; infinite to leave vectors as they are.
+
+    Returns
+    -------
+    (k,) float64
+    """
+    return vector if math.isinf(bound) else clip_rows(vector[None, :], bound)[0]
+
+
+@word(row_forms.SOLVED_BY)
+def solved_by(factor: Array, right: Array) -> Array:
+    """The solution of L L' x = right, by the lower Cholesky factor of a positive definite matrix.
+
+    Parameters
+    ----------
+    factor : (k k,) float64
+        L row after row, as a block of an agent keeps it; what is above its diagonal is not read.
+    right : (k,) float64
+
+    Returns
+    -------
+    (k,) float64
+
+    Raises
+    ------
+    ValueError
+        If the factor has another size.
+    """
+    from scipy.linalg import cho_solve
+
+    if len(factor) != len(right) ** 2:
+        raise ValueError(row_forms.OTHER_SIZE)
+    return cho_solve((factor.reshape(len(right), -1), True), right, check_finite=False)

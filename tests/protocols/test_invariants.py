@@ -214,8 +214,8 @@ class GivesForNothing(PushSumDualAveraging):
 class StepsTooFar(FeatureSharing):
     """(8) with another step than rho."""
 
-    def _centre(self, view, out, *, last):
-        super()._centre(view, out, last=last)
+    def wake(self, view, out):
+        super().wake(view, out)
         view.state["y"] *= 1.001
 
 

@@ -19,7 +19,7 @@ from hushnet.simulator.world.world import World
 
 STEPLESS = {"local", "solitary", "consensus", "local_dp"}
 """Protocols whose agents are done once they have started."""
-PYTHON = {"feature_sharing", "stale_feature_sharing"}
+PYTHON = {"stale_feature_sharing"}
 """Protocols whose steps are no texts yet."""
 
 

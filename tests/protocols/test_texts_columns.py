@@ -7,15 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
+from hushnet.agents.clipping import norms
 from hushnet.agents.errors import StepFailure
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, FeatureSgdParameters
+from hushnet.protocols.algorithms.feature_sharing import FeatureSharing, FeatureSharingParameters
 from hushnet.protocols.algorithms.split_features import widths
 from hushnet.protocols.base import Layout, MessageKind
-from hushnet.protocols.steps import Constants, heard_of, heard_sum, scores_of, sum_of_rows
+from hushnet.protocols.steps import (
+    Constants,
+    clipped,
+    heard_of,
+    heard_sum,
+    rows_minimised,
+    scores_of,
+    solved_by,
+    sum_of_rows,
+)
+from hushnet.protocols.steps.word_form import Categories, NoForm
 from hushnet.simulator.contract.charges import books_of
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Periodic, Poisson
@@ -26,6 +41,7 @@ from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
 from ..oracles.feature_sgd import FeatureSgdByWake
+from ..oracles.feature_sharing import FeatureSharingByWake
 from .columns import split_task, star
 from .text_worlds import AWAY, LATE, check_forms
 
@@ -73,6 +89,8 @@ def check_equal(text: World, method: World) -> None:
         assert books_of(text, agent, exact=True) == books_of(method, agent, exact=True)
     for kind in ("agent", "edge"):
         for name, block in getattr(method.state, kind).items():
+            if name in ("factor", "root"):
+                continue  # which the method kept outside the state
             values = getattr(text.state, kind)[name].values
             np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)
 
@@ -88,6 +106,42 @@ def test_the_text_of_minibatch_gradients_does_what_the_method_did(seed):
     make, spec = random_columns(seed), sgd_parameters(seed)
     text, method = (
         drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (FeatureSgd, FeatureSgdByWake)
+    )
+    assert text.activations >= 10
+    check_equal(text, method)
+
+
+PRIVACY = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 2.0}
+NOISES = [
+    {},
+    {"privacy": {**PRIVACY, "multiplier": 0.5}},
+    {"privacy": {**PRIVACY, "multiplier": 1.0, "updates": 4}},
+    {"privacy": {**PRIVACY, "target": {"verified": 2.0, "delta": 1e-5}, "updates": 5}},
+    {"noise": {"scale": 2.0}},
+    {"privacy": {**PRIVACY, "multiplier": 0.0}},
+]
+
+
+def sharing_parameters(seed: int) -> FeatureSharingParameters:
+    rng = np.random.default_rng(2000 + seed)
+    fields = {"rho": float(rng.choice([0.3, 1.0])), "ridge": float(rng.choice([0.5, 1.0])), **NOISES[seed % 6]}
+    fields["order"] = "jacobi" if rng.random() < 0.5 else "gauss_seidel"
+    if rng.random() < 0.3:
+        fields["parties"] = int(rng.integers(1, 4))
+    return FeatureSharingParameters.model_validate({"kind": "feature_sharing", **fields})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_forms_of_sharing_agree(seed):
+    world = check_forms(random_columns(seed), FeatureSharing, sharing_parameters(seed))
+    assert world.activations >= 10
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_text_of_sharing_does_what_the_method_did(seed):
+    make, spec = random_columns(seed), sharing_parameters(seed)
+    text, method = (
+        drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (FeatureSharing, FeatureSharingByWake)
     )
     assert text.activations >= 10
     check_equal(text, method)
@@ -188,3 +242,62 @@ def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why, compiled):
     world = fast_world(random_columns(0)(), kind, sgd_parameters(0), compiled=compiled)
     with pytest.raises(StepFailure, match=why):
         drive(world)
+
+
+class Own(NamedTuple):
+    """What a word reads of a record."""
+
+    labels: np.ndarray
+
+
+VECTORS = [
+    np.zeros(3),
+    np.array([0.3, -0.4]),
+    np.array([3.0, -4.0, 1e-9]),
+    np.array([1e160, 2.0, -1e159]),
+    np.array([1e-200, 1e-170]),
+    np.array([1.0, np.nan, 1.0]),
+    np.array([np.inf, 1.0]),
+    np.empty(0),
+]
+
+
+@pytest.mark.parametrize("bound", [0.5, 2.0, 1e-60, 1e150, np.inf])
+def test_vectors_are_clipped_alike_in_both_forms_and_never_stay_longer(bound):
+    compiled = clipped.compiled_form.make(Categories(loss="", mechanism="", clip=""))
+    for vector in VECTORS:
+        expected, found = clipped(vector, bound), compiled(vector, bound)
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0.0)
+        if np.isfinite(bound):
+            assert norms(found[None, :])[0] <= bound
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
+def test_rows_are_minimised_alike_in_both_forms(loss):
+    rng = np.random.default_rng(4)
+    labels, linear = rng.choice([-1.0, 1.0], 200), rng.normal(size=200) * 10.0 ** rng.integers(-3, 7, 200)
+    compiled = rows_minimised.compiled_form.make(Categories(loss=loss, mechanism="", clip=""))
+    for curvature in (1e-3, 0.3, 50.0):
+        found = compiled(Own(labels), curvature, linear)
+        expected = minimise_rows(LOSSES[loss], labels, curvature=curvature, linear=linear)
+        limit = 1e-9 + 1e-13 * abs(linear)
+        assert (abs(LOSSES[loss].slope(found, labels) + curvature * found - linear) <= limit).all()
+        assert (abs(found - expected) <= 2 * limit / curvature).all()
+
+
+def test_rows_of_a_loss_without_a_bracket_have_no_compiled_form():
+    with pytest.raises(NoForm, match="the rows of the squared loss have no bracket"):
+        rows_minimised.compiled_form.make(Categories(loss="squared", mechanism="", clip=""))
+
+
+def test_a_factor_solves_alike_in_both_forms_and_has_to_fit():
+    rng = np.random.default_rng(5)
+    compiled = solved_by.compiled_form.make(Categories(loss="", mechanism="", clip=""))
+    for size in (1, 2, 7):
+        matrix = rng.normal(size=(size, size))
+        matrix = matrix @ matrix.T + np.eye(size)
+        factor, right = np.linalg.cholesky(matrix).ravel(), rng.normal(size=size)
+        for form in (solved_by, compiled):
+            np.testing.assert_allclose(matrix @ form(factor, right), right, atol=1e-10)
+            with pytest.raises(ValueError, match="as many numbers as the square"):
+                form(factor, np.ones(size + 1))

@@ -13,7 +13,7 @@ from hushnet.agents.tables import Shard
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.feature_noise import ClippedScores
-from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.feature_sharing import noisy_scores
 from hushnet.protocols.algorithms.local_dp import LocalDP
 from hushnet.protocols.algorithms.output_perturbation import OutputNoise
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
@@ -23,6 +23,7 @@ from hushnet.protocols.privacy.composition import remaining_delta
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import GAMMA, GAUSSIAN, LAPLACE, Release
 from hushnet.protocols.privacy.mechanisms.loss import amplified
+from hushnet.protocols.steps import clipped, perturbed
 
 from .declarations import mistake
 from .seams import exact_gradient, memory, replace_one
@@ -202,7 +203,7 @@ def minimiser_of_twice_the_convexity(plant):
 @mistake("sensitivity", case="sharing", guard="contract")
 def scores_move_by_their_bound(plant):
     """Clipped scores are taken to move by B instead of 2 B."""
-    plant.around(ClippedScores, "release", _release_scaled(lambda self, view: 0.5))
+    plant.around(ClippedScores, "sensitivity", lambda known: lambda self: 0.5 * known(self))
 
 
 @mistake("sensitivity", case="descent-claimed", guard="contract")
@@ -270,23 +271,10 @@ def warm_start_as_if_all_rows_were_one_agents(plant):
 def scores_clipped_after_the_noise(plant):
     """Noise is added to scores as they are, and the sum is clipped."""
 
-    def unclipped(wake):
-        def other(self, view, out):
-            clip = ClippedScores.clipped
+    def after(me, scores):
+        return clipped(perturbed(me, scores), me.clip)
 
-            def after(release, vector, *, rng):
-                return clip(self.scores, perturb(release, vector, rng=rng))
-
-            perturb = Release.perturb
-            Release.perturb, ClippedScores.clipped = after, lambda scores, vector: vector
-            try:
-                return wake(self, view, out)
-            finally:
-                Release.perturb, ClippedScores.clipped = perturb, clip
-
-        return other
-
-    plant.around(FeatureSharing, "wake", unclipped)
+    plant.everywhere(noisy_scores, lambda _: after)
 
 
 @mistake("order", case="descent-gaussian", guard="contract")

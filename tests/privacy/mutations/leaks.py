@@ -6,10 +6,9 @@ import numpy as np
 from hushnet.agents.losses import local_gradient, spectral_smoothness
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
-from hushnet.protocols.algorithms.feature_sharing import fitted
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing, fitted
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise
 from hushnet.protocols.noise import GradientNoise
 

@@ -1,0 +1,188 @@
+"""The compiled forms of the words for own rows: products with them, slopes of the loss, scalar problems, clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...agents.losses import LOSSES
+from ...agents.optimisation.splitting import STEPS, TOLERANCE
+from .gradient_forms import loss_of, shortened_in
+from .word_form import Categories, Form, NoForm, fast, reading
+
+OTHER_SIZE = "a factor has as many numbers as the square of what it is to solve for"
+
+
+@fast
+def check_count(given, rows):  # pragma: no cover - compiled
+    """Refuse another number of values than there are rows, or columns."""
+    if given != rows:
+        raise ValueError("there are not as many numbers as rows or columns that they are for")
+
+
+@fast
+def check_rank(row, rows):  # pragma: no cover - compiled
+    """Refuse a row that is not there; its rank from the first, where it may be counted from the last."""
+    if not -rows <= row < rows:
+        raise IndexError("there is no row of that rank")
+    return row if row >= 0 else row + rows
+
+
+def _bends(categories: Categories) -> Callable[..., Any]:
+    """The second derivative of the loss at every example's score."""
+    at = loss_of(categories).bend
+
+    def bends(me, scores):  # pragma: no cover - compiled
+        check_count(len(scores), len(me.labels))
+        out = np.empty(len(scores))
+        for row in range(len(scores)):
+            out[row] = at(scores[row], me.labels[row])
+        return out
+
+    return fast(bends)
+
+
+def _slopes(categories: Categories) -> Callable[..., Any]:
+    """The slope of the loss at every example's score, of all own examples or of some."""
+    at = loss_of(categories).slope
+
+    def slopes(me, scores, rows=None):  # pragma: no cover - compiled
+        out = np.empty(len(scores))
+        if rows is None:
+            check_count(len(scores), len(me.labels))
+            for row in range(len(scores)):
+                out[row] = at(scores[row], me.labels[row])
+        else:
+            check_count(len(scores), len(rows))
+            for k in range(len(scores)):
+                out[k] = at(scores[k], me.labels[check_rank(rows[k], len(me.labels))])
+        return out
+
+    return fast(slopes)
+
+
+def _scores_of(_: Categories) -> Callable[..., Any]:
+    @fast
+    def score(row, model):  # pragma: no cover - compiled
+        total = 0.0
+        for k in range(len(model)):
+            total += np.float64(row[k]) * model[k]  # a product of two float32 has no more digits
+        return total
+
+    def scores_of(me, model, rows=None):  # pragma: no cover - compiled
+        check_count(len(model), me.features.shape[1])
+        if rows is None:
+            out = np.empty(len(me.features))
+            for k in range(len(out)):
+                out[k] = score(me.features[k], model)
+        else:
+            out = np.empty(len(rows))
+            for k in range(len(out)):
+                out[k] = score(me.features[check_rank(rows[k], len(me.features))], model)
+        return out
+
+    return fast(scores_of)
+
+
+def _sum_of_rows(_: Categories) -> Callable[..., Any]:
+    @fast
+    def add(row, weight, out):  # pragma: no cover - compiled
+        for k in range(len(out)):
+            out[k] += weight * np.float64(row[k])
+
+    def sum_of_rows(me, weights, rows=None):  # pragma: no cover - compiled
+        out = np.zeros(me.features.shape[1])
+        if rows is None:
+            check_count(len(weights), len(me.features))
+            for k in range(len(weights)):
+                add(me.features[k], weights[k], out)
+        else:
+            check_count(len(weights), len(rows))
+            for k in range(len(weights)):
+                add(me.features[check_rank(rows[k], len(me.features))], weights[k], out)
+        return out
+
+    return fast(sum_of_rows)
+
+
+def _rows_minimised(categories: Categories) -> Callable[..., Any]:
+    """`hushnet.agents.optimisation.splitting.minimise_rows`, one row after the other."""
+    loss = loss_of(categories)
+    kind = LOSSES[categories.loss]
+    if not (kind.smooth and math.isfinite(kind.lipschitz)):
+        raise NoForm(f"the rows of the {categories.loss} loss have no bracket: it must be smooth, with bounded slope")
+    slope, bend, lipschitz = loss.slope, loss.bend, float(kind.lipschitz)
+
+    def rows_minimised(me, curvature, linear):  # pragma: no cover - compiled
+        check_count(len(linear), len(me.labels))
+        out = np.empty(len(linear))
+        for row in range(len(linear)):
+            label, term = me.labels[row], linear[row]
+            low, high, point = (term - lipschitz) / curvature, (term + lipschitz) / curvature, term / curvature
+            limit, last = TOLERANCE + 1e-14 * abs(term), math.inf
+            for _ in range(STEPS):
+                residual = slope(point, label) + curvature * point - term
+                if abs(residual) <= limit:
+                    break
+                if residual < 0.0:
+                    low = point
+                else:
+                    high = point
+                trial = point - residual / (bend(point, label) + curvature)
+                slow = abs(residual) > 0.5 * last or trial < low or trial > high
+                last = abs(residual)
+                point = 0.5 * (low + high) if slow else trial
+            out[row] = point
+        return out
+
+    return fast(rows_minimised)
+
+
+def _clipped(_: Categories) -> Callable[..., Any]:
+    shortened = shortened_in("l2")
+
+    def clipped(vector, bound):  # pragma: no cover - compiled
+        out = np.zeros(len(vector))
+        share, unit = 1.0, 1.0
+        if not math.isinf(bound):
+            for k in range(len(vector)):
+                if not math.isfinite(vector[k]):
+                    return out
+            share, unit = shortened(1.0, vector, bound)
+        for k in range(len(vector)):
+            out[k] = share * (vector[k] * unit)
+        return out
+
+    return fast(clipped)
+
+
+def _solved_by(_: Categories) -> Callable[..., Any]:
+    def solved_by(factor, right):  # pragma: no cover - compiled
+        size = len(right)
+        if len(factor) != size * size:
+            raise ValueError(OTHER_SIZE)
+        out = right.copy()
+        for i in range(size):
+            total = out[i]
+            for j in range(i):
+                total -= factor[i * size + j] * out[j]
+            out[i] = total / factor[i * size + i]
+        for i in range(size - 1, -1, -1):
+            out[i] /= factor[i * size + i]
+            for j in range(i):
+                out[j] -= factor[i * size + j] * out[i]
+        return out
+
+    return fast(solved_by)
+
+
+SLOPES = Form(reading("labels"), _slopes)
+BENDS = Form(reading("labels"), _bends)
+SCORES_OF = Form(reading("features"), _scores_of)
+SUM_OF_ROWS = Form(reading("features"), _sum_of_rows)
+ROWS_MINIMISED = Form(reading("labels"), _rows_minimised)
+CLIPPED = Form(reading(), _clipped)
+SOLVED_BY = Form(reading(), _solved_by)

@@ -33,7 +33,7 @@ def expected_excess(scales: ArrayLike, dimension: int, *, order: ArrayLike | Non
         p; E|eta|^2 = 2 p s^2.
     order : (T,) array_like of int, optional
         Agent (0 or 1) of each update; each with probability 1/2 by default, as Poisson clocks have it.
-    pull : float
+    mu_c : float
     """
     scales = np.asarray(scales, dtype=np.float64)
     covariance = np.zeros((2, 2))
@@ -56,7 +56,7 @@ def noise_bound(
         Factor of the sum: 1 as printed, p as E|eta|^2 = 2 p s^2 asks for.
     newest_counts_most : bool
         Weights C^(T-1-t) instead of the printed C^t.
-    pull : float
+    mu_c : float
     """
     scales = np.asarray(scales, dtype=np.float64)
     steps = np.arange(len(scales))
@@ -73,7 +73,7 @@ def allocated_excess(kind: Allocation, updates: int, mu_c: float = PULL) -> floa
     kind : {"uniform", "proposition2", "late"}
     updates : int
         Of each agent.
-    pull : float
+    mu_c : float
     """
     order = np.tile([0, 1], updates)
     scales: NDArray[np.float64] = np.empty(2 * updates)

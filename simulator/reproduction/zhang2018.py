@@ -238,6 +238,18 @@ def _network(number: int, sizes: str) -> PaperFigure:
     )
 
 
+def _circulant() -> PaperFigure:
+    return PaperFigure(
+        "zhang2018-fig3-circulant",
+        "Figure 3, on a circulant",
+        "An addition: figure 3 on a ring whose agents talk to two on each side, for the paper names no graph.",
+        "zhang2018-fig3-circulant",
+        quick=QUICK,
+        quick_seeds=0,
+        data="adult",
+    )
+
+
 def _equal(which: str) -> PaperFigure:
     return PaperFigure(
         f"zhang2018-equal-{which}",
@@ -323,6 +335,7 @@ PAPER = Paper(
         _equal("claimed"),
         _equal("verified"),
         _network(3, "evenly"),
+        _circulant(),
         _network(4, "unevenly"),
     ),
     claims=(
@@ -350,6 +363,12 @@ PAPER = Paper(
             for which in ("claimed", "verified")
         ),
         *_claims_of_network(3),
+        Claim(
+            "zhang2018-fig3-circulant",
+            "PP is better than DVP at the same loss of privacy (our addition), whatever the graph.",
+            at_equal_budget,
+            "for all",
+        ),
         *_claims_of_network(4),
         Claim(
             "zhang2018-fig4",

@@ -1,4 +1,4 @@
-"""Propositions 1 and 2, remark 4, theorems 1 and 2 of Bellet, Guerraoui, Taziki and Tommasi (2018), computed directly."""
+"""Propositions 1 and 2, remark 4, theorems 1 and 2 of Bellet, Guerraoui, Taziki and Tommasi (2018), computed."""
 
 from __future__ import annotations
 

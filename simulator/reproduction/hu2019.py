@@ -81,10 +81,13 @@ def faster_with_many_features(runs: Runs) -> Finding:
     gaps = [values.mean() for values in after_epochs(runs, epochs, "objective", statistic="gap")]
     left = runs.at(EPOCHS, "admm", "gap", "epochs") / runs.at(0, "admm", "gap", "epochs")
     above = [k for k in range(1, int(epochs) + 1) if _mean_loss(runs, k) > _mean_loss(runs, 0)]
-    blown = (
-        f" Tuned on the objective at the end, it begins too large: until epoch {above[-1]} SGD's test loss is above "
-    )
-    blown = blown + f"that of its start, {max(_mean_loss(runs, k) for k in above):.3g} at most." if above else ""
+    blown = ""
+    if above:
+        most = max(_mean_loss(runs, k) for k in above)
+        blown = (
+            f" Tuned on the objective at the end, it begins too large: until epoch {above[-1]} SGD's test loss is "
+            f"above that of its start, {most:.3g} at most."
+        )
     return Finding(
         (
             measured(f"share of the objective's excess that ADMM leaves after {EPOCHS} epochs", left, below=0.1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hushnet.simulator.reproduction import bellet2018_claims
+from hushnet.simulator.reproduction import bellet2018_claims, bellet2018_statements
 from hushnet.simulator.reproduction.pages import judged
 
 SEEDS = (0, 1, 2)
@@ -79,3 +79,16 @@ def test_a_reading_of_table_1_must_give_both_of_its_errors():
 
     assert verdict({("local", 0.01), ("cd", 0.2)}) == "does not hold"
     assert verdict({("local", 0.01), ("cd", 0.01)}) == "holds"
+
+
+def test_proposition_1_is_reached_where_agents_are_alike_and_remark_4_fails_for_large_epsilons():
+    """Two agents with L_i = 1 + a shrink by exactly C; the printed Gaussian noise is as strong as it says or not."""
+    rate = {number.name: number.value for number in bellet2018_statements.proposition_1().numbers}
+    assert all(0.5 < value <= 1 + 1e-12 for value in rate.values())
+    found = bellet2018_statements.remark_4()
+    epsilons = [number.value for number in found.numbers]
+    assert epsilons[0] < 1
+    assert epsilons[1] > 10
+    assert epsilons[2] > 100
+    assert epsilons[3] < epsilons[0] / 100
+    assert judged("remark 4", lambda: found).finding.verdict == "refuted"

@@ -79,7 +79,7 @@ def build(
         If a text names what a record does not have.
     """
     names = Names(protocol)
-    _check(names, texts, around.in_rounds)
+    _check(names, texts, around)
     parts = {name: texts_of(function) for name, function in texts.items()}
     every = [one for several in parts.values() for one in several]
     noting = protocol.notes_losses and "step" in texts and notes_found_model(Text.of(texts["step"]))
@@ -114,7 +114,7 @@ def build(
     return PairKernel(_made[key], fields.table, charges, law=protocol.partner_law())
 
 
-def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: bool) -> None:
+def _check(names: Names, texts: Mapping[str, Callable[..., Any]], around: StepSurroundings) -> None:
     """Refuse layouts that compiled windows do not know."""
     kinds = names.layout.messages
     if not kinds:
@@ -123,8 +123,10 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]], in_rounds: boo
         one = isinstance(kinds[name].width, int | np.integer)
         if not one and (len(set(widths[widths > 0].tolist())) > 1 or "step" not in texts or kinds[name].mirrors):
             raise NoForm("its messages have different widths")
-    if "step" in texts and not in_rounds and len(kinds) > 1:
+    if "step" in texts and not around.in_rounds and len(kinds) > 1:
         raise NoForm("it has several kinds of messages, and does not run in rounds")
+    if around.some_join and any(kind.addressed for kind in kinds.values()):
+        raise NoForm("it sends every neighbour something else, and who joins late is told what it was sent last")
 
 
 def _loss_of(protocol: Any) -> str:

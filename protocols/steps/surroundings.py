@@ -31,6 +31,8 @@ class StepSurroundings:
     ledger : Ledger
     in_rounds : bool
         Whether steps end rounds.
+    some_join : bool
+        Whether agents may join late: they are told what their neighbours have said last.
     """
 
     state: State
@@ -40,3 +42,4 @@ class StepSurroundings:
     view: Callable[[int], View]
     ledger: Ledger
     in_rounds: bool
+    some_join: bool = False

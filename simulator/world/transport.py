@@ -254,14 +254,22 @@ class Transport:
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         """Tell a receiver, reliably and at once, what a sender has sent last."""
-        for kind, (sent, sent_at, tick) in self._meant(sender, receiver).items():
-            row = int(self.mail.latest[sender])
-            if row < 0 or self.sessions:
-                row = self._row_of(sender, sent, sent_at, tick)
+        meant, messages = self._meant(sender, receiver), self.layout.messages
+        # What compiled steps say is only in the mail, even where nothing was said at the start.
+        for kind in [*meant, *(kind for kind in messages if kind not in meant)]:
+            row = int(self.mail.latest[self._latest_of(sender, kind)])
+            if row < 0 or self.sessions or messages[kind].addressed:
+                if kind not in meant:
+                    continue
+                row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
             self.mail.references[row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
+
+    def _latest_of(self, sender: int, kind: str) -> int:
+        """Where the mail keeps what an agent's compiled steps have said last: by kind, but for exchanges."""
+        return sender if self.sessions else self._ranks[kind] * self.graph.agents + sender
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
         """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
@@ -276,15 +284,17 @@ class Transport:
         self._told[key] = sent, row
         if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
             # A compiled step compares what it sends with what was charged last.
-            if self.mail.latest[sender] >= 0:
-                delivery.release_version(self.mail, self.mail.latest[sender])
+            place = self._latest_of(sender, sent.kind)
+            if self.mail.latest[place] >= 0:
+                delivery.release_version(self.mail, self.mail.latest[place])
             self.mail.references[row] += 1
-            self.mail.latest[sender] = row
+            self.mail.latest[place] = row
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:
         """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
-        mail, vector, latest = self.mail, sent.vector, int(self.mail.latest[sender])
+        mail, vector = self.mail, sent.vector
+        latest = int(mail.latest[self._latest_of(sender, sent.kind)])
         if latest < 0:
             self.ledger.commit(sent.release, vector)
         elif (

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hushnet.agents.availability import Always, Window
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging, PushSumDualAveragingParameters
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.steps import heard_sum, local_gradient
 from hushnet.simulator.contract.charges import books_of
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive, prepared
+from ..engine.driving import drive, fast_world, prepared
 from ..oracles.push_sum import PushSumByWake
 from .test_texts_dual_averaging import PRIVACY, parameters
 from .text_worlds import check_forms, random_setting
@@ -52,3 +57,41 @@ def test_the_text_does_what_the_method_did(schedule, seed):
         for name, block in getattr(method.state, kind).items():
             values = getattr(text.state, kind)[name].values
             np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_joins_late_is_told_what_it_was_given_before_whatever_the_form(seed):
+    spec = push_parameters(np.random.default_rng(seed), privacy=None, schedule="async")
+    made = random_setting(seed, loss="logistic", easy=True)()
+    made = replace(made, availability=Always(kind="always", joins=Window(share=0.5, between=[5.0, 9.0])))
+    fast = drive(fast_world(made, PushSumDualAveraging, spec))
+    assert "who joins late is told what it was sent last" in fast.engine
+    event = drive(prepared(World(made, PushSumDualAveraging, spec), EventEngine()))
+    assert fast.traffic == event.traffic
+    np.testing.assert_array_equal(fast.state.agent["mass"].values, event.state.agent["mass"].values)
+
+
+class Mute(Protocol):
+    """Says nothing at its start."""
+
+    Parameters = ProtocolParameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p)})
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+
+    @staticmethod
+    def step(me):
+        me.model = 0.5 * me.model + heard_sum(me) / 9.0 - 0.1 * local_gradient(me, me.model)
+        me.message = me.model
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_joins_late_is_told_what_compiled_steps_have_said_where_nothing_was_said_at_the_start(seed):
+    make = random_setting(seed, loss="logistic", easy=True)
+    joining = Always(kind="always", joins=Window(share=0.5, between=[5.0, 9.0]))
+    world = check_forms(lambda: replace(make(), availability=joining), Mute, ProtocolParameters(kind="mute"))
+    assert (world.traffic.start_vectors > 0) == (world.setting.network.start == "known")

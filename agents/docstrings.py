@@ -8,6 +8,8 @@ import re
 import sys
 from functools import cache
 
+_CLASS = re.compile(r"^class (\w+)\b.*\n(?:(?:[ \t)].*)?\n)*", re.MULTILINE)
+
 
 def field_docstrings(kind: type) -> dict[str, str]:
     """The docstrings of a class's fields, by name; those of its bases, too, where it does not say otherwise.
@@ -39,19 +41,29 @@ def _body_of(kind: type) -> ast.ClassDef | None:
             return None
     else:
         # `inspect` would take the whole file apart for each of its classes.
-        text = _source_of(kind.__module__)
-        block = re.search(rf"^class {kind.__name__}\b.*\n(?:(?:[ \t)].*)?\n)*", text, re.MULTILINE)
-        tree = ast.parse(block[0]) if block else ast.Module([], [])
+        block = _classes_of(kind.__module__).get(kind.__name__)
+        tree = ast.parse(block) if block else ast.Module([], [])
     found = tree.body[0] if tree.body else None
     return found if isinstance(found, ast.ClassDef) else None
 
 
 @cache
+def _classes_of(module: str) -> dict[str, str]:
+    """The text of every class of a module, by name."""
+    blocks: dict[str, str] = {}
+    for block in _CLASS.finditer(_source_of(module)):
+        blocks.setdefault(block[1], block[0])
+    return blocks
+
+
 def _source_of(module: str) -> str:
     """Empty where there is none."""
+    # Asked of the module itself: `inspect` would look through all modules that are imported.
+    loader = getattr(sys.modules.get(module), "__loader__", None)
+    read = getattr(loader, "get_source", None)
     try:
-        return inspect.getsource(sys.modules[module]) + "\n"
-    except (KeyError, OSError, TypeError):
+        return (read(module) or "") + "\n" if read is not None else ""
+    except ImportError:
         return ""
 
 

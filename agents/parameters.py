@@ -5,12 +5,9 @@ What is within the bounds neither overflows nor fills the memory by itself; a nu
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
-
-from .docstrings import field_docstrings
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 LONGEST = 2**22
 """Time units: up to here, sums of multiples of 2^-30 are exact."""
@@ -77,15 +74,3 @@ class Parameters(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True
     )
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """With the docstrings of fields as their descriptions."""
-        schema = handler(core)
-        properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for field, text in field_docstrings(cls).items():
-            info = cls.model_fields.get(field)
-            name = (info and info.alias) or field
-            if name in properties:
-                properties[name].setdefault("description", text)
-        return schema

@@ -33,9 +33,8 @@ class RuleError(ValueError):
 class Terms(BaseModel, frozen=True):
     """Frozen, strict parameters: an unknown field or a value of another type is an error."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    # Built when first read with, and its docstrings read when somebody asks, as parameters of agents are.
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class Budget(Terms, frozen=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core.core_schema import ModelSchema
 
+from ...agents.docstrings import field_docstrings
 from ...protocols import catalog
 from .scenario import Scenario
 
@@ -13,6 +15,26 @@ BARE = {"latency": ("constant", "value"), "loss": ("bernoulli", "probability")}
 """Parts of a network that a bare number may stand for: the simplest kind, and its field."""
 BOUNDS = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _REFERENCE = "#/$defs/{model}"
+
+
+class _WithDocstrings(GenerateJsonSchema):
+    """Describes fields by their docstrings, read only when a schema is asked for: reading them slows every start."""
+
+    def model_schema(self, schema: ModelSchema) -> dict[str, Any]:
+        made = super().model_schema(schema)
+        properties, model = made.get("properties", {}), schema["cls"]
+        for field, text in field_docstrings(model).items():
+            info = model.model_fields.get(field)
+            name = (info and info.alias) or field
+            if name in properties:
+                properties[name].setdefault("description", text)
+        return made
+
+    def encode_default(self, dft: Any) -> Any:
+        # An adapter for each of hundreds of numbers and words would take a tenth of the time that a schema takes.
+        if dft is None or type(dft) in (str, int, bool):
+            return dft
+        return super().encode_default(dft)
 
 
 def scenario_schema() -> dict[str, Any]:
@@ -25,6 +47,7 @@ def scenario_schema() -> dict[str, Any]:
     references, whole = models_json_schema(
         [(Scenario, "validation"), *((model, "validation") for model in parameters.values())],
         ref_template=_REFERENCE,
+        schema_generator=_WithDocstrings,
     )
     definitions = whole["$defs"]
     scenario = definitions.pop(_name(references[Scenario, "validation"]))

@@ -8,14 +8,19 @@ one field in its own place it knows.
 from __future__ import annotations
 
 import copy
+import gc
 import random
 import re
 
 import pytest
+from hushnet.agents.docstrings import field_docstrings
 from hushnet.agents.errors import InputError
+from hushnet.protocols.privacy.budget import Budget, Target
+from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.yaml_source import read_file, read_text
+from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.shell.new_scenario import scenario_text
 from jsonschema import Draft202012Validator
 
@@ -93,6 +98,20 @@ def complaint(data):
 def test_every_shipped_scenario_is_admitted_by_the_schema(validator, files):
     for name, data in files.items():
         assert [error.message for error in validator.iter_errors(data)] == [], name
+
+
+@pytest.mark.parametrize("model", [Budget, Target, NetworkParameters])
+def test_docstrings_of_fields_are_their_descriptions(validator, model):
+    properties = validator.schema["$defs"][model.__name__]["properties"]
+    documented = field_docstrings(model)
+    assert documented
+    assert {name: properties[name]["description"] for name in documented} == documented
+
+
+def test_commands_that_collect_no_garbage_collect_it_again_afterwards(capsys):
+    assert gc.isenabled()
+    assert main(["schema"]) == main(["list", "clocks"]) == 0
+    assert gc.isenabled()
 
 
 def test_so_is_what_new_scenario_writes(validator):

@@ -52,7 +52,7 @@ def remark_4() -> Finding:
     return Finding(
         tuple(numbers),
         f"Exact, at delta = {DELTA:g}, for gradients of norm at most L0 = 1, whose mean over m points moves by 2 / m. "
-        "The printed deviation lacks the 1 / m: it protects m times as well as it says. And the remark allows any "
+        "The printed deviation lacks the 1 / m: noise is m times what is needed. And the remark allows any "
         "epsilon above 0, where a deviation that falls as 1 / epsilon is too small from some epsilon on; the exact one "
         "falls as its square root.",
     )

@@ -29,6 +29,8 @@ scores stay in the sum.
 
 Where it departs from the parent otherwise: t_m is one vector of N numbers instead of two, and one for each party.
 Noise is the parent's ``privacy``: a repeat is not a new release.
+
+Steps are methods, in Python, where the parent's are a text: see `hushnet.protocols.algorithms.split_features`.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Compiled(ABC):
         Where its state (the run's blocks) and its constants are.
     charges : Charges
         What its messages cost.
-    noted : (n,) float64
+    cached_losses : (n,) float64
         What steps note for the recorder; empty if they do not. An agent's step replaces NaN by the mean loss over its
         rows of the task, without regulariser, at the model that it found.
     """

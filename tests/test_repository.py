@@ -212,3 +212,36 @@ def test_long_source_files_say_why():
         for path in (ROOT / folder).rglob("*.py")
     }
     assert {name: lines for name, lines in lengths.items() if lines > 480} == {}
+
+
+def documented_parameters(text: str) -> list[str]:
+    """Names in a docstring's section of parameters."""
+    if "Parameters\n----------\n" not in text:
+        return []
+    section = re.split(r"\n[A-Z][a-z ]+\n---", text.split("Parameters\n----------\n")[1])[0]
+    heads = [line.split(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
+    return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
+
+
+def parameters_of(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """Names of a function's parameters, or of those that make an object; empty if a base class has them."""
+    if isinstance(node, ast.ClassDef):
+        made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__new__")]
+        fields = {
+            one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+        return parameters_of(made[0]) if made else set() if node.bases and not fields else fields
+    given = node.args
+    rest = [one for one in (given.vararg, given.kwarg) if one is not None]
+    return {one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs, *rest]}
+
+
+def test_docstrings_describe_parameters_that_there_are():
+    wrong = []
+    for folder in FOLDERS[:3]:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and (known := parameters_of(node)):
+                    told = documented_parameters(ast.get_docstring(node) or "")
+                    wrong += [f"{path.relative_to(ROOT)}: {node.name}: {name}" for name in told if name not in known]
+    assert wrong == []

@@ -51,7 +51,7 @@ class Fields:
     Attributes
     ----------
     table : AddressTable
-    noted : (n,) float64
+    cached_losses : (n,) float64
         What steps note for the recorder; empty where they do not.
     ports : (k, PORT_COLUMNS) int64
         What a step sends, see `hushnet.protocols.kernel.Kernel`.

@@ -46,7 +46,7 @@ class WorkerContext:
         Users' files that are to be imported before, as scenarios name them.
     base : Path
         Folder that these are relative to.
-    under_way : Path
+    heartbeat : Path
     code : str
     libraries : tuple of (str, str)
         Versions that a worker has to have: they decide the runs' ids and numbers.
@@ -92,7 +92,7 @@ def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[RunOu
 
     Returns
     -------
-    answers : list of Answer
+    outcomes : list of RunOutcome
         For the first of the runs.
     error : HushnetError or None
         Why no further run makes sense.

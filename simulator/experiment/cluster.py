@@ -258,7 +258,7 @@ class _Dispatch:
         self.done: SimpleQueue[Any] = SimpleQueue()
 
     def outcomes(self) -> Iterator[tuple[int, RunOutcome]]:
-        """(Rank, answer) of every run, in order of completion."""
+        """(Rank, outcome) of every run, in order of completion."""
         with heeded() as met:
             yield from self._outcomes(met)
 

@@ -68,7 +68,7 @@ class Notes:
 
     Parameters
     ----------
-    post : Post
+    transport : Transport
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ class World:
         The state of rounds, where an engine keeps it; replaced when there is need for more room.
     sessions : SessionTables, optional
         The state of pairwise exchanges, if agents exchange in pairs; likewise.
-    noted : (n,) float, optional
+    cached_losses : (n,) float, optional
         Losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`.
     private : bool
         Whether noise protects data, so that nothing ends the run but what is sent.

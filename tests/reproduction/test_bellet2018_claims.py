@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hushnet.simulator.reproduction import bellet2018_claims, bellet2018_statements
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.simulator.reproduction import bellet2018_claims, bellet2018_statements, bellet2018_updates
 from hushnet.simulator.reproduction.pages import judged
 
 SEEDS = (0, 1, 2)
@@ -92,3 +93,35 @@ def test_proposition_1_is_reached_where_agents_are_alike_and_remark_4_fails_for_
     assert epsilons[2] > 100
     assert epsilons[3] < epsilons[0] / 100
     assert judged("remark 4", lambda: found).finding.verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"), [({3: 0.95, 30: 1.2}, "holds"), ({3: 1.0, 30: 1.2}, "does not hold")], ids=["one", "none"]
+)
+def test_a_private_row_of_table_1_needs_one_number_of_updates_that_gives_it(monkeypatch, found, verdict):
+    monkeypatch.setattr(bellet2018_updates, "users_mean", lambda runs: "the user's mean")
+    monkeypatch.setattr(bellet2018_updates, "noise_of_row", lambda runs, key: "")
+    claim = bellet2018_updates.private_row("eps-1")
+    grid = {"reading": ("task default", "printed local error"), "T": tuple(found)}
+
+    def finals(key, point):
+        return found[point["T"]] + (0.3 if point["reading"] == "task default" else 0.0)
+
+    runs = GivenRuns(counts=grid, finals=finals)
+    finding = judged(claim.text, lambda: claim.check(runs), claim.kind).finding
+    assert finding.verdict == verdict
+    assert len(finding.numbers) == 4
+    assert f"{min(found.values()):.4f} (printed local error, T = 3)" in finding.why
+
+
+def test_noise_of_a_private_row_falls_with_the_rows_and_grows_with_the_updates():
+    """One update at epsilon 1: 2 C / (m epsilon), the scale of a mean's Laplace noise."""
+
+    def privacy(updates):
+        budget = {"epsilon": 1.0, "delta": 0.006737946999085467, "by": "advanced_composition"}
+        given = {"mechanism": "laplace", "budget": budget, "updates": updates, "sensitivity": "clip", "clip": 10.0}
+        return Privacy.model_validate(given)
+
+    assert bellet2018_updates.noise_scale(privacy(1), 50) == pytest.approx(2 * 10 / 50, rel=1e-6)
+    assert bellet2018_updates.noise_scale(privacy(1), 100) == pytest.approx(2 * 10 / 100, rel=1e-6)
+    assert bellet2018_updates.noise_scale(privacy(100), 50) > 5 * bellet2018_updates.noise_scale(privacy(1), 50)

@@ -149,9 +149,17 @@
     }));
   }
 
-  function ages(canvas) {
+  const age = (film) => film.film.age.at.map((t, k) => [t, film.film.age.mean[k]]);
+  const spent = (film) => { // held until it is recorded again, as the counter says it
+    const series = film.film.epsilons[data.spent].filter(([t]) => t <= last);
+    return series.flatMap(([t, value], k) => k ? [[t, series[k - 1][1]], [t, value]] : [[t, value]])
+      .concat(series.length ? [[last, series.at(-1)[1]]] : []).map(([t, value]) => [Math.max(t, first), value]);
+  };
+  const charts = [["ages", age, ""], ["spent", spent, ": infinite as soon as it sends"]].map(([id, of, none]) => ({ canvas: byId(id), none, series: films.map((film) => byId(id) ? of(film) : []) })).filter(({ canvas }) => canvas);
+
+  function curves({ canvas, series, none }) {
     const [pen, width, height] = sized(canvas), left = 46, right = 10, top = 8, bottom = 26;
-    const most = Math.max(1e-9, ...films.flatMap((film) => film.film.age.mean.filter((value) => value !== null)));
+    const most = Math.max(1e-9, ...series.flatMap((points) => points.map(([, value]) => value ?? 0)));
     const x = (t) => left + (t - first) / (last - first) * (width - left - right), y = (v) => height - bottom - v / most * (height - top - bottom);
     pen.font = "12px system-ui, sans-serif"; pen.fillStyle = css("--soft"); pen.strokeStyle = css("--rule"); pen.lineWidth = 1;
     for (const value of [0, most / 2, most]) {
@@ -161,13 +169,12 @@
     pen.textAlign = "center";
     for (const t of [first, (first + last) / 2, last]) pen.fillText(Number(t.toPrecision(3)), Math.min(Math.max(x(t), left + 8), width - 24), height - 8);
     films.forEach((film, rank) => {
-      const { at, mean } = film.film.age;
       pen.strokeStyle = rank ? css("--late") : css("--link"); pen.lineWidth = 2; pen.setLineDash(rank ? [6, 4] : []); pen.beginPath();
       let drawn = false;
-      at.forEach((t, k) => { if (mean[k] === null) return; if (drawn) pen.lineTo(x(t), y(mean[k])); else pen.moveTo(x(t), y(mean[k])); drawn = true; });
+      for (const [t, value] of series[rank]) { if (value === null) continue; if (drawn) pen.lineTo(x(t), y(value)); else pen.moveTo(x(t), y(value)); drawn = true; }
       pen.stroke(); pen.setLineDash([]);
       pen.textAlign = "left"; pen.fillStyle = rank ? css("--late") : css("--link");
-      pen.fillText(`${rank ? "- - " : "── "}${name(film.film)}`, left + 8, top + 12 + 15 * rank);
+      pen.fillText(`${rank ? "- - " : "── "}${name(film.film)}${series[rank].at(-1)?.[1] === null ? none : ""}`, left + 8, top + 12 + 15 * rank);
     });
     pen.strokeStyle = css("--ink"); pen.lineWidth = 1; pen.beginPath(); pen.moveTo(x(now), top); pen.lineTo(x(now), height - bottom); pen.stroke();
   }
@@ -178,7 +185,7 @@
     clock.textContent = `t = ${now.toFixed(2)}`;
     here.href = `#t=${Number(now.toFixed(3))}`;
     films.forEach((film, k) => { draw(stages[k], film); count(lists[k], film); });
-    ages(byId("ages"));
+    charts.forEach(curves);
     document.documentElement.dataset.time = now;
   }
   function go(t) { now = Math.min(Math.max(t, first), last); show(); }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,8 +45,20 @@ def positions(graph: Graph, kind: str, rows: int | None = None, places: object =
     drawn.add_nodes_from(range(n))
     weights = graph.weights / max(float(graph.weights.max(initial=0.0)), 1e-12)
     drawn.add_weighted_edges_from(zip(graph.tails.tolist(), graph.heads.tolist(), weights.tolist(), strict=True))
-    found = nx.spring_layout(drawn, seed=1, iterations=80) if n <= MOST_SPRUNG else nx.spectral_layout(drawn)
+    if n > MOST_SPRUNG:
+        return _scaled(_by_spectrum(nx.laplacian_matrix(drawn).astype(np.float64)))
+    found = nx.spring_layout(drawn, seed=1, iterations=80)
     return _scaled(np.array([found[agent] for agent in range(n)], dtype=np.float64))
+
+
+def _by_spectrum(laplacian: Any) -> NDArray[np.float64]:
+    """The second and third eigenvectors: as `networkx.spectral_layout`, whose search begins anywhere."""
+    from scipy.sparse.linalg import eigsh
+
+    n = laplacian.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    values, vectors = eigsh(laplacian, 3, which="SM", ncv=max(7, int(np.sqrt(n))), v0=start)
+    return vectors[:, np.argsort(values)[1:]]
 
 
 def _circle(n: int) -> NDArray[np.float64]:

@@ -14,12 +14,14 @@ from ..report.reproduction import version
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from .chosen import chosen
-from .film import FATES, film
+from .film import EPSILONS, FATES, film
 from .rerun import rerun
 
 FOLDER = Path(__file__).parent
 MOST_MESSAGES = 20_000
 """Messages of a run that a page carries; a later window shows what comes after them."""
+MOST_AGENTS = 400
+"""Agents that are shown without a word about how to see fewer."""
 MISSING = "hushnet replay needs jinja2; install it with: pip install jinja2"
 
 
@@ -90,7 +92,12 @@ def _window(
         raise InputError(f"--from {first:g}{to}: admissible: 0 <= from < to, and from < {end:g}, where the run ends")
     if agents is not None and agents < 2:
         raise InputError(f"--agents {agents}: must be at least 2")
-    busiest = 0.0
+    busiest, remarks = 0.0, []
+    shown = max(min(agents or math.inf, int(entry.manifest["topology"]["agents"])) for entry in entries)
+    if shown > MOST_AGENTS:
+        remarks.append(
+            f"{shown:,} agents are too many to follow one by one; --agents 60 shows the first and its nearest"
+        )
     for entry, ended in zip(entries, ends, strict=True):
         sizes = entry.manifest["topology"]["agents"]
         share = min((agents or sizes) / sizes, 1.0)
@@ -98,10 +105,11 @@ def _window(
     reach = first + MOST_MESSAGES / busiest if busiest else end
     until = min(end if last is None else last, end)
     if reach >= until:
-        return (first, until), []
+        return (first, until), remarks
     return (first, reach), [
+        *remarks,
         f"shown up to {reach:.4g} of {end:g} time units: a page carries about {MOST_MESSAGES:,} messages of a run; "
-        "--from shows a later window, --agents fewer agents"
+        "--from shows a later window, --agents fewer agents",
     ]
 
 
@@ -109,6 +117,11 @@ def _copies(entry: Entry) -> float:
     """Messages of a run, one for each link."""
     totals = entry.manifest["totals"]
     return float(sum(totals[name] for name in ("delivered", "lost", "dropped", "in_flight")))
+
+
+def _grows(series: Sequence[Sequence[float | None]]) -> bool:
+    """Whether a curve shows something: without noise it is 0 and then infinite (None)."""
+    return any(value for _, value in series)
 
 
 def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: Sequence[str], title: str) -> str:
@@ -121,8 +134,9 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     script, style = ((FOLDER / name).read_text(encoding="utf-8").replace("\r", "") for name in ("film.js", "film.css"))
+    spent = next((name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in films)), None)
     data = json.dumps(
-        {"films": list(films), "window": window, "fates": FATES},
+        {"films": list(films), "window": window, "fates": FATES, "spent": spent},
         allow_nan=False,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -136,6 +150,7 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
         same_luck=len({tuple(each["luck"]) for each in films}) == 1 and len(films) > 1,
         private=any(each["private"] for each in films),
         window=window,
+        spent=spent,
         data=Markup(data.replace("<", "\\u003c")),
         script=Markup(script),
         style=Markup(style),

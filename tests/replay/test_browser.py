@@ -58,6 +58,12 @@ def test_it_draws_without_a_complaint_or_a_connection(opened):
     assert painted(page, "#ages") > 3
 
 
+def test_epsilon_spent_is_a_curve_in_the_colour_of_the_private_run(opened):
+    page = opened("#t=6")
+    assert page.locator("#spent").count() == 1
+    assert painted(page, "#spent") > 3
+
+
 def test_a_link_opens_at_its_instant(opened):
     page = opened("#t=7.5")
     assert instant(page) == 7.5

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import AuditFailure, InputError
+from hushnet.agents.graph import Graph
 from hushnet.simulator.cli import main
 from hushnet.simulator.replay import write_replay
 from hushnet.simulator.replay.chosen import chosen
@@ -216,12 +217,44 @@ def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
     assert "What had ended before t = 10.0 is neither shown nor counted" in path.read_text()
 
 
+def test_of_many_agents_it_is_said_how_to_see_fewer(results, monkeypatch):
+    monkeypatch.setattr("hushnet.simulator.replay.page.MOST_AGENTS", 8)
+    path = results.parent / "h.html"
+    _, remarks = write_replay(results, ["cd"], out=path)
+    assert [remark.partition(";")[0] for remark in remarks] == ["9 agents are too many to follow one by one"]
+    assert write_replay(results, ["cd"], agents=8, out=path)[1] == []
+
+
+def test_the_curve_of_epsilon_is_there_where_some_of_it_is_finite(results):
+    path = results.parent / "i.html"
+    write_replay(results, ["cd", "private"], out=path)
+    assert told(path)["spent"] == "epsilon_verified"
+    assert 'id="spent"' in path.read_text()
+    write_replay(results, ["cd"], out=path)
+    assert told(path)["spent"] is None
+    assert 'id="spent"' not in path.read_text()
+
+
 def test_some_agents_are_the_first_and_those_nearest_to_it(results):
     path, _ = write_replay(results, ["cd"], out=results.parent / "i.html", agents=5)
     (shown,) = told(path)["films"]
     assert len(shown["agents"]) == len(shown["places"]) == 5
     assert set(shown["messages"]["from"]) <= set(range(5))
     assert len(shown["models"]["ranks"][0]) == 5
+
+
+def test_a_large_graph_stands_where_it_stood_the_time_before():
+    n = 600
+    weights = np.zeros((n, n))
+    for step in (1, 2, 3):
+        agents = np.arange(n)
+        weights[agents, (agents * 7 + step) % n] = 1
+    weights = np.maximum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    graph = Graph.from_matrix(weights)
+    once, again = (positions(graph, "erdos_renyi") for _ in range(2))
+    assert np.array_equal(once, again)
+    assert len(np.unique(once.round(6), axis=0)) > n / 2
 
 
 def test_graphs_stand_as_they_are_drawn_by_hand(results):

@@ -1,4 +1,4 @@
-"""Which tests are the smoke tests, a part of every room in about a minute of processor time; and a browser."""
+"""Which tests are smoke tests, a part of every room in about a minute of processor time; which are long; a browser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from .durations import listed
 
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -35,8 +37,11 @@ SMOKE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the smoke tests."""
+    """Mark the smoke tests, and those that are long."""
+    long = listed()
     for item in items:
+        if item.path.is_relative_to(HERE) and item.nodeid.partition("[")[0] in long:
+            item.add_marker(pytest.mark.long)
         of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
         if of_smoke and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.smoke)

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from .durations import listed, longest, seconds_of
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("simulator", "agents", "protocols", "scenarios")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -245,3 +247,23 @@ def test_docstrings_describe_parameters_that_there_are():
                     told = documented_parameters(ast.get_docstring(node) or "")
                     wrong += [f"{path.relative_to(ROOT)}: {node.name}: {name}" for name in told if name not in known]
     assert wrong == []
+
+
+def test_the_long_tests_are_tests_that_there_are():
+    for name in listed():
+        path, *parts = name.split("::")
+        tree = ast.parse((ROOT / path).read_text())
+        for part in parts:
+            inside = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+            assert part in inside, f"{name} is listed in tests/long.txt, and not there"
+            tree = inside[part]
+
+
+def test_durations_are_summed_by_function_over_cases_and_fixtures():
+    log = [
+        "12.50s call     tests/a.py::test_one[x-1]",
+        "  0.50s setup    tests/a.py::test_one[y]",
+        "3.00s call  tests/a.py::test_two",
+    ]
+    assert seconds_of(log) == {"tests/a.py::test_one": 13.0, "tests/a.py::test_two": 3.0}
+    assert longest(seconds_of(log)) == ["tests/a.py::test_one"]

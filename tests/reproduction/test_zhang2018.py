@@ -98,6 +98,7 @@ def test_penalty_perturbation_beats_dual_perturbation_in_loss_range_and_privacy(
             "seeds={data: 1, run: 3}",
             "record.every=100.0",
             "record.metrics=[training_loss, epsilon]",
+            "tune=null",
             "figures=[]",
         ),
         out=tmp_path,

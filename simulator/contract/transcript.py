@@ -212,6 +212,16 @@ class Recording:
         return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"
 
 
+def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
+    """What was noted, under the releases of this run where its messages are of the same kinds.
+
+    Compiled steps have paid for those when they drew their noise; the other run's would be paid for once more.
+    """
+    if [one.kind for one in noted] != [one.kind for one in now]:
+        return list(noted)
+    return [replace(before, release=own.release) for before, own in zip(noted, now, strict=True)]
+
+
 class Forcing(Recording):
     """A watch that leads a run on neighbouring data along a transcript, and finds what may not be.
 
@@ -310,7 +320,7 @@ class Forcing(Recording):
         if self._may_change(step.agent) and any(protects_nothing(one) for one in (*_left(noted), *_left(step))):
             self._open.add(step.agent)
         if step.agent in self._open:
-            out.sent[:], out.silent = noted.sent, noted.silent
+            out.sent[:], out.silent = _under_own(noted.sent, step.sent), noted.silent
         else:
             self._compare(noted, step)
             self.check_noise(step)

@@ -1,4 +1,4 @@
-"""The post of one run: charges what is sent, hands it to the network, counts it, and delivers it."""
+"""The transport of one run: charges what is sent, hands it to the network, counts it, and delivers it."""
 
 from __future__ import annotations
 

@@ -95,22 +95,6 @@ def check_equal(text: World, method: World) -> None:
             np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_all_forms_of_minibatch_gradients_agree(seed):
-    world = check_forms(random_columns(seed), FeatureSgd, sgd_parameters(seed))
-    assert world.activations >= 10
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_the_text_of_minibatch_gradients_does_what_the_method_did(seed):
-    make, spec = random_columns(seed), sgd_parameters(seed)
-    text, method = (
-        drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (FeatureSgd, FeatureSgdByWake)
-    )
-    assert text.activations >= 10
-    check_equal(text, method)
-
-
 PRIVACY = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 2.0}
 NOISES = [
     {},
@@ -131,18 +115,23 @@ def sharing_parameters(seed: int) -> FeatureSharingParameters:
     return FeatureSharingParameters.model_validate({"kind": "feature_sharing", **fields})
 
 
+GRADIENTS = pytest.param(FeatureSgd, FeatureSgdByWake, sgd_parameters, id="minibatch-gradients")
+SHARING = pytest.param(FeatureSharing, FeatureSharingByWake, sharing_parameters, id="sharing")
+BOTH = pytest.mark.parametrize(("protocol", "by_wake", "parameters"), [GRADIENTS, SHARING])
+
+
+@BOTH
 @pytest.mark.parametrize("seed", SEEDS)
-def test_all_forms_of_sharing_agree(seed):
-    world = check_forms(random_columns(seed), FeatureSharing, sharing_parameters(seed))
+def test_all_forms_agree(seed, protocol, by_wake, parameters):
+    world = check_forms(random_columns(seed), protocol, parameters(seed))
     assert world.activations >= 10
 
 
+@BOTH
 @pytest.mark.parametrize("seed", range(30))
-def test_the_text_of_sharing_does_what_the_method_did(seed):
-    make, spec = random_columns(seed), sharing_parameters(seed)
-    text, method = (
-        drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (FeatureSharing, FeatureSharingByWake)
-    )
+def test_the_text_does_what_the_method_did(seed, protocol, by_wake, parameters):
+    make, spec = random_columns(seed), parameters(seed)
+    text, method = (drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (protocol, by_wake))
     assert text.activations >= 10
     check_equal(text, method)
 

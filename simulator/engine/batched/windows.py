@@ -33,8 +33,10 @@ from ...tables.tallies import (
     WAKES,
 )
 
-NEAR = 2**15
-"""Directed edges of a graph whose tables a processor keeps at hand, so that nothing has to be asked for beforehand."""
+NEAR = 2**18
+"""Numbers that stay in a near cache: of slots and versions together; asking for their memory beforehand costs time."""
+SLOT_NUMBERS = 8
+"""Numbers that a slot is known by, about."""
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
@@ -283,7 +285,7 @@ def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  #
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         if mail.silent[agent] or not is_up(mail, agent, now, True):
             continue
-        if len(mail.heads) > NEAR:
+        if SLOT_NUMBERS * len(mail.known) + mail.pool.size > NEAR:
             fetch(mail, agent, len(ports))
             if counts[HEAP] > 2:
                 fetch_agent(mail, mail.heap_agent[1 if mail.heap_time[1] < mail.heap_time[2] else 2])

@@ -11,6 +11,7 @@ from ..rules.forms import PlainRules
 from ..tables import broadcasts as columns
 from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECT_COLUMNS
+from ..tables.mail import LINE
 from ..tables.room import extended
 from ..world.world import World
 
@@ -72,11 +73,11 @@ class BroadcastState:
         mail, network = self.transport.mail, self.world.network
         row, slot = self.tables.copies[place, [columns.VERSION, columns.TO_SLOT]].tolist()
         rank, edge = divmod(slot, len(mail.heads))
-        size = int(mail.size[row])
+        size = int(mail.size[LINE * row])
         vector = mail.pool[row, : (size - network.size(0)) // 8].copy()
         vector.flags.writeable = False
         people = int(mail.heads[edge]), int(mail.heads[mail.reverse[edge]])
-        sending = float(mail.sent_at[row]), int(mail.order[row]), int(mail.tick[row])
+        sending = float(mail.sent_at[LINE * row]), int(mail.order[LINE * row]), int(mail.tick[LINE * row])
         self._done_with(mail, self.tables, place)
         return Message(*people, self.kinds[rank], vector, *sending, edge, size)
 

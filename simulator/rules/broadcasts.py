@@ -24,6 +24,7 @@ from ..tables.broadcasts import (
     VERSION,
 )
 from ..tables.effects import ARRIVE
+from ..tables.mail import LINE
 from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule
 from .forms import rule
@@ -33,8 +34,8 @@ from .lazy import is_up
 @rule
 def send(mail, tables, sender, edges, kind, row, transmission, vectors):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
-    now, size, tick = tables.now[NOW], mail.size[row], mail.tick[row]
-    mail.order[row] = count_message(mail, vectors * len(edges))
+    now, size, tick = tables.now[NOW], mail.size[LINE * row], mail.tick[LINE * row]
+    mail.order[LINE * row] = count_message(mail, vectors * len(edges))
     counts, heads, first_slot = tables.counts, mail.heads, kind * len(mail.heads)
     for edge in edges:
         delay = depart(mail, sender, edge, tick, transmission, kind, row, size, now)
@@ -43,7 +44,7 @@ def send(mail, tables, sender, edges, kind, row, transmission, vectors):
             place = tables.free_copies[counts[FREE_COPIES]]
             copy = tables.copies[place]
             copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + mail.reverse[edge], heads[edge]
-            mail.references[row] += 1
+            mail.references[LINE * row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
     release_version(mail, row)
 
@@ -87,11 +88,11 @@ def on_arrival(mail, tables, place):
     if up and counts[REACTS]:
         reacts = tables.agents[agent][IS_SILENT] == 0
     if keeps or reacts:
-        mail.references[row] += 1
+        mail.references[LINE * row] += 1
         copy[USES] = keeps + reacts
     else:
         forget(tables, place)
     if keeps:
         keep(tables, agent, place)
-    deliver(mail, slot, row, mail.order[row], now, up)
+    deliver(mail, slot, row, mail.order[LINE * row], now, up)
     return reacts

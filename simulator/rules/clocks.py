@@ -13,6 +13,7 @@ from ..tables.mail import (
     ENDS_BY_TIME,
     EVENTS_BEFORE_LOOK,
     JITTER,
+    LINE,
     MOST_ACTIVATIONS,
     MOST_UPDATES,
     MOST_VECTORS,
@@ -70,7 +71,7 @@ def count_step(mail, agent):
 def is_news(mail, place, row, width):
     """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
     old = mail.latest[place]
-    if old < 0 or mail.size[row] != mail.size[old]:
+    if old < 0 or mail.size[LINE * row] != mail.size[LINE * old]:
         return True
     for k in range(width):
         new, before = mail.pool[row, k], mail.pool[old, k]

@@ -20,6 +20,7 @@ from ..tables.mail import (
     DELAY_CODE,
     DELAY_FIRST,
     DELAY_SECOND,
+    LINE,
     LOSS_BAD,
     LOSS_CHANCE,
     LOSS_GOOD,
@@ -54,8 +55,9 @@ MESSAGE = int(Purpose.MESSAGE)
 @rule
 def release_version(mail, row):
     """One reference to a version less; the last one gives it back."""
-    mail.references[row] -= 1
-    if mail.references[row] == 0:
+    line = LINE * row
+    mail.references[line] -= 1
+    if mail.references[line] == 0:
         mail.free_rows[mail.counts[FREE_ROWS]] = row
         mail.counts[FREE_ROWS] += 1
 
@@ -74,10 +76,11 @@ def set_latest(mail, slot, row, order):
     """Let a slot know a version that already counts its reference."""
     if mail.known[slot] >= 0:
         release_version(mail, mail.known[slot])
+    line = LINE * row
     mail.known[slot] = row
-    mail.heard_sent_at[slot] = mail.sent_at[row]
+    mail.heard_sent_at[slot] = mail.sent_at[line]
     mail.heard_order[slot] = order
-    mail.heard_tick[slot] = mail.tick[row]
+    mail.heard_tick[slot] = mail.tick[line]
     if mail.constants[COPIES_OUT] != 0.0:
         copy_out(mail, slot)
 
@@ -87,8 +90,9 @@ def take_row(mail, sent_at, order, tick, size):
     """A free version, with one reference that its maker has to let go; there must be one."""
     mail.counts[FREE_ROWS] -= 1
     row = mail.free_rows[mail.counts[FREE_ROWS]]
-    mail.sent_at[row], mail.order[row], mail.tick[row] = sent_at, order, tick
-    mail.size[row], mail.references[row] = size, 1
+    line = LINE * row
+    mail.sent_at[line], mail.order[line], mail.tick[line] = sent_at, order, tick
+    mail.size[line], mail.references[line] = size, 1
     return row
 
 
@@ -229,7 +233,7 @@ def deliver(mail, slot, row, order, now, up):
     Returns whether it was.
     """
     newest = up and order > mail.heard_order[slot]
-    arrive(mail, slot, order, mail.size[row], now, up, newest)
+    arrive(mail, slot, order, mail.size[LINE * row], now, up, newest)
     if newest:
         set_latest(mail, slot, row, order)
     else:

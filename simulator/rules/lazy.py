@@ -23,7 +23,7 @@ from ...agents.compilation.compiled import compiled
 from ...agents.compilation.fetching import prefetch
 from ..network.latency import delay_of
 from ..network.randomness import lasting
-from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND
+from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -61,6 +61,31 @@ def is_up(mail, agent, time, after):
     return mail.was_up[agent] != (low % 2 == 1)
 
 
+@rule
+def up_since(mail, agent, now):
+    """From when on an agent has been up without a break until after the changes at ``now``; infinite if it is down."""
+    join, leave = mail.joins[agent], mail.leaves[agent]
+    if leave <= join or now >= leave or join > now:
+        return math.inf
+    changes = mail.changes[agent]
+    low, high = 0, len(changes)
+    while low < high:
+        middle = (low + high) // 2
+        if changes[middle] <= now:
+            low = middle + 1
+        else:
+            high = middle
+    if mail.was_up[agent] == (low % 2 == 1):
+        return math.inf
+    return join if low == 0 else max(join, changes[low - 1])
+
+
+@compiled(forceinline=True, _nrt=False)
+def kinds_of(mail):  # pragma: no cover - compiled
+    """How many kinds of messages have slots; none without links."""
+    return len(mail.first_node) // len(mail.heads) if len(mail.heads) else 0
+
+
 @compiled(_nrt=False)
 def copy_all(mail):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
@@ -95,7 +120,7 @@ def latest(draws, node):  # pragma: no cover - compiled
     row, u = draws.version[node], draws.uniform[node]
     if u == 0.0:
         return draws.arrival[node]
-    return draws.sent_at[row] + time_bound(draws.constants, draws.brackets, draws.size[row], u, 1)
+    return draws.sent_at[LINE * row] + time_bound(draws.constants, draws.brackets, draws.size[LINE * row], u, 1)
 
 
 @compiled(_nrt=False)
@@ -104,7 +129,7 @@ def draw_arrival(draws, node):  # pragma: no cover - compiled
     row, u, constants = draws.version[node], draws.uniform[node], draws.constants
     if u > 0.0:
         delay = delay_of(int(constants[DELAY_CODE]), constants[DELAY_FIRST], constants[DELAY_SECOND], u, 0.0)
-        draws.arrival[node] = draws.sent_at[row] + lasting(delay + draws.size[row] / constants[BANDWIDTH])
+        draws.arrival[node] = draws.sent_at[LINE * row] + lasting(delay + draws.size[LINE * row] / constants[BANDWIDTH])
         draws.uniform[node] = 0.0
 
 
@@ -121,19 +146,21 @@ def is_before(draws, one, other):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def deliver_pending(mail, slot, receiver, now, barrier):  # pragma: no cover - compiled
+def deliver_pending(mail, late, slot, receiver, now, since, barrier):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
-    Copies are met newest first; each passes only those that were sent after it and yet arrived before it.
+    The receiver is up from after ``since`` until ``now``; nothing is known of when it is before. Copies are met newest
+    first; each passes only those that were sent after it and yet arrived before it. Whether delays are drawn ``late``
+    is a constant where it can be.
     """
-    counts, following, late = mail.counts, mail.following, len(mail.brackets) > 0
+    counts, following = mail.counts, mail.following
     node, before, first = mail.first_node[slot], -1, -1
     while node >= 0:
         after, arrival = following[node], mail.arrival[node]
         if late and arrival <= now <= latest(late_draws(mail), node):
             draw_arrival(late_draws(mail), node)
             arrival = mail.arrival[node]
-        if arrival > now or (arrival == now and mail.order[mail.version[node]] > barrier):
+        if arrival > now or (arrival == now and mail.order[LINE * mail.version[node]] > barrier):
             before, node = node, after
             continue
         if before < 0:
@@ -153,9 +180,24 @@ def deliver_pending(mail, slot, receiver, now, barrier):  # pragma: no cover - c
         arrival, row = mail.arrival[first], mail.version[first]
         mail.free_nodes[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        up = is_up(mail, receiver, arrival, arrival == mail.sent_at[row])
-        deliver(mail, slot, row, mail.order[row], arrival, up)
+        up = arrival > since or is_up(mail, receiver, arrival, arrival == mail.sent_at[LINE * row])
+        deliver(mail, slot, row, mail.order[LINE * row], arrival, up)
         first = following[first]
+
+
+@compiled(forceinline=True, _nrt=False)
+def slots_with_copies(mail, first, last):  # pragma: no cover - compiled
+    """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
+
+    There is no branch in it that a processor would have to guess, and would guess wrong half of the time.
+    """
+    edges, kinds, found = len(mail.heads), kinds_of(mail), 0
+    for edge in range(first, last):
+        for kind in range(kinds):
+            slot = kind * edges + edge
+            mail.awaited[found] = slot
+            found += mail.first_node[slot] >= 0
+    return found
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -168,7 +210,7 @@ def fetch(mail, agent, kinds):  # pragma: no cover - compiled
     for slots in range(0, len(mail.known), edges):
         for slot in range(slots + first, slots + last):
             prefetch(mail.arrival, mail.first_node[slot])
-            prefetch(mail.references, mail.known[slot])
+            prefetch(mail.references, LINE * mail.known[slot])
     for edge in range(first, last):
         prefetch(mail.numbers, mail.heads[edge])
         for kind in range(kinds):
@@ -178,7 +220,7 @@ def fetch(mail, agent, kinds):  # pragma: no cover - compiled
             node = mail.first_node[slot]
             if node >= 0:
                 row = mail.version[node]
-                prefetch(mail.references, row)
+                prefetch(mail.references, LINE * row)
                 for part in range(0, min(mail.pool.shape[1], 32), 8):
                     prefetch(mail.pool[row], part)
                 prefetch(mail.arrival, mail.following[node])
@@ -188,7 +230,7 @@ def fetch(mail, agent, kinds):  # pragma: no cover - compiled
             if node >= 0:
                 second = mail.following[node]
                 if second >= 0:
-                    prefetch(mail.references, mail.version[second])
+                    prefetch(mail.references, LINE * mail.version[second])
                     prefetch(mail.arrival, mail.following[second])
 
 
@@ -213,23 +255,27 @@ def fetch_agent(mail, agent):  # pragma: no cover - compiled
 @compiled(_nrt=False)
 def deliver_all_pending(mail, now, barrier):  # pragma: no cover - compiled
     """Settle what has arrived anywhere by ``now``."""
-    edges = len(mail.heads)
+    edges, kinds, late = len(mail.heads), kinds_of(mail), len(mail.brackets) > 0
     for agent in range(len(mail.offsets) - 1):
+        since = up_since(mail, agent, now)
         for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-            for slot in range(edge, len(mail.known), edges):
+            for kind in range(kinds):
+                slot = kind * edges + edge
                 if mail.first_node[slot] >= 0:
-                    deliver_pending(mail, slot, agent, now, barrier)
+                    deliver_pending(mail, late, slot, agent, now, since, barrier)
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_copy(mail, sender, edge, kind, row, transmission):  # pragma: no cover - compiled
-    """Send a version over one directed edge, and keep it under way unless it is lost."""
-    tick, size, now, late = mail.tick[row], mail.size[row], mail.sent_at[row], len(mail.brackets) > 0
+def send_copy(mail, late, sender, edge, kind, row, transmission, sending):  # pragma: no cover - compiled
+    """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
+
+    Of the version, ``sending`` has tick, size and time; its reference is for the caller to count.
+    """
+    tick, size, now = sending
     u, delay = fate_or_bound(mail, sender, edge, tick, transmission, size, now, late)
     count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
-        return
-    mail.references[row] += 1
+        return False
     mail.counts[FREE_NODES] -= 1
     node = mail.free_nodes[mail.counts[FREE_NODES]]
     slot = kind * len(mail.heads) + mail.reverse[edge]
@@ -239,6 +285,16 @@ def send_copy(mail, sender, edge, kind, row, transmission):  # pragma: no cover 
     mail.first_node[slot] = node
     if late:
         mail.uniform[node] = u
+    return True
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_copies(mail, late, sender, edges, kind, row, transmission):  # pragma: no cover - compiled
+    """Send a version over some of a sender's edges; there must be room for its copies."""
+    sending, kept = (mail.tick[LINE * row], mail.size[LINE * row], mail.sent_at[LINE * row]), 0
+    for edge in edges:
+        kept += send_copy(mail, late, sender, edge, kind, row, transmission, sending)
+    mail.references[LINE * row] += kept
 
 
 @compiled(_nrt=False)
@@ -247,15 +303,14 @@ def send_version(mail, sender, edges, kind, vector, transmission, now, vectors, 
     row = take_row(mail, now, count_message(mail, vectors * len(edges)), mail.ticks[sender], size)
     for k in range(len(vector)):
         mail.pool[row, k] = vector[k]
-    for edge in edges:
-        send_copy(mail, sender, edge, kind, row, transmission)
+    send_copies(mail, len(mail.brackets) > 0, sender, edges, kind, row, transmission)
     release_version(mail, row)
 
 
 @compiled(forceinline=True, _nrt=False)
 def tell(mail, slot, row, order):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
-    mail.references[row] += 1
+    mail.references[LINE * row] += 1
     set_latest(mail, slot, row, order)
 
 
@@ -274,6 +329,6 @@ def tell_each(mail, told, now):  # pragma: no cover - compiled
     """
     for k in range(len(told)):
         slot, receiver, row = told[k]
-        deliver_pending(mail, slot, receiver, now, EVER)
+        deliver_pending(mail, len(mail.brackets) > 0, slot, receiver, now, math.inf, EVER)
         mail.counts[ORDER] += 1
         set_latest(mail, slot, row, mail.counts[ORDER])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..tables.mail import LINE
 from ..tables.notes import (
     ARRIVED,
     FIRST,
@@ -47,7 +48,7 @@ def write_sent(counts, references, times, notes, now, delay, slot, tick, kind, r
     noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
     counts[LAST_NOTED] = counts[ORDERS]
     if row >= 0 and counts[OBSERVED] == TOLD:
-        references[row] += 1
+        references[LINE * row] += 1
 
 
 @rule

@@ -12,6 +12,7 @@ import math
 from ...agents.agent import ARRIVAL, TIMER
 from ..network.network import KINDS
 from ..tables.effects import ARRIVE, REPEAT
+from ..tables.mail import LINE
 from ..tables.rounds import (
     ACKNOWLEDGED,
     ANSWERS,
@@ -98,7 +99,7 @@ def transmit(mail, tables, record):
     sent = tables.records[record]
     slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
     if row >= 0:
-        size, transmission = mail.size[row], sent[ATTEMPT] * KINDS + kind
+        size, transmission = mail.size[LINE * row], sent[ATTEMPT] * KINDS + kind
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
         size, transmission = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
@@ -147,7 +148,7 @@ def say(mail, tables, agent, edge, kind, row):
     made[ATTEMPT], made[ACKNOWLEDGED], made[TIMED] = 0, 0, 0
     made[HELD_ORDER], made[SIBLING] = -1, -1
     if row >= 0:
-        mail.references[row] += 1
+        mail.references[LINE * row] += 1
     first = tables.links[slot][SAYING]
     if first < 0:
         tables.links[slot][SAYING] = made[HEAD] = record
@@ -191,7 +192,7 @@ def say_all(mail, tables, agent, said, edges):
     """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
     for k in range(len(said)):
         kind, row, first, last = said[k]
-        mail.order[row] = count_message(mail, (last - first) * tables.vectors[kind])
+        mail.order[LINE * row] = count_message(mail, (last - first) * tables.vectors[kind])
         for place in range(first, last):
             say(mail, tables, agent, edges[place], kind, row)
         release_version(mail, row)
@@ -278,7 +279,7 @@ def show_round(mail, tables, slot, number):
                         fresh = tables.shown[tables.counts[SHOWN_MESSAGES]]
                         tables.counts[SHOWN_MESSAGES] += 1
                         fresh[0], fresh[1] = place, kept[HELD_ORDER]
-                        mail.references[kept[VERSION]] += 1
+                        mail.references[LINE * kept[VERSION]] += 1
                         # A repeat may have left after a message of the next round: here the round says what is newer.
                         set_latest(mail, place, kept[VERSION], max(kept[HELD_ORDER], mail.heard_order[place] + 1))
                     release(mail, tables, record)

@@ -37,7 +37,7 @@ import math
 
 from ...protocols.kernel import ACCEPT, FINISH, OFFER
 from ..network.network import KINDS
-from ..tables.mail import MOST_VECTORS
+from ..tables.mail import LINE, MOST_VECTORS
 from ..tables.sessions import (
     AGAIN,
     ANSWER,
@@ -108,7 +108,7 @@ def transmit(mail, tables, kind, edge, attempt):
     size, rank, row, vectors = tables.rules[HEADER], KINDS - 1, -1, 0
     if kind != REFUSAL:
         row = session[ASKED] if kind == REQUEST else session[ANSWER]
-        size, rank = mail.size[row], tables.rules[KIND + 2 * kind]
+        size, rank = mail.size[LINE * row], tables.rules[KIND + 2 * kind]
         vectors = tables.rules[KIND + 2 * kind + 1]
     count_message(mail, vectors)
     if attempt >= MOST_ATTEMPTS:
@@ -255,8 +255,8 @@ def take_copy(mail, tables, place, order):
     taken = known and (kind == REPLY or (asks and not answered and not outranked))
     row = session[ASKED] if asks else session[ANSWER]
     if taken:
-        mail.references[row] += 1
-        mail.sent_at[row], mail.tick[row] = tables.copy_sent_at[place], tick
+        mail.references[LINE * row] += 1
+        mail.sent_at[LINE * row], mail.tick[LINE * row] = tables.copy_sent_at[place], tick
         newest = deliver(mail, tables.rules[KIND + 2 * kind] * len(mail.heads) + back, row, order, now, True)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (ACCEPT if asks else FINISH), edge, row
     else:

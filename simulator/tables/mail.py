@@ -26,6 +26,10 @@ from typing import Any, NamedTuple
     CONSTANTS,
 ) = range(15)
 """Places in `Mail.constants`."""
+LINE = 8
+"""Numbers of a version's line: its entries are at ``LINE * row``."""
+NODE = 3
+"""Numbers of the line of a copy under way, which is known by where its line begins."""
 CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
 """Places in `Mail.clock`."""
 
@@ -51,16 +55,22 @@ class Mail(NamedTuple):
     burst_until : (E,) float64
         When that state ends, or empty.
     pool : (R, width) float64
-    sent_at, order, tick, size, references, free_rows : (R,)
-        Of each version.
-    arrival, version, following, free_nodes : (N,)
-        Of each copy under way.
+    sent_at, order, tick, size, references : (LINE R,)
+        Of each version, at where its line begins (`hushnet.simulator.tables.room.lines`).
+    free_rows : (R,) int64
+        Rows of versions that nobody refers to; as many of them as are free.
+    arrival, version, following : (NODE N,)
+        Of each copy under way, at where its line begins (`hushnet.simulator.tables.room.lines`).
+    free_nodes : (N,) int64
+        Where lines begin that no copy takes; as many of them as are free.
     brackets : (B, 2) float64
         Bounds of delays by their uniform (`hushnet.simulator.network.latency.brackets_of`), where delays are drawn only
         when they have to be known; otherwise empty.
-    uniform : (N,) float64
-        Likewise: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a lower bound;
-        0 once ``arrival`` is exact.
+    uniform : (NODE N,) float64
+        Likewise, or empty: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a
+        lower bound; 0 once ``arrival`` is exact.
+    awaited : (S + 1,) int64
+        Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
     first_node, known : (Q,) int64
         Per slot: the newest copy under way, and the version known; -1 for none.
     heard_sent_at, heard_order, heard_tick, values, places
@@ -115,6 +125,7 @@ class Mail(NamedTuple):
     free_nodes: Any
     brackets: Any
     uniform: Any
+    awaited: Any
     first_node: Any
     known: Any
     heard_sent_at: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,16 +38,41 @@ def columns(length: int, dtypes: Mapping[str, type]) -> dict[str, NDArray[Any]]:
     return {name: rows.view(dtype)[:, column] for column, (name, dtype) in enumerate(dtypes.items())}
 
 
+def lines(length: int, dtypes: Mapping[str, type], width: int) -> dict[str, NDArray[Any]]:
+    """Columns as `columns` makes them, each as one contiguous array whose entries are found by where a line begins.
+
+    The k-th line begins at ``k * width``, and so does its entry of every column: compiled code, which knows the width,
+    finds it as it finds an entry of any array. What lies between belongs to the other columns.
+
+    Parameters
+    ----------
+    length : int
+        Lines.
+    dtypes : mapping of str to type
+        Of numbers of eight bytes each.
+    width : int
+        Numbers of a line; at least as many as columns.
+
+    Returns
+    -------
+    dict of (length * width,) arrays
+        Views of one block of memory, each a number further.
+    """
+    words, size = LINE // 8, length * width
+    block = np.zeros(size + width + words, dtype=np.int64)
+    first = -(block.ctypes.data // 8) % words
+    return {name: block[first + k : first + k + size].view(dtype) for k, (name, dtype) in enumerate(dtypes.items())}
+
+
 def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
     """An array with room for so many more entries."""
     return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])
 
 
-def extended_columns(tables: Any, names: Sequence[str], more: int) -> dict[str, NDArray[Any]]:
-    """Columns of tables that were made by `columns`, with room for so many more rows."""
-    old = {name: getattr(tables, name) for name in names}
-    length = len(old[names[0]])
-    made = columns(length + more, {name: array.dtype.type for name, array in old.items()})
-    for name, array in old.items():
-        made[name][:length] = array
+def extended_lines(tables: Any, dtypes: Mapping[str, type], width: int, more: int) -> dict[str, NDArray[Any]]:
+    """Columns of tables that were made by `lines`, with room for so many more of them."""
+    first = next(iter(dtypes))
+    old = getattr(tables, first)
+    made = lines(len(old) // width + more, dtypes, width)
+    made[first].view(np.int64)[: len(old)] = old.view(np.int64)
     return made

@@ -25,6 +25,7 @@ from ..tables.mail import (
     DELAY_FIRST,
     DELAY_SECOND,
     ENDS_BY_TIME,
+    LINE,
     LOSS_BAD,
     LOSS_CHANCE,
     LOSS_GOOD,
@@ -33,14 +34,15 @@ from ..tables.mail import (
     MOST_ACTIVATIONS,
     MOST_UPDATES,
     MOST_VECTORS,
+    NODE,
     RECORD_EVERY,
     Mail,
 )
 from ..tables.notes import NOTE_COLUMNS, NOTING
-from ..tables.room import columns, extended, extended_columns
+from ..tables.room import columns, extended, extended_lines, lines
 
 VERSIONS = {"sent_at": np.float64, "order": np.int64, "tick": np.int64, "size": np.int64, "references": np.int64}
-NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64, "uniform": np.float64}
+NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64}
 AGENTS = {
     "ticks": np.int64,
     "updates": np.int64,
@@ -64,6 +66,7 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
     """
     agents, edges, slots = graph.agents, len(graph.heads), len(inbox.flat_order)
     widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
+    most = int(np.max(np.diff(graph.offsets), initial=0)) * (slots // edges if edges else 0)
     rows, nodes = 4 * agents + 64, edges + 64
     bandwidth = network.parameters.bandwidth
     constants = np.zeros(CONSTANTS)
@@ -87,8 +90,8 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
     }
     mail = Mail(
         **whole,
-        **columns(rows, VERSIONS),
-        **columns(nodes, NODES),
+        **lines(rows, VERSIONS, LINE),
+        **lines(nodes, NODES, NODE),
         **columns(agents, AGENTS),
         **columns(agents, HEAP),
         constants=constants,
@@ -102,8 +105,10 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         link_delays=np.empty(0) if fixed is None else fixed,
         pool=np.zeros((rows, max(widths, default=1))),
         free_rows=np.arange(rows),
-        free_nodes=np.arange(nodes),
+        free_nodes=np.arange(nodes) * NODE,
         brackets=np.empty((0, 2)),
+        uniform=np.empty(0),
+        awaited=np.zeros(most + 1, dtype=np.int64),
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,
@@ -154,7 +159,7 @@ def with_brackets(mail: Mail, forms: CompiledLaws) -> Mail:
     observes.
     """
     brackets = brackets_of(forms.law)
-    return mail._replace(brackets=brackets)
+    return mail._replace(brackets=brackets, uniform=np.zeros(len(mail.arrival) if len(brackets) else 0))
 
 
 def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
@@ -164,14 +169,16 @@ def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
         old = len(mail.pool)
         more = max(rows, old // 2)
         wider = {name: extended(getattr(mail, name), more) for name in ("pool", "free_rows")}
-        mail = mail._replace(**wider, **extended_columns(mail, tuple(VERSIONS), more))
+        mail = mail._replace(**wider, **extended_lines(mail, VERSIONS, LINE, more))
         mail.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
         counts[tallies.FREE_ROWS] += more
     if counts[tallies.FREE_NODES] < nodes:
-        old = len(mail.arrival)
+        old = len(mail.free_nodes)
         more = max(nodes, old)
         free_nodes = extended(mail.free_nodes, more)
-        mail = mail._replace(free_nodes=free_nodes, **extended_columns(mail, tuple(NODES), more))
-        mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = np.arange(old, old + more)
+        uniform = extended(mail.uniform, more * NODE if len(mail.uniform) else 0)
+        mail = mail._replace(free_nodes=free_nodes, uniform=uniform, **extended_lines(mail, NODES, NODE, more))
+        new = np.arange(old, old + more) * NODE
+        mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = new
         counts[tallies.FREE_NODES] += more
     return mail

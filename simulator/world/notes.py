@@ -116,7 +116,7 @@ class Notes:
         if self._world is None:
             return
         mail = self.transport.mail
-        needed = notes + len(mail.arrival) - int(mail.counts[tallies.FREE_NODES])
+        needed = notes + len(mail.free_nodes) - int(mail.counts[tallies.FREE_NODES])
         if len(mail.notes) - mail.counts[tallies.NOTES] < needed:
             self.keep()
             missing = needed - len(mail.notes) + int(mail.counts[tallies.NOTES])

@@ -19,7 +19,7 @@ from ..rules import delivery, lazy
 from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.mail import COPIES_OUT
+from ..tables.mail import COPIES_OUT, LINE
 from .mail import make_mail, with_brackets, with_limits, with_room
 from .notes import NOTHING, Notes
 from .traffic import Traffic
@@ -263,7 +263,7 @@ class Transport:
                     continue
                 row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
-            self.mail.references[row] += 1
+            self.mail.references[LINE * row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
 
@@ -287,7 +287,7 @@ class Transport:
             place = self._latest_of(sender, sent.kind)
             if self.mail.latest[place] >= 0:
                 delivery.release_version(self.mail, self.mail.latest[place])
-            self.mail.references[row] += 1
+            self.mail.references[LINE * row] += 1
             self.mail.latest[place] = row
         return row
 
@@ -298,7 +298,7 @@ class Transport:
         if latest < 0:
             self.ledger.commit(sent.release, vector)
         elif (
-            mail.size[latest] != self.network.size(len(vector))
+            mail.size[LINE * latest] != self.network.size(len(vector))
             or mail.pool[latest, : len(vector)].tobytes() != vector.tobytes()
         ):
             self.ledger.commit(sent.release)

@@ -309,11 +309,11 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
     world = fast_world(setting, protocol, parameters, compiled=compiled)
     if compiled:
         world.agents[0].silent = True
-    nodes, rows = len(world.transport.mail.arrival), len(world.transport.mail.pool)
+    nodes, rows = len(world.transport.mail.free_nodes), len(world.transport.mail.pool)
     drive(world)
     assert world.agents[0].updates == 0
     assert min(agent.updates for agent in world.agents[1:]) > 500
-    assert (len(world.transport.mail.arrival), len(world.transport.mail.pool)) == (nodes, rows)
+    assert (len(world.transport.mail.free_nodes), len(world.transport.mail.pool)) == (nodes, rows)
     assert world.traffic.conserved
     assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
 

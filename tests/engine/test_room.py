@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.agents.compilation.compiled import compiled
 from hushnet.agents.compilation.fetching import prefetch
-from hushnet.simulator.tables.room import LINE, columns, extended_columns
+from hushnet.simulator.tables.room import LINE, columns, extended_lines, lines
 
 KINDS = {"when": np.float64, "who": np.int64, "how": np.int64, "last": np.int64, "size": np.float64}
 
@@ -24,21 +24,34 @@ def test_the_columns_of_a_row_lie_in_one_line_of_memory(length, count):
         assert len(lines) == 1
 
 
-def test_columns_do_not_overlap_and_keep_their_numbers_in_a_longer_table():
+@pytest.mark.parametrize("width", [5, 8])
+def test_entries_of_a_line_lie_side_by_side_and_columns_are_contiguous(width):
+    made = lines(30, KINDS, width)
+    start = made["when"].ctypes.data
+    assert start % LINE == 0
+    for k, (name, column) in enumerate(made.items()):
+        assert (column.dtype, column.shape) == (KINDS[name], (30 * width,))
+        assert column.flags.c_contiguous
+        assert column.ctypes.data == start + 8 * k
+
+
+@pytest.mark.parametrize("width", [5, 6])
+def test_lines_do_not_overlap_and_keep_their_numbers_in_a_longer_table(width):
     class Tables:
         pass
 
     tables, rng = Tables(), np.random.default_rng(1)
-    for name, column in columns(40, KINDS).items():
-        assert not column.any()
-        column[:] = rng.integers(-(2**40), 2**40, 40)
+    numbers = {name: rng.integers(-(2**40), 2**40, 40) for name in KINDS}
+    for name, column in lines(40, KINDS, width).items():
+        assert not column[::width].any()
+        column[::width] = numbers[name]
         setattr(tables, name, column)
-    more = extended_columns(tables, tuple(KINDS), 25)
+    more = extended_lines(tables, KINDS, width, 25)
     for name in KINDS:
         assert more[name].dtype == KINDS[name]
-        assert np.array_equal(more[name][:40], getattr(tables, name))
-        assert not more[name][40:].any()
-        assert len(more[name]) == 65
+        assert np.array_equal(more[name][: 40 * width : width], numbers[name])
+        assert not more[name][40 * width :: width].any()
+        assert len(more[name]) == 65 * width
 
 
 @compiled(_nrt=False)

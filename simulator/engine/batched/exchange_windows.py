@@ -21,6 +21,7 @@ from ...rules.lazy import is_up
 from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...tables.mail import LINE
 from ...tables.notes import TOLD
 from ...tables.sessions import (
     COPIES,
@@ -91,7 +92,7 @@ def charge(mail, agent, row):  # pragma: no cover - compiled
     mail.charged[agent] += 1
     if mail.latest[agent] >= 0:
         release_version(mail, mail.latest[agent])
-    mail.references[row] += 1
+    mail.references[LINE * row] += 1
     mail.latest[agent] = row
 
 

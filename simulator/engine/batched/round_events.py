@@ -47,11 +47,18 @@ def has_room(mail, tables, agenda, room, most):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
+def say_to_all(mail, tables, agent, edges, kind, row):  # pragma: no cover - compiled
+    """Send a message of a round over some of an agent's edges."""
+    for edge in edges:
+        say(mail, tables, agent, edge, kind, row)
+
+
+@compiled(forceinline=True, _nrt=False)
 def step_and_say(mail, tables, agent, step, table, ports, rows):  # pragma: no cover - compiled
     """Let an agent make its compiled step and say its round; what the step says of itself."""
     said = make_step(mail, agent, tables.now[0], step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        send_said(mail, tables, agent, said, ports, rows, say)
+        send_said(mail, tables, agent, said, ports, rows, say_to_all)
         if mail.offsets[agent + 1] > mail.offsets[agent]:
             finish_saying(mail, tables, agent)
     return said

@@ -26,7 +26,8 @@ from ....protocols.kernel import UNBOUNDED, UNSAID
 from ...network.network import KINDS
 from ...rules.clocks import count_step, next_time, used_up
 from ...rules.delivery import count_arrival, count_message, release_version, set_latest, take_row
-from ...rules.lazy import send_copy
+from ...rules.lazy import kinds_of, send_copies
+from ...tables.mail import LINE
 from ...tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import (
     AWAKE,
@@ -109,7 +110,7 @@ def expect_no_more(barriers, agent, number):  # pragma: no cover - compiled
 def land(mail, node):  # pragma: no cover - compiled
     """Count the arrival of a copy, once."""
     if mail.arrival[node] > -math.inf:
-        count_arrival(mail, mail.size[mail.version[node]], True)
+        count_arrival(mail, mail.size[LINE * mail.version[node]], True)
         mail.arrival[node] = -math.inf
 
 
@@ -129,16 +130,17 @@ def take_out(mail, slot, before, node):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def show(mail, agent):  # pragma: no cover - compiled
     """Let an agent's inbox show the round before the one that it ends."""
-    edges, tick = len(mail.heads), mail.ticks[agent] - 1
+    edges, kinds, tick = len(mail.heads), kinds_of(mail), mail.ticks[agent] - 1
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-        for slot in range(edge, len(mail.first_node), edges):
+        for kind in range(kinds):
+            slot = kind * edges + edge
             before, node = -1, mail.first_node[slot]
-            while node >= 0 and mail.tick[mail.version[node]] != tick:
+            while node >= 0 and mail.tick[LINE * mail.version[node]] != tick:
                 before, node = node, mail.following[node]
             if node >= 0:
                 row = take_out(mail, slot, before, node)
                 if slot < len(mail.known):
-                    set_latest(mail, slot, row, mail.order[row])
+                    set_latest(mail, slot, row, mail.order[LINE * row])
                 else:
                     release_version(mail, row)
 
@@ -149,7 +151,7 @@ def forget(mail, slot, now, tick):  # pragma: no cover - compiled
     before, node = -1, mail.first_node[slot]
     while node >= 0:
         after = mail.following[node]
-        if mail.arrival[node] <= now and mail.tick[mail.version[node]] != tick:
+        if mail.arrival[node] <= now and mail.tick[LINE * mail.version[node]] != tick:
             release_version(mail, take_out(mail, slot, before, node))
         else:
             before = node
@@ -159,15 +161,16 @@ def forget(mail, slot, now, tick):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def close_round(mail, barriers, agent, now):  # pragma: no cover - compiled
     """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
-    edges, tick, last = len(mail.heads), mail.ticks[agent], mail.silent[agent]
+    edges, kinds, tick, last = len(mail.heads), kinds_of(mail), mail.ticks[agent], mail.silent[agent]
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         receiver, arrival = mail.heads[edge], now
-        for slot in range(mail.reverse[edge], len(mail.first_node), edges):
+        for kind in range(kinds):
+            slot = kind * edges + mail.reverse[edge]
             if mail.silent[receiver]:
                 forget(mail, slot, now, tick)
                 continue
             node = mail.first_node[slot]
-            if node >= 0 and mail.tick[mail.version[node]] == tick:
+            if node >= 0 and mail.tick[LINE * mail.version[node]] == tick:
                 arrival = max(arrival, mail.arrival[node])
         if mail.silent[receiver]:
             continue
@@ -185,7 +188,7 @@ def deliver_all_rounds(mail, now, barrier):  # pragma: no cover - compiled
         node = mail.first_node[slot]
         while node >= 0:
             arrival = mail.arrival[node]
-            if arrival < now or (arrival == now and mail.order[mail.version[node]] <= barrier):
+            if arrival < now or (arrival == now and mail.order[LINE * mail.version[node]] <= barrier):
                 land(mail, node)
             node = mail.following[node]
 
@@ -195,10 +198,10 @@ def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
     if len(mail.heads) == 0:
         return
-    kind = len(mail.first_node) // len(mail.heads) - 1
+    kind = kinds_of(mail) - 1
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
         row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)
-        send_copy(mail, agent, edge, kind, row, KINDS - 1)
+        send_copies(mail, False, agent, range(edge, edge + 1), kind, row, KINDS - 1)
         release_version(mail, row)
 
 
@@ -241,7 +244,7 @@ def run_rounds(
         show(mail, agent)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(mail, agent, now, step, table, ports, rows)
+        said = step_and_send(mail, False, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if said & UNSAID:

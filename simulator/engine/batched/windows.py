@@ -16,9 +16,10 @@ from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNB
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ...rules.delivery import count_message, release_version, take_row
-from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, is_up, send_copy
+from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
 from ...tables.mail import (
+    LINE,
     Mail,
 )
 from ...tables.tallies import (
@@ -145,7 +146,7 @@ def is_event(mail, agent, now):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def has_note_room(mail, degree):  # pragma: no cover - compiled
     """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
-    under_way = len(mail.arrival) - mail.counts[FREE_NODES]
+    under_way = len(mail.free_nodes) - mail.counts[FREE_NODES]
     return len(mail.notes) - mail.counts[NOTES] > degree + under_way
 
 
@@ -198,7 +199,7 @@ def is_counted(said):  # pragma: no cover - compiled
 @compiled(forceinline=True, _nrt=False)
 def keep_latest(mail, place, row):  # pragma: no cover - compiled
     """Keep the version of a kind that an agent has said last."""
-    mail.references[row] += 1
+    mail.references[LINE * row] += 1
     if mail.latest[place] >= 0:
         release_version(mail, mail.latest[place])
     mail.latest[place] = row
@@ -216,7 +217,7 @@ def charge_plain(mail, agent, place, row, width, due):  # pragma: no cover - com
 
 @compiled(forceinline=True, _nrt=False)
 def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover - compiled
-    """Send what a step has said, each copy by ``send(mail, tables, agent, edge, kind, row)``.
+    """Send what a step has said, its copies by ``send(mail, tables, agent, edges, kind, row)``.
 
     All messages of a step are one release, which is charged at most once.
     """
@@ -233,30 +234,32 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
                 if not apart:
                     keep_latest(mail, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
-                mail.order[row] = count_message(mail, (end - begin) * ports[port, VECTORS])
-                for edge in range(begin, end):
-                    send(mail, tables, agent, edge, kind, row)
+                mail.order[LINE * row] = count_message(mail, (end - begin) * ports[port, VECTORS])
+                send(mail, tables, agent, range(begin, end), kind, row)
             release_version(mail, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_lazily(mail, _, agent, edge, kind, row):  # pragma: no cover - compiled
-    """Send a copy that is delivered when its receiver looks."""
-    send_copy(mail, agent, edge, kind, row, kind)
+def send_lazily(mail, late, agent, edges, kind, row):  # pragma: no cover - compiled
+    """Send copies that are delivered when their receivers look, with bounds of their delays if ``late``."""
+    send_copies(mail, late, agent, edges, kind, row, kind)
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_send(mail, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
+def step_and_send(mail, late, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
     """Let an agent make its compiled step and send what it says; what the step says of itself."""
     said = make_step(mail, agent, now, step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        send_said(mail, None, agent, said, ports, rows, send_lazily)
+        send_said(mail, late, agent, said, ports, rows, send_lazily)
     return said
 
 
-@compiled(_nrt=False)
-def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
-    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
+@compiled(forceinline=True, _nrt=False)
+def run_wakes(mail, late, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time.
+
+    Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
+    """
     counts = mail.counts
     while True:
         if counts[UNFINISHED]:
@@ -283,21 +286,31 @@ def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  #
         mail.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
-        if mail.silent[agent] or not is_up(mail, agent, now, True):
+        since = up_since(mail, agent, now)
+        if mail.silent[agent] or since == math.inf:
             continue
         if SLOT_NUMBERS * len(mail.known) + mail.pool.size > NEAR:
             fetch(mail, agent, len(ports))
             if counts[HEAP] > 2:
                 fetch_agent(mail, mail.heap_agent[1 if mail.heap_time[1] < mail.heap_time[2] else 2])
-        edges = len(mail.heads)
-        for edge in range(first, last):
-            for slot in range(edge, len(mail.known), edges):
-                if mail.first_node[slot] >= 0:
-                    deliver_pending(mail, slot, agent, now, EVER)
+        for k in range(slots_with_copies(mail, first, last)):
+            deliver_pending(mail, late, mail.awaited[k], agent, now, since, EVER)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(mail, agent, now, step, table, ports, rows)
+        said = step_and_send(mail, late, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if is_counted(said) and count_step(mail, agent):
             return COUNTED, agent, now
+
+
+@compiled(_nrt=False)
+def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+    """See `run_wakes`; every delay is drawn when a copy is sent."""
+    return run_wakes(mail, False, limit, forced, compiled_step, step, table, ports, rows)
+
+
+@compiled(_nrt=False)
+def run_late_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+    """See `run_wakes`; delays are drawn when they have to be known."""
+    return run_wakes(mail, True, limit, forced, compiled_step, step, table, ports, rows)

@@ -29,6 +29,7 @@ from ...rules.rounds import (
 )
 from ...tables import tallies
 from ...tables.effects import ARRIVE, PATIENCE, REPEAT
+from ...tables.mail import LINE
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
 from ...world.rounds import EMPTY
 from ...world.world import World
@@ -117,7 +118,7 @@ class EventRounds(EventDriver):
         mail = self.transport.mail
         mail.silent[agent.index] = agent.silent
         for kind, row, first, last in said.tolist():
-            self.draw_together(agent, edges[first:last], kind, int(mail.size[row]))
+            self.draw_together(agent, edges[first:last], kind, int(mail.size[LINE * row]))
         self._change(say_all, agent.index, said.tolist(), edges.tolist())
 
     # A rule, and what comes of it.

@@ -192,7 +192,7 @@ class View:
         self.data = data
         self.regularisation = float(problem.task.regularisation[agent])
         self.state = Blocks("state", {name: block[agent] for name, block in state.agent.items()})
-        self.edge = Blocks("edge", {name: block.of(slots) for name, block in state.edge.items()})
+        self.edge = Blocks("edge", {name: block.together(slots) for name, block in state.edge.items()})
         self.messages: list[Message] = []
         self._partner_uniform = partner_uniform
         self._make_stream, self._inbox, self._slots, self._kinds = stream, inbox, slots, layout.messages

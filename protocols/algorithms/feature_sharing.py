@@ -38,7 +38,6 @@ from ...agents.errors import FieldError, InputError
 from ...agents.losses import Loss
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
-from ...agents.optimisation.splitting import minimise_rows
 from ...agents.parameters import Positive, Size
 from ...agents.tasks.base import Task
 from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
@@ -242,9 +241,14 @@ def collect(me: Any, last: bool) -> None:
     """Part of a text: (7) and (8) at the centre once all parties have stepped, and the message for the next step."""
     total = heard_sum(me)
     if last:
-        me.z = rows_minimised(me, me.rho, me.y + me.rho * total)
-        me.y += me.rho * (total - me.z)
+        dual_step(me, total)
     me.message_gap_and_dual = np.concatenate((total - me.z, me.y))
+
+
+def dual_step(me: Any, total: Array) -> None:
+    """Part of a text: equations (7) and (8) at the centre, for the sum of the parties' scores."""
+    me.z = rows_minimised(me, me.rho, me.y + me.rho * total)
+    me.y += me.rho * (total - me.z)
 
 
 def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
@@ -276,26 +280,6 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
             "large to compute with; scale the features",
             field=("task",),
         ) from None
-
-
-def centre_step(loss: Loss, view: View, total: Array, rho: float) -> None:
-    """Equations (7) and (8), in the blocks z and y of the centre.
-
-    Parameters
-    ----------
-    loss : Loss
-    view : View
-        The centre's.
-    total : (N,) float64
-        The sum of the parties' scores.
-    rho : float
-        > 0.
-    """
-    state, labels, linear = view.state, view.data.labels, view.state["y"] + rho * total
-    state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
-    state["y"] += rho * (total - state["z"])
-    residual = slope_residual(loss, state["z"], state["y"], labels, linear)
-    assert not (residual > RESIDUAL).any(), "y is the slope of the loss at z after every epoch"
 
 
 def slope_residual(loss: Loss, z: Array, y: Array, labels: Array, linear: Array) -> Array:

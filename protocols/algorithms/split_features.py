@@ -1,8 +1,4 @@
-"""What protocols over split features share: a star whose centre, agent 0, has the labels, and parties with columns.
-
-The steps of `stale_feature_sharing` are methods, in Python, and no text yet: what the centre told each party is an edge
-block of uneven width, and steps that send several kinds of messages compile only behind a neighbour barrier.
-"""
+"""What protocols over split features share: a star whose centre, agent 0, has the labels, and parties with columns."""
 
 from __future__ import annotations
 

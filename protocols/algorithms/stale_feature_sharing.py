@@ -29,14 +29,12 @@ scores stay in the sum.
 
 Where it departs from the parent otherwise: t_m is one vector of N numbers instead of two, and one for each party.
 Noise is the parent's ``privacy``: a repeat is not a new release.
-
-Steps are methods, in Python, where the parent's are a text: see `hushnet.protocols.algorithms.split_features`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +47,17 @@ from ...agents.parameters import NotNegative, Size
 from ..base import Layout, MessageKind, Out, Protocol, View
 from ..invariants import Declared
 from ..privacy.budget import Privacy
-from ..steps import solved_by
+from ..steps import Constants, affords, heard_of, heard_sum, post_processed, scores_of
 from ..surroundings import Surroundings, check_split
-from .feature_noise import ClippedScores, check_isotropic
-from .feature_sharing import SharingParameters, centre_step, factorised, slopes_are_duals
+from .feature_noise import ClippedScores, ScoreNoise, check_isotropic
+from .feature_sharing import (
+    SharingParameters,
+    dual_step,
+    factorised,
+    fitted,
+    noisy_scores,
+    slopes_are_duals,
+)
 from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
 
 Array = NDArray[np.float64]
@@ -101,12 +106,13 @@ class StaleFeatureSharing(Protocol):
         """Columns and noise."""
         self.columns = columns_of(self.problem)
         self.scores = ClippedScores(self.parameters.privacy)
-        self.factors: dict[int, Array] = {}
-        self.limit = np.inf if self.parameters.staleness == "unbounded" else float(self.parameters.staleness)
-        self.stiffness = self.parameters.rho * (1 + self.parameters.damping)
+        self.step_noise = ScoreNoise(self.scores, len(self.columns))
 
     def layout(self) -> Layout:
-        """Parties: x_m, and scores with the number that they answer; centre: z, y, its step, and what it told whom."""
+        """Parties: x_m, its factor, and scores with the number that they answer; centre: z, y, its step, what it told.
+
+        Every message has N numbers, and the number of a step of the centre.
+        """
         task, graph, agents = self.problem.task, self.problem.graph, len(self.columns)
         rows = len(task.train.labels)
         return Layout(
@@ -117,11 +123,12 @@ class StaleFeatureSharing(Protocol):
                 "y": widths(agents, centre=rows, party=0),
                 "total": widths(agents, centre=rows, party=0),
                 "step": widths(agents, centre=1, party=0),
+                "factor": [len(held) ** 2 for held in self.columns],
             },
             edge={"told": np.where(graph.tails == CENTRE, rows + 1, 0)},
             messages={
                 "scores": MessageKind(widths(agents, centre=0, party=rows + 1)),
-                "target": MessageKind(widths(agents, centre=rows + 1, party=0)),
+                "target": MessageKind(widths(agents, centre=rows + 1, party=0), addressed=True),
             },
             roles=roles(agents),
         )
@@ -129,46 +136,34 @@ class StaleFeatureSharing(Protocol):
     def start(self, view: View, out: Out) -> None:
         """Everything is zero; a party factorises its own quadratic, once."""
         if view.role == PARTY:
-            ratio = self.parameters.ridge / self.stiffness
-            self.factors[view.agent] = factorised(view, ratio, self.parameters.privacy)
+            ratio = self.parameters.ridge / (self.parameters.rho * (1 + self.parameters.damping))
+            view.state["factor"][:] = factorised(view, ratio, self.parameters.privacy).ravel()
 
-    def wake(self, view: View, out: Out) -> None:
-        """A step of a party or of the centre, or what it told last once more."""
-        if view.role == "centre":
-            self._centre(view, out)
+    def constants(self) -> Constants:
+        """The norm that scores are clipped to, and how far behind the centre they may be."""
+        staleness = self.parameters.staleness
+        limit = np.inf if staleness == "unbounded" else float(staleness)
+        return Constants(run={"clip": self.scores.bound, "limit": limit})
+
+    @staticmethod
+    def step(me: Any) -> bool:
+        """A step of the centre or of a party, or what it told last once more; true if a party's budget is spent."""
+        if me.agent == CENTRE:
+            if me.step[0] - oldest(me) < me.limit:
+                aim(me)
+            else:
+                post_processed(me)
+            me.message_target = me.told
+            return False
+        target = me.heard_target[0]
+        if target[-1] > me.sent[-1]:
+            if not affords(me):
+                return True
+            answer(me, target)
         else:
-            self._party(view, out)
-
-    def _party(self, view: View, out: Out) -> None:
-        """Scores for a target that was not answered yet."""
-        target, sent = view.received("target")[0], view.state["sent"]
-        release = out.public("scores that were told before")
-        if target[-1] > sent[-1]:
-            release = self.scores.release(view)
-            if not out.reserve(release):
-                out.fall_silent()
-                return
-            columns = view.data.features
-            view.state["model"][:] = fitted(self.factors[view.agent], columns, target[:-1])
-            scores = self.scores.clipped(columns @ view.state["model"])
-            sent[:-1] = release.perturb(scores, rng=view.stream("noise"))
-            sent[-1] = target[-1]
-        out.send("scores", sent, release, to=CENTRE)
-
-    def _centre(self, view: View, out: Out) -> None:
-        """(7) and (8), and a target for each party, unless some scores are too old."""
-        state, heard = view.state, view.received("scores")
-        release = out.public("targets that were told before")
-        if state["step"][0] - min(scores[-1] for scores in heard) < self.limit:
-            state["total"][:] = np.sum([scores[:-1] for scores in heard], axis=0)
-            centre_step(self.problem.task.loss, view, state["total"], self.parameters.rho)
-            state["step"][0] += 1.0
-            move = (state["total"] - state["z"] + state["y"] / self.parameters.rho) / (1 + self.parameters.damping)
-            for told, scores in zip(view.edge["told"], heard, strict=True):
-                told[:-1], told[-1] = scores[:-1] - move, state["step"][0]
-            release = out.plain("z and y depend on the labels, which nothing protects")
-        for party, told in zip(view.neighbours.tolist(), view.edge["told"], strict=True):
-            out.send("target", told, release, to=party)
+            post_processed(me)
+        me.message_scores = me.sent
+        return False
 
     def models(self, state: State) -> Array:
         """The parties' parts put together, in the centre's row."""
@@ -202,8 +197,27 @@ class StaleFeatureSharing(Protocol):
         }
 
 
-def fitted(factor: Array, columns: Array, target: Array) -> Array:
-    """(d,) argmin |D x - target|^2 + ratio |x|^2, by its factor (`factorised`); zeros without one."""
-    if factor[0, 0] == 0.0:
-        return np.zeros(columns.shape[1])
-    return solved_by(factor.ravel(), columns.T @ target)
+def oldest(me: Any) -> float:
+    """Part of a text: the number of the step that the oldest scores answer."""
+    number = me.step[0]
+    for rank in range(me.degree):
+        number = min(number, heard_of(me, rank)[-1])
+    return number
+
+
+def aim(me: Any) -> None:
+    """Part of a text: (7) and (8) at the centre, and the next target t_m of each party."""
+    me.total = heard_sum(me)[:-1]
+    dual_step(me, me.total)
+    me.step[0] += 1.0
+    move = (me.total - me.z + me.y / me.rho) / (1 + me.damping)
+    for rank in range(me.degree):
+        me.told[rank, :-1] = heard_of(me, rank)[:-1] - move
+        me.told[rank, -1] = me.step[0]
+
+
+def answer(me: Any, target: Array) -> None:
+    """Part of a text: a party's x_m and s_m for a target, whose last number is that of the centre's step."""
+    me.model = fitted(me, target[:-1])
+    me.sent[:-1] = noisy_scores(me, scores_of(me, me.model))
+    me.sent[-1] = target[-1]

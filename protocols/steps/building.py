@@ -123,8 +123,6 @@ def _check(names: Names, texts: Mapping[str, Callable[..., Any]], around: StepSu
         one = isinstance(kinds[name].width, int | np.integer)
         if not one and (len(set(widths[widths > 0].tolist())) > 1 or "step" not in texts or kinds[name].mirrors):
             raise NoForm("its messages have different widths")
-    if "step" in texts and not around.in_rounds and len(kinds) > 1:
-        raise NoForm("it has several kinds of messages, and does not run in rounds")
     if around.some_join and any(kind.addressed for kind in kinds.values()):
         raise NoForm("it sends every neighbour something else, and who joins late is told what it was sent last")
 

@@ -132,7 +132,7 @@ class Fields:
     def _edge_block(self, name: str) -> str:
         block: Block = self.around.state.edge[name]
         if not block.uniform:
-            raise NoForm(f"the edge block {name!r} has different widths")
+            return self._uneven_rows_of_edges(name, block)
         return self._rows_of_edges(
             self.array(block.values, written=True), None if self.names.is_number(name) else block.width
         )
@@ -142,6 +142,16 @@ class Fields:
             return f"reals({place}, first, last - first)"
         code = self.number(width)
         return f"real_rows({place}, first * {code}, last - first, {code})"
+
+    def _uneven_rows_of_edges(self, name: str, block: Block) -> str:
+        """Rows as wide as those of all edges that the agent owns, one agent's after the other's."""
+        firsts, of_edges = self.graph.offsets, np.diff(block.offsets)
+        widths = np.full(self.graph.agents, block.width, dtype=np.int64)  # of agents without edges, too
+        widths[self.graph.degrees > 0] = of_edges[firsts[:-1][self.graph.degrees > 0]]
+        if (of_edges != widths[self.graph.tails]).any():
+            raise NoForm(f"the edge block {name!r} has different widths on edges of one agent")
+        place, begin = self.array(block.values, written=True), self.array(block.offsets, np.int64)
+        return f"real_rows({place}, whole({begin}, first), last - first, whole({self.array(widths, np.int64)}, agent))"
 
     # What every agent has.
 

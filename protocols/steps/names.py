@@ -4,7 +4,8 @@
 name                        what it is
 ==========================  ===========================================================================================
 blocks of `Layout.agent`    (width,) float64, or a number where the width is 1; ``me.model = v`` writes into it
-blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1;
+blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1 for
+                            everybody; it may differ by agent, but not between edges of one agent;
                             where the task has one feature only, blocks of width 1 are vectors of one number
 fields of the parameters    numbers, texts and switches, as the scenario gives them, unless something else has the name
 `Constants`                 what `Protocol.constants` computes: for all, for this agent, or for its edges
@@ -17,9 +18,9 @@ fields of the parameters    numbers, texts and switches, as the scenario gives t
 ``was_heard``               (degree,) whether each neighbour was ever heard
 ``message``                 what all neighbours are sent; a step that does not assign it sends nothing. Of a kind that
                             is `MessageKind.addressed`, (degree, width): what each neighbour is sent
-``heard_KIND``, ...         likewise ``was_heard_KIND`` and ``message_KIND`` where steps have several kinds of messages
-                            (only behind a neighbour barrier); without a kind, what was heard is of the first one.
-                            Who sends no messages of a kind that others send is heard as zeros
+``heard_KIND``, ...         likewise ``was_heard_KIND`` and ``message_KIND`` where steps have several kinds of
+                            messages; without a kind, what was heard is of the first one. Who sends no messages of a
+                            kind that others send is heard as zeros
 ``updates``, ``tick``       steps that the agent has completed, and the tick of its clock
 ``round``                   the round that the step belongs to, from 1 on (only behind a neighbour barrier)
 ``now``                     time in expected wake-ups of a rate-1 agent

@@ -29,8 +29,6 @@ class StepSurroundings:
     view : callable
         ``view(agent)`` gives the view of an agent.
     ledger : Ledger
-    in_rounds : bool
-        Whether steps end rounds.
     some_join : bool
         Whether agents may join late: they are told what their neighbours have said last.
     """
@@ -41,5 +39,4 @@ class StepSurroundings:
     seed: int
     view: Callable[[int], View]
     ledger: Ledger
-    in_rounds: bool
     some_join: bool = False

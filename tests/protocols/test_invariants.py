@@ -222,9 +222,9 @@ class StepsTooFar(FeatureSharing):
 class StepsTooFarLate(StaleFeatureSharing):
     """(8) with another step than rho, from the tenth step on."""
 
-    def _centre(self, view, out):
-        super()._centre(view, out)
-        if view.state["step"][0] > 10.0:
+    def wake(self, view, out):
+        super().wake(view, out)
+        if view.role == "centre" and view.state["step"][0] > 10.0:
             view.state["y"] *= 1.001
 
 

@@ -19,8 +19,6 @@ from hushnet.simulator.world.world import World
 
 STEPLESS = {"local", "solitary", "consensus", "local_dp"}
 """Protocols whose agents are done once they have started."""
-PYTHON = {"stale_feature_sharing"}
-"""Protocols whose steps are no texts yet."""
 
 
 @pytest.fixture
@@ -84,4 +82,4 @@ def check_shipped() -> None:
     others = {key[0] for key, count in runs.items() if key != "stepless" and key[-1] != "batched (compiled step)"}
     stepping = sum(count for key, count in runs.items() if key != "stepless")
     assert compiled >= 0.95 * stepping > 4000
-    assert others <= PYTHON | {"collaborative_admm"}, "with a hinge loss, whose minimiser is not Newton's"
+    assert others <= {"collaborative_admm"}, "with a hinge loss, whose minimiser is not Newton's"

@@ -52,19 +52,22 @@ class Watched:
 
     def __init__(self, **kwargs):
         world = made(**kwargs)
-        centre, blocks = world.protocol._centre, world.state.agent
+        wake, blocks = world.protocol.wake, world.state.agent
         self.models, self.z, self.y, self.ages = [], [], [], []
 
         def watched(view, out):
+            if view.role == "party":
+                wake(view, out)
+                return
             before, stamps = view.state["step"][0], [scores[-1] for scores in view.received("scores")]
-            centre(view, out)
+            wake(view, out)
             if view.state["step"][0] > before:
                 self.models.append(model_of(world).copy())
                 self.z.append(blocks["z"][0].copy())
                 self.y.append(blocks["y"][0].copy())
                 self.ages.append(before - min(stamps))
 
-        world.protocol._centre = watched
+        world.protocol.wake = watched
         drive(world)
 
 

@@ -19,6 +19,7 @@ from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, FeatureSgdParameters
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing, FeatureSharingParameters
 from hushnet.protocols.algorithms.split_features import widths
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing, StaleFeatureSharingParameters
 from hushnet.protocols.base import Layout, MessageKind
 from hushnet.protocols.steps import (
     Constants,
@@ -42,6 +43,7 @@ from hushnet.simulator.world.world import World
 from ..engine.driving import drive, fast_world, prepared
 from ..oracles.feature_sgd import FeatureSgdByWake
 from ..oracles.feature_sharing import FeatureSharingByWake
+from ..oracles.stale_feature_sharing import StaleFeatureSharingByWake
 from .columns import split_task, star
 from .text_worlds import AWAY, LATE, check_forms
 
@@ -115,19 +117,29 @@ def sharing_parameters(seed: int) -> FeatureSharingParameters:
     return FeatureSharingParameters.model_validate({"kind": "feature_sharing", **fields})
 
 
+def stale_parameters(seed: int) -> StaleFeatureSharingParameters:
+    rng = np.random.default_rng(3000 + seed)
+    fields = {"rho": float(rng.choice([0.3, 1.0])), "ridge": float(rng.choice([0.5, 1.0]))}
+    fields |= {key: value for key, value in NOISES[seed % 6].items() if key == "privacy"}
+    fields["staleness"] = [1, 2, 4, "unbounded"][int(rng.integers(4))]
+    fields["damping"] = float(rng.choice([0.0, 0.5]))
+    return StaleFeatureSharingParameters.model_validate({"kind": "stale_feature_sharing", **fields})
+
+
 GRADIENTS = pytest.param(FeatureSgd, FeatureSgdByWake, sgd_parameters, id="minibatch-gradients")
 SHARING = pytest.param(FeatureSharing, FeatureSharingByWake, sharing_parameters, id="sharing")
-BOTH = pytest.mark.parametrize(("protocol", "by_wake", "parameters"), [GRADIENTS, SHARING])
+STALE = pytest.param(StaleFeatureSharing, StaleFeatureSharingByWake, stale_parameters, id="stale-sharing")
+ALL = pytest.mark.parametrize(("protocol", "by_wake", "parameters"), [GRADIENTS, SHARING, STALE])
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_forms_agree(seed, protocol, by_wake, parameters):
     world = check_forms(random_columns(seed), protocol, parameters(seed))
     assert world.activations >= 10
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("seed", range(30))
 def test_the_text_does_what_the_method_did(seed, protocol, by_wake, parameters):
     make, spec = random_columns(seed), parameters(seed)

@@ -88,7 +88,6 @@ def _built(world: World, tape: Tape | None = None, *, cold: bool = True) -> tupl
         seed=world.setting.draws.seed,
         view=world.views.__getitem__,
         ledger=world.ledger,
-        in_rounds=world.in_rounds is not None,
         some_join=bool(world.setting.availability.joins),
     )
     try:

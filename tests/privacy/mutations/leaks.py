@@ -8,9 +8,10 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing, fitted
+from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise
 from hushnet.protocols.noise import GradientNoise
+from hushnet.protocols.steps import solved_by
 
 from .accounts import _copy
 from .declarations import mistake
@@ -265,7 +266,7 @@ def answered_only_when_scores_move(plant):
             if view.role == "party":
                 target, columns = view.received("target")[0], view.data.features
                 if target[-1] > view.state["sent"][-1]:
-                    exact = columns @ fitted(self.factors[view.agent], columns, target[:-1])
+                    exact = columns @ solved_by(view.state["factor"], columns.T @ target[:-1])
                     if np.linalg.norm(exact - last.get(view.agent, np.inf)) < 0.5:
                         return
                     last[view.agent] = exact

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ...agents.clipping import clip_rows
 from ...agents.errors import FieldError
 from ...agents.parameters import Positive
 from ..noise import active
@@ -155,13 +154,6 @@ class ClippedScores:
             recipients=1,
             unit="party",
         )
-
-    def clipped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) scores, scaled down to the norm ``clip`` if they are longer; zeros if one of them is not finite."""
-        if self.privacy is None:
-            return scores
-        assert self.privacy.clip is not None
-        return clip_rows(scores[None, :], self.privacy.clip)[0]
 
 
 class ScoreNoise(StepNoise):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from hushnet.agents.clipping import clip_rows
 from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.protocols.algorithms.feature_noise import range_root
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
@@ -53,7 +54,7 @@ class FeatureSharingByWake(FeatureSharing):
             model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=view.stream("noise"))
             sent = columns @ model
         else:
-            sent = release.perturb(self.scores.clipped(columns @ model), rng=view.stream("noise"))
+            sent = release.perturb(clipped(columns @ model, self.scores), rng=view.stream("noise"))
         state["model"][:], state["sent"][:] = model, sent
         out.send("scores", sent, release, to=0)
 
@@ -66,6 +67,11 @@ class FeatureSharingByWake(FeatureSharing):
             np.concatenate([total - state["z"], state["y"]]),
             out.plain("z and y depend on the labels, which nothing protects"),
         )
+
+
+def clipped(scores, noise):
+    """Scores scaled down to the norm that they are clipped to, if they are to be and are longer."""
+    return scores if noise.privacy is None else clip_rows(scores[None, :], noise.privacy.clip)[0]
 
 
 def factorised(columns, ratio):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 
-from .feature_sharing import centre_step, factorised, fitted
+from .feature_sharing import centre_step, clipped, factorised, fitted
 
 
 class StaleFeatureSharingByWake(StaleFeatureSharing):
@@ -40,7 +40,7 @@ class StaleFeatureSharingByWake(StaleFeatureSharing):
                 return
             columns = view.data.features
             view.state["model"][:] = fitted(self.factors[view.agent], columns, target[:-1])
-            scores = self.scores.clipped(columns @ view.state["model"])
+            scores = clipped(columns @ view.state["model"], self.scores)
             sent[:-1] = release.perturb(scores, rng=view.stream("noise"))
             sent[-1] = target[-1]
         out.send("scores", sent, release, to=0)

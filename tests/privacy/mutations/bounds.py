@@ -125,7 +125,11 @@ def released_rows_clipped_in_the_wrong_norm(plant):
 @mistake("clipping", case="sharing-stale", guard="contract")
 def scores_not_clipped(plant):
     """Scores of a party go out with noise for clipped ones, unclipped."""
-    plant.around(ClippedScores, "clipped", lambda _: lambda self, scores: scores)
+
+    def whole(me, scores):
+        return perturbed(me, scores)
+
+    plant.everywhere(noisy_scores, lambda _: whole)
 
 
 # Sensitivity

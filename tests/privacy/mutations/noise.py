@@ -6,6 +6,7 @@ import numpy as np
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.steps import clipped
 
 from .declarations import mistake
 from .seams import Last, drawing, is_noise, memory, noising, streams
@@ -287,7 +288,7 @@ def fresh_noise_on_repeats(plant):
             if sent is None or not out.sent:
                 return
             if sent[-1] > before:
-                exact[view.agent] = self.scores.clipped(view.data.features @ view.state["model"])
+                exact[view.agent] = clipped(view.data.features @ view.state["model"], self.scores.bound)
             elif view.agent in exact and self.scores.privacy is not None:
                 told = out.sent.pop()
                 noisy = self.scores.release(view).perturb(exact[view.agent], rng=view.stream("noise"))

@@ -98,8 +98,9 @@ class FeatureSgd(Protocol):
         return Release.plain(view.agent, view.now, "scores of the party's columns, without noise")
 
     def constants(self) -> Constants:
-        """The common order of the rows, and how many of them a batch has."""
-        return Constants(run={"order": self.order, "batch": self.batch})
+        """The common order of the rows, with a batch more, how many they are, and how many a batch has."""
+        beyond = np.concatenate((self.order, self.order[: self.batch]))
+        return Constants(run={"order": beyond, "size": self.rows, "batch": self.batch})
 
     @staticmethod
     def step(me: Any) -> None:
@@ -128,11 +129,12 @@ class FeatureSgd(Protocol):
 def descend(me: Any, number: int) -> None:
     """Part of a text: the update of a batch, from the slopes that the centre sent."""
     gradient = sum_of_rows(me, me.heard_slopes[0], rows_of(me, number)) / me.batch
-    gradient += me.ridge / len(me.order) * me.model
+    gradient += me.ridge / me.size * me.model
     me.model -= me.step_size / (1 + me.decay * number) * gradient
 
 
 def rows_of(me: Any, number: int) -> NDArray[np.int64]:
     """Part of a text: (B,) the rows of a batch."""
-    places = (number * int(me.batch) + np.arange(int(me.batch))) % len(me.order)
-    return me.order[places].astype(np.int64)
+    batch = int(me.batch)
+    first = number * batch % int(me.size)
+    return me.order[first : first + batch].astype(np.int64)

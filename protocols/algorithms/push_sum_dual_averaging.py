@@ -211,7 +211,7 @@ def give(me: Any, answered: NDArray[np.bool_]) -> None:
     share = me.mass / (1 + me.degree)
     for rank in range(me.degree):
         if answered[rank]:
-            me.given[rank] += share
+            add_scaled(me.given[rank], 1.0, share)
             add_scaled(me.mass, -1.0, share)
 
 

@@ -90,6 +90,13 @@ def _copy_rows(block, value):  # pragma: no cover - compiled
     many, wide = value.shape
     if (many not in (1, rows)) or (wide not in (1, width)):
         raise ValueError(UNEQUAL)
+    shift = np.int64(value.ctypes.data) - np.int64(block.ctypes.data)
+    whole = value.strides[0] == width * value.itemsize and value.strides[1] == value.itemsize
+    if many == rows and wide == width and whole and (shift >= block.nbytes or shift + value.nbytes <= 0):
+        for row in range(rows):
+            for k in range(width):
+                block[row, k] = value[row, k]
+        return
     found = value.copy()
     for row in range(rows):
         for k in range(width):

@@ -18,6 +18,7 @@ from numba.core.errors import NumbaError, NumbaWarning, UnsupportedBytecodeError
 
 from ...agents import losses
 from ...agents.compilation import addresses
+from ...agents.compilation.addresses import reals
 from ...agents.compilation.callbacks import Callback
 from ...agents.compilation.code_store import code_store
 from ...agents.compilation.compiled import REASSOCIATED
@@ -231,9 +232,10 @@ def _compile(key: str, step: Callable[..., Any], signature: Any, texts: list[Tex
 @fast
 def _unbounded(values):  # pragma: no cover - compiled
     """0 if all numbers are finite, and otherwise NaN; of vectors and of matrices."""
+    flat = reals(values.ctypes.data, 0, values.size) if values.ndim > 1 else values
     total = 0.0
-    for value in values.flat:
-        total += value * 0.0
+    for k in range(len(flat)):
+        total += flat[k] * 0.0
     return total
 
 
@@ -252,8 +254,9 @@ def _gathered(known, pool, width, mirror):  # pragma: no cover - compiled
 def _spread(messages, pool, rows, place):  # pragma: no cover - compiled
     """Copy each neighbour's message into its row of the pool."""
     for rank in range(messages.shape[0]):
+        row = rows[place + rank]
         for k in range(messages.shape[1]):
-            pool[rows[place + rank], k] = messages[rank, k]
+            pool[row, k] = messages[rank, k]
 
 
 @fast

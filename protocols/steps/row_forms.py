@@ -13,6 +13,8 @@ from ...agents.optimisation.splitting import STEPS, TOLERANCE
 from .gradient_forms import loss_of, shortened_in
 from .word_form import Categories, Form, NoForm, fast, reading
 
+NARROW = 8
+"""Fewer columns are gone through one after the other, for then a loop along a row is over before it is under way."""
 OTHER_SIZE = "a factor has as many numbers as the square of what it is to solve for"
 
 
@@ -64,6 +66,31 @@ def _slopes(categories: Categories) -> Callable[..., Any]:
     return fast(slopes)
 
 
+@fast
+def checked(ranks, rows):  # pragma: no cover - compiled
+    """Ranks of rows from the first, all of which are there."""
+    out, outside = np.empty(len(ranks), dtype=np.int64), 0
+    for k in range(len(ranks)):
+        rank = np.int64(ranks[k])
+        outside += (rank < -rows) | (rank >= rows)
+        out[k] = rank + rows if rank < 0 else rank
+    if outside > 0:
+        raise IndexError("there is no row of that rank")
+    return out
+
+
+@fast
+def itself(_, k):  # pragma: no cover - compiled
+    """The rank of the k-th of all rows."""
+    return k
+
+
+@fast
+def among(ranks, k):  # pragma: no cover - compiled
+    """The rank of the k-th of some rows."""
+    return ranks[k]
+
+
 def _scores_of(_: Categories) -> Callable[..., Any]:
     @fast
     def score(row, model):  # pragma: no cover - compiled
@@ -72,16 +99,30 @@ def _scores_of(_: Categories) -> Callable[..., Any]:
             total += np.float64(row[k]) * model[k]  # a product of two float32 has no more digits
         return total
 
+    def filling(rank):
+        def fill(features, ranks, model, out):  # pragma: no cover - compiled
+            if len(model) >= NARROW:
+                for k in range(len(out)):
+                    out[k] = score(features[rank(ranks, k)], model)
+                return
+            out[:] = 0.0
+            for column in range(len(model)):
+                weight = model[column]
+                for k in range(len(out)):
+                    out[k] += np.float64(features[rank(ranks, k), column]) * weight
+
+        return fast(fill)
+
+    of_all, of_some = filling(itself), filling(among)
+
     def scores_of(me, model, rows=None):  # pragma: no cover - compiled
         check_count(len(model), me.features.shape[1])
         if rows is None:
             out = np.empty(len(me.features))
-            for k in range(len(out)):
-                out[k] = score(me.features[k], model)
+            of_all(me.features, None, model, out)
         else:
             out = np.empty(len(rows))
-            for k in range(len(out)):
-                out[k] = score(me.features[check_rank(rows[k], len(me.features))], model)
+            of_some(me.features, checked(rows, len(me.features)), model, out)
         return out
 
     return fast(scores_of)
@@ -93,16 +134,31 @@ def _sum_of_rows(_: Categories) -> Callable[..., Any]:
         for k in range(len(out)):
             out[k] += weight * np.float64(row[k])
 
+    def filling(rank):
+        def fill(features, ranks, weights, out):  # pragma: no cover - compiled
+            if len(out) >= NARROW:
+                out[:] = 0.0
+                for k in range(len(weights)):
+                    add(features[rank(ranks, k)], weights[k], out)
+                return
+            for column in range(len(out)):
+                total = 0.0
+                for k in range(len(weights)):
+                    total += weights[k] * np.float64(features[rank(ranks, k), column])
+                out[column] = total
+
+        return fast(fill)
+
+    of_all, of_some = filling(itself), filling(among)
+
     def sum_of_rows(me, weights, rows=None):  # pragma: no cover - compiled
-        out = np.zeros(me.features.shape[1])
+        out = np.empty(me.features.shape[1])
         if rows is None:
             check_count(len(weights), len(me.features))
-            for k in range(len(weights)):
-                add(me.features[k], weights[k], out)
+            of_all(me.features, None, weights, out)
         else:
             check_count(len(weights), len(rows))
-            for k in range(len(weights)):
-                add(me.features[check_rank(rows[k], len(me.features))], weights[k], out)
+            of_some(me.features, checked(rows, len(me.features)), weights, out)
         return out
 
     return fast(sum_of_rows)

@@ -273,6 +273,33 @@ def test_vectors_are_clipped_alike_in_both_forms_and_never_stay_longer(bound):
             assert norms(found[None, :])[0] <= bound
 
 
+class Rows(NamedTuple):
+    """What a word reads of a record."""
+
+    features: np.ndarray
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [0, 1, 7, 8, 9, 30])
+def test_products_with_rows_are_alike_in_both_forms_whatever_the_width(width, dtype):
+    rng = np.random.default_rng(width)
+    rows, model, every = Rows(rng.normal(size=(13, width)).astype(dtype)), rng.normal(size=width), rng.normal(size=13)
+    scores, summed = (
+        word.compiled_form.make(Categories(loss="", mechanism="", clip="")) for word in (scores_of, sum_of_rows)
+    )
+    features = rows.features.astype(np.float64)
+    np.testing.assert_allclose(scores(rows, model), features @ model, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(summed(rows, every), every @ features, rtol=1e-12, atol=1e-12)
+    for ranks in (np.array([3, 0, 3, -1, 12, -13]), np.empty(0, dtype=np.int64)):
+        weights = every[: len(ranks)]
+        np.testing.assert_allclose(scores(rows, model, ranks), features[ranks] @ model, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(summed(rows, weights, ranks), weights @ features[ranks], rtol=1e-12, atol=1e-12)
+    for outside in (13, -14):
+        for word, given in ((scores, model), (summed, np.ones(2))):
+            with pytest.raises(IndexError, match="no row of that rank"):
+                word(rows, given, np.array([1, outside]))
+
+
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
 def test_rows_are_minimised_alike_in_both_forms(loss):
     rng = np.random.default_rng(4)

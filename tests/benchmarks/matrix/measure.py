@@ -14,11 +14,12 @@ from threadpoolctl import threadpool_limits
 from ...engine.driving import drive, prepared
 from ..floors import FLOORS, Floor, started
 from ..measure import Stopwatch, undisturbed
-from .cases import Row
+from .cases import AGENTS, Row
 
 SECONDS = 0.15
 """Of processor time that a run is to take, about; it makes `FEWEST` to `MOST` updates an agent."""
 FEWEST, MOST = 3, 40
+"""Updates of each of `AGENTS` agents."""
 GIVEN, DRAWING, NOISELESS = "given", "drawing", "noiseless"
 """Forms of a floor: what agents draw is given, or drawn by itself, or there is no noise."""
 
@@ -95,9 +96,9 @@ def measure_cell(row: Row, network: str, repetitions: int) -> Cell:
     """A row in one network."""
     floors = Floors(row)
     engine = run_once(row, network, FEWEST)[0]  # compiles
-    updates = updates_for(lambda: run_once(row, network, FEWEST)[1])
-    if row.toy:
-        updates = FEWEST
+    # Of few agents so many more, for a run takes .4 ms whatever happens in it.
+    most = MOST * max(1, AGENTS // floors.agents)
+    updates = FEWEST if row.toy else updates_for(lambda: run_once(row, network, FEWEST)[1], most)
     if row.entry.protocol.learns_from == "columns":
         updates = max(updates, 20)
     forms = floors.forms if network == "lossless" else [GIVEN]
@@ -115,7 +116,7 @@ def measure_cell(row: Row, network: str, repetitions: int) -> Cell:
     return Cell(network, engine, updates, tuple(taken), given, drawing, noiseless)
 
 
-def updates_for(short_run: Callable[[], float]) -> int:
+def updates_for(short_run: Callable[[], float], most: int = MOST) -> int:
     """How many updates an agent take `SECONDS`, once a run of `FEWEST` neither compiles nor loads anything any more.
 
     Parameters
@@ -123,13 +124,15 @@ def updates_for(short_run: Callable[[], float]) -> int:
     short_run : callable
         Seconds of a run of `FEWEST` updates an agent. It is called until it has twice in succession not become quicker
         by a tenth, or is so quick that more could not be made of it.
+    most : int
+        Never more.
     """
     least, idle = short_run(), 0
-    while idle < 2 and least * MOST > SECONDS * FEWEST:
+    while idle < 2 and least * most > SECONDS * FEWEST:
         seconds = short_run()
         idle = 0 if seconds < 0.9 * least else idle + 1
         least = min(least, seconds)
-    return int(min(max(SECONDS * FEWEST / max(least, 1e-9), FEWEST), MOST))
+    return int(min(max(SECONDS * FEWEST / max(least, 1e-9), FEWEST), most))
 
 
 class Floors:

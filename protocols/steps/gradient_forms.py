@@ -49,9 +49,10 @@ def shortened_in(norm: str) -> Callable[..., Any]:
             return slope * (short / max(length * abs(slope), short)), 1.0
         largest = 0.0
         for k in range(len(row)):
-            if not abs(row[k]) <= largest:
-                largest = abs(row[k])
-        if not (math.isfinite(largest) and math.isfinite(slope)):
+            if not math.isfinite(row[k]):
+                return 0.0, 0.0
+            largest = max(largest, abs(row[k]))
+        if not math.isfinite(slope):
             return 0.0, 0.0
         power = 2.0 ** (math.frexp(largest)[1] - 1)
         length = length_of(row, 1.0 / power)

@@ -189,13 +189,15 @@ def deliver_pending(mail, late, slot, receiver, now, since, barrier):  # pragma:
 def slots_with_copies(mail, first, last):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
-    There is no branch in it that a processor would have to guess, and would guess wrong half of the time.
+    The memory of the newest copies is asked for. There is no branch in it that a processor would have to guess, and
+    would guess wrong half of the time.
     """
     edges, kinds, found = len(mail.heads), kinds_of(mail), 0
     for edge in range(first, last):
         for kind in range(kinds):
             slot = kind * edges + edge
             mail.awaited[found] = slot
+            prefetch(mail.arrival, mail.first_node[slot])
             found += mail.first_node[slot] >= 0
     return found
 

@@ -200,8 +200,8 @@ def advance(me: Any) -> None:
     total = total_weight(me, me.now)
     dual = me.mass[:-1] / me.mass[-1]
     gain = gained(me, dual, total - total_weight(me, me.progress[0]), total, me.now)
-    me.mass[:-1] += gain
-    me.put_in[:-1] += gain
+    add_scaled(me.mass[:-1], 1.0, gain)
+    add_scaled(me.put_in[:-1], 1.0, gain)
     me.progress[0] = me.now
     me.progress[1] += 1.0
 

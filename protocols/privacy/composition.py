@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,6 +96,7 @@ def gaussian(multipliers: ArrayLike, delta: float, counts: ArrayLike | None = No
         return gaussian_epsilon(math.sqrt(float(times @ sigma**-2.0)), delta)
 
 
+@lru_cache(maxsize=4096)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Epsilon at ``delta`` of telling N(0, 1) from N(mu, 1): the root of Balle and Wang (2018), equation (6)."""
     if mu == 0:

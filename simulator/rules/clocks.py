@@ -68,9 +68,9 @@ def count_step(mail, agent):
 
 
 @rule
-def is_news(mail, place, row, width):
+def is_news(mail, agent, row, width):
     """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
-    old = mail.latest[place]
+    old = mail.paid[agent]
     if old < 0 or mail.size[LINE * row] != mail.size[LINE * old]:
         return True
     for k in range(width):

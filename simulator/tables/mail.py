@@ -91,7 +91,9 @@ class Mail(NamedTuple):
     ticks, updates, charged : (n,) int64
         Last tick, completed steps, charged messages.
     latest : (kinds * n,) int64
-        Last version of a kind that each agent has sent to all, or was charged for (-1: none), kind after kind.
+        Last version of a kind that each agent has sent to all (-1: none), kind after kind.
+    paid : (n,) int64
+        Last version without noise that each agent was charged for (-1: none).
     silent, alone : (n,) bool
         Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
     noting : (NOTING,) float64
@@ -148,6 +150,7 @@ class Mail(NamedTuple):
     updates: Any
     charged: Any
     latest: Any
+    paid: Any
     silent: Any
     alone: Any
     noting: Any

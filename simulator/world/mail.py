@@ -84,6 +84,7 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
             ("first_node", slots, -1),
             ("known", slots, -1),
             ("latest", agents * max(1, len(layout.messages)), -1),
+            ("paid", agents, -1),
             ("recorded_offsets", 0, 0),
             ("counts", tallies.COUNTERS, 0),
         )

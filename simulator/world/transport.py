@@ -282,24 +282,23 @@ class Transport:
         self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
-        if self.mail.constants[COPIES_OUT] == 0.0 and not sent.release.free:
+        if self.mail.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
             # A compiled step compares what it sends with what was charged last.
-            place = self._latest_of(sender, sent.kind)
-            if self.mail.latest[place] >= 0:
-                delivery.release_version(self.mail, self.mail.latest[place])
+            if self.mail.paid[sender] >= 0:
+                delivery.release_version(self.mail, self.mail.paid[sender])
             self.mail.references[LINE * row] += 1
-            self.mail.latest[place] = row
+            self.mail.paid[sender] = row
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:
         """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
         mail, vector = self.mail, sent.vector
-        latest = int(mail.latest[self._latest_of(sender, sent.kind)])
-        if latest < 0:
+        paid = int(mail.paid[sender])
+        if paid < 0:
             self.ledger.commit(sent.release, vector)
         elif (
-            mail.size[LINE * latest] != self.network.size(len(vector))
-            or mail.pool[latest, : len(vector)].tobytes() != vector.tobytes()
+            mail.size[LINE * paid] != self.network.size(len(vector))
+            or mail.pool[paid, : len(vector)].tobytes() != vector.tobytes()
         ):
             self.ledger.commit(sent.release)
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from hushnet.agents.availability import Always, Window
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.protocols.steps import average, heard_of, local_gradient
+from hushnet.protocols.steps import average, heard_of, local_gradient, post_processed
+from hushnet.simulator.contract.charges import books_of
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.network import NetworkParameters
@@ -90,6 +91,48 @@ def test_all_forms_agree_where_agents_wake_on_their_own(protocol, seed):
     assert world.activations > 20
     assert (world.state.agent["seen"].rows[:, 0] != 0.0).any()
     assert len({world.views[agent].edge["kept"].shape[1] for agent in range(3)}) >= 2
+
+
+class Repeats(ToAll):
+    """Says the same numbers again and again, now of one kind and now of another or of both."""
+
+    def start(self, view, out):
+        """Nothing is said at the start."""
+
+    @staticmethod
+    def step(me):
+        if me.updates % 4 != 2:
+            me.message_model = 0.0 * me.model + me.agent
+        if me.updates % 4 != 1:
+            me.message_sum = me.agent + me.updates // 8
+
+
+class Between(Repeats):
+    """Says numbers, what follows from earlier ones, and the first again."""
+
+    @staticmethod
+    def step(me):
+        if me.updates % 2 == 1:
+            post_processed(me)
+            me.message_sum = 1.0 + me.agent
+        else:
+            me.message_sum = 2.0 + me.updates // 4
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+@pytest.mark.parametrize("protocol", [Repeats, Between])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_bytes_after_others_are_charged_alike_in_all_forms(protocol, schedule, seed):
+    """The last bytes that were charged are free, whatever was said between them and of whichever kind."""
+    make = random_setting(seed, loss="logistic", easy=schedule == "rounds")
+    parameters = ProtocolParameters.model_validate({"kind": "several", "schedule": {"kind": schedule}})
+    event = drive(prepared(World(make(), protocol, parameters), EventEngine()))
+    compiled = drive(fast_world(make(), protocol, parameters))
+    assert compiled.engine == "batched (compiled step)"
+    for agent in range(event.ledger.agents):
+        assert books_of(compiled, agent, exact=True) == books_of(event, agent, exact=True)
+    agents = range(event.ledger.agents)
+    assert sum(sum(books_of(event, agent, exact=True).values()) for agent in agents) > event.ledger.agents
 
 
 def joining(seed: int) -> Callable[[], Setting]:

@@ -13,7 +13,6 @@ from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
 from ...rules import lazy
 from ...tables import tallies
-from ...tables.mail import RECORD_EVERY
 from . import windows
 from .wake_windows import WakeWindows
 
@@ -34,9 +33,6 @@ class Broadcasts(WakeWindows):
     def init_clocks(self) -> Sequence[int]:
         """See `Windowed.init_clocks`."""
         world = self.world
-        if self.transport.mail.counts[tallies.OBSERVED] and len(self.ports) > 1:
-            # A window sees to room for notes of one message to each neighbour, so one step of several is a window.
-            self.transport.mail.clock[RECORD_EVERY] = 1.0
         if world.setting.always_up and world.observer is None and not self.transport.mail.alone.any():
             self.transport.draw_delays_late()
         return windows.init_clocks(self.transport.mail)
@@ -44,8 +40,6 @@ class Broadcasts(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
         assert self.presence is not None
-        if len(self.ports) > 1:
-            self.make_room()
         top = float(self.transport.mail.heap_time[0])
         if top >= self.presence.drawn:
             self._look_ahead(top, limit)

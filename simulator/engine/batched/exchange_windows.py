@@ -16,12 +16,11 @@ from ....protocols.kernel import ACCEPT, FINISH, OFFER, PLAIN, UNBOUNDED, rank_o
 from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, is_news, used_up
-from ...rules.delivery import release_version, take_row
+from ...rules.delivery import take_row
 from ...rules.lazy import is_up
 from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
-from ...tables.mail import LINE
 from ...tables.notes import TOLD
 from ...tables.sessions import (
     COPIES,
@@ -39,7 +38,7 @@ from ...tables.sessions import (
     WORN,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
-from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
+from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, charge, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)
 ROOM = 8
@@ -84,16 +83,6 @@ def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
             return
         note_step(mail, agent, now)
     tables.counts[PHASE] = OFFER
-
-
-@compiled(forceinline=True, _nrt=False)
-def charge(mail, agent, row):  # pragma: no cover - compiled
-    """Charge an agent for a version, and keep it for comparison."""
-    mail.charged[agent] += 1
-    if mail.latest[agent] >= 0:
-        release_version(mail, mail.latest[agent])
-    mail.references[LINE * row] += 1
-    mail.latest[agent] = row
 
 
 @compiled(forceinline=True, _nrt=False)

@@ -206,12 +206,21 @@ def keep_latest(mail, place, row):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def charge_plain(mail, agent, place, row, width, due):  # pragma: no cover - compiled
-    """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
-    if not due or not is_news(mail, place, row, width):
-        return due
+def charge(mail, agent, row):  # pragma: no cover - compiled
+    """Charge an agent for a version without noise, and keep it to compare later ones with."""
     mail.charged[agent] += 1
-    keep_latest(mail, place, row)
+    mail.references[LINE * row] += 1
+    if mail.paid[agent] >= 0:
+        release_version(mail, mail.paid[agent])
+    mail.paid[agent] = row
+
+
+@compiled(forceinline=True, _nrt=False)
+def charge_plain(mail, agent, row, width, due):  # pragma: no cover - compiled
+    """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
+    if not due or not is_news(mail, agent, row, width):
+        return due
+    charge(mail, agent, row)
     return False
 
 
@@ -230,7 +239,7 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
             row = rows[place]
             place += 1
             if last > first and ports[port, SAID]:
-                due = charge_plain(mail, agent, last_said, row, width, due)
+                due = charge_plain(mail, agent, row, width, due)
                 if not apart:
                     keep_latest(mail, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
@@ -280,7 +289,7 @@ def run_wakes(mail, late, limit, forced, compiled_step, step, table, ports, rows
             counts[FREE_ROWS] < rows_needed(mail, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports)
         ):
             return FULL, agent, now
-        if counts[OBSERVED] and not has_note_room(mail, last - first):
+        if counts[OBSERVED] and not has_note_room(mail, (last - first) * len(ports)):
             return FULL, agent, now
         forced = False
         mail.ticks[agent] += 1

@@ -104,7 +104,7 @@ class Repeats(ToAll):
         if me.updates % 4 != 2:
             me.message_model = 0.0 * me.model + me.agent
         if me.updates % 4 != 1:
-            me.message_sum = me.agent + me.updates // 8
+            me.message_sum = 0.5 + me.agent + me.updates // 8
 
 
 class Between(Repeats):

@@ -116,6 +116,13 @@ def loss_chance(mail, sender, edge, now):
 
 
 @rule
+def transfer_time(constants, size):
+    """How long the bytes of a copy take; where bandwidth is unlimited, no time, and no division."""
+    bandwidth = constants[BANDWIDTH]
+    return 0.0 if bandwidth == math.inf else size / bandwidth
+
+
+@rule
 def time_under_way(mail, edge, size, u, v):
     """How long a copy is under way that is not lost, from its two uniforms."""
     constants = mail.constants
@@ -124,13 +131,13 @@ def time_under_way(mail, edge, size, u, v):
         delay = mail.link_delays[edge]
     else:
         delay = delay_of(code, constants[DELAY_FIRST], constants[DELAY_SECOND], u, v)
-    return under_way(delay, size / constants[BANDWIDTH])
+    return under_way(delay, transfer_time(constants, size))
 
 
 @rule
 def time_bound(constants, brackets, size, u, side):
     """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
-    return under_way(brackets[int(u * BRACKETS)][side], size / constants[BANDWIDTH])
+    return under_way(brackets[int(u * BRACKETS)][side], transfer_time(constants, size))
 
 
 @rule

@@ -23,7 +23,7 @@ from ...agents.compilation.compiled import compiled
 from ...agents.compilation.fetching import prefetch
 from ..network.latency import delay_of
 from ..network.randomness import lasting
-from ..tables.mail import BANDWIDTH, DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE
+from ..tables.mail import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -35,6 +35,7 @@ from .delivery import (
     set_latest,
     take_row,
     time_bound,
+    transfer_time,
 )
 from .forms import rule
 
@@ -129,7 +130,9 @@ def draw_arrival(draws, node):  # pragma: no cover - compiled
     row, u, constants = draws.version[node], draws.uniform[node], draws.constants
     if u > 0.0:
         delay = delay_of(int(constants[DELAY_CODE]), constants[DELAY_FIRST], constants[DELAY_SECOND], u, 0.0)
-        draws.arrival[node] = draws.sent_at[LINE * row] + lasting(delay + draws.size[LINE * row] / constants[BANDWIDTH])
+        draws.arrival[node] = draws.sent_at[LINE * row] + lasting(
+            delay + transfer_time(constants, draws.size[LINE * row])
+        )
         draws.uniform[node] = 0.0
 
 

@@ -18,6 +18,7 @@ from hushnet.protocols.algorithms.feature_noise import range_root
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, rows_of
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
+from hushnet.protocols.steps import clipped
 from hushnet.simulator.contract import bench
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.latency import Lognormal
@@ -163,7 +164,7 @@ def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivit
     verified = world.ledger.verified(1e-5)
     assert verified[1:] == pytest.approx(gaussian([3.0], 1e-5, [10]))
     assert math.isinf(verified[0])
-    scores = world.protocol.scores.clipped(np.full(40, 1.0))
+    scores = clipped(np.full(40, 1.0), world.protocol.scores.bound)
     assert np.linalg.norm(scores) == pytest.approx(2.0)
     assert world.protocol.scores.release(world.views[2]).scale == 12.0
 

@@ -44,17 +44,13 @@ class Block:
         return self.values.reshape(len(self), self.width)
 
     def of(self, owners: slice) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Views of consecutive owners: a matrix where widths agree, otherwise a list of vectors."""
+        """Views of consecutive owners: a matrix where their widths agree, otherwise a list of vectors."""
         if self.uniform:
             return self.rows[owners]
-        return [self[owner] for owner in range(*owners.indices(len(self)))]
-
-    def together(self, owners: slice) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Views of consecutive owners: a matrix where theirs agree, whatever other widths are; otherwise a list."""
         first, last, _ = owners.indices(len(self))
         widths = np.diff(self.offsets[first : last + 1])
-        if self.uniform or (len(widths) and (widths != widths[0]).any()):
-            return self.of(owners)
+        if (widths != widths[:1]).any():
+            return [self[owner] for owner in range(first, last)]
         width = int(widths[0]) if len(widths) else self.width
         return self.values[self.offsets[first] : self.offsets[last]].reshape(len(widths), width)
 

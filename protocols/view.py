@@ -192,7 +192,7 @@ class View:
         self.data = data
         self.regularisation = float(problem.task.regularisation[agent])
         self.state = Blocks("state", {name: block[agent] for name, block in state.agent.items()})
-        self.edge = Blocks("edge", {name: block.together(slots) for name, block in state.edge.items()})
+        self.edge = Blocks("edge", {name: block.of(slots) for name, block in state.edge.items()})
         self.messages: list[Message] = []
         self._partner_uniform = partner_uniform
         self._make_stream, self._inbox, self._slots, self._kinds = stream, inbox, slots, layout.messages
@@ -201,8 +201,10 @@ class View:
         self._received: dict[str, Any] = {}
         for kind, block in inbox.values.items():
             values = block.of(slots)
-            uniform = isinstance(values, np.ndarray)
-            self._received[kind] = _read_only(values) if uniform else [_read_only(array) for array in values]
+            if block.uniform and isinstance(values, np.ndarray):
+                self._received[kind] = _read_only(values)
+            else:
+                self._received[kind] = [_read_only(array) for array in values]
 
     def received(self, kind: str) -> Any:
         """The newest vector of this kind from each neighbour, in the order of `neighbours`.

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compiled import compiled
 from .deferred import Deferred
+
+LINE, FIRST = 8, 32
+"""Numbers of a line of memory, and how many of a row are asked for; what follows comes by itself."""
 
 
 def _made() -> Any:
@@ -15,3 +19,10 @@ def _made() -> Any:
 
 prefetch: Any = Deferred(_made)
 """`hushnet.agents.compilation.fetching_forms.prefetch`."""
+
+
+@compiled(forceinline=True, _nrt=False)
+def prefetch_row(table, row):  # pragma: no cover - compiled
+    """Ask the processor for the beginning of a row that is there, of a table of two dimensions."""
+    for part in range(0, min(table.shape[1], FIRST), LINE):
+        prefetch(table[row], part)

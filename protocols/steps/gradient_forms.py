@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.compilation.fetching import prefetch
+from ...agents.compilation.fetching import prefetch_row
 from ...agents.compiled_losses import CompiledLoss
 from .word_form import Categories, Form, NoForm, fast, reading
 
 ORDINARY, EXTREME = 1e-40, 1e100
 """As in `hushnet.agents.clipping`: between these, products of two numbers and their squares are ordinary."""
 SHORT = 1.0 - 2.0**-47
-LINE, FETCHED = 8, 32
-"""Numbers of a line of memory, and how many of every row that is drawn are asked for before the first is read."""
 
 
 def loss_of(categories: Categories) -> CompiledLoss:
@@ -150,8 +148,7 @@ def _loss_gradient(categories: Categories) -> Callable[..., Any]:
                 add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(me.labels), out)
         else:
             for row in rows:
-                for part in range(0, min(len(model), FETCHED), LINE):
-                    prefetch(me.features[row], part)
+                prefetch_row(me.features, row)
             for row in rows:
                 add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
         return out

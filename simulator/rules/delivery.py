@@ -63,6 +63,15 @@ def release_version(mail, row):
 
 
 @rule
+def hold_version(mail, held, place, row):
+    """Hold a version in a column of rows, in place of the one that is held there."""
+    mail.references[LINE * row] += 1
+    if held[place] >= 0:
+        release_version(mail, held[place])
+    held[place] = row
+
+
+@rule
 def copy_out(mail, slot):
     """Copy what a slot knows into the inbox."""
     begin, end = mail.places[slot], mail.places[slot + 1]

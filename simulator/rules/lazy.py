@@ -20,7 +20,7 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compilation.compiled import compiled
-from ...agents.compilation.fetching import prefetch
+from ...agents.compilation.fetching import prefetch, prefetch_row
 from ..network.latency import delay_of
 from ..network.randomness import lasting
 from ..tables.mail import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE
@@ -226,8 +226,7 @@ def fetch(mail, agent, kinds):  # pragma: no cover - compiled
             if node >= 0:
                 row = mail.version[node]
                 prefetch(mail.references, LINE * row)
-                for part in range(0, min(mail.pool.shape[1], 32), 8):
-                    prefetch(mail.pool[row], part)
+                prefetch_row(mail.pool, row)
                 prefetch(mail.arrival, mail.following[node])
     for slots in range(0, len(mail.known), edges):
         for slot in range(slots + first, slots + last):

@@ -30,11 +30,8 @@ def columns(length: int, dtypes: Mapping[str, type]) -> dict[str, NDArray[Any]]:
     dict of (length,) arrays
         Views, not contiguous, of one block of memory.
     """
-    words = LINE // 8
-    width = next(width for width in (1, 2, 4, words) if width >= len(dtypes))
-    block = np.zeros(length * width + words, dtype=np.int64)
-    first = -(block.ctypes.data // 8) % words
-    rows = block[first : first + length * width].reshape(length, width)
+    width = next(width for width in (1, 2, 4, LINE // 8) if width >= len(dtypes))
+    rows = _aligned(length * width).reshape(length, width)
     return {name: rows.view(dtype)[:, column] for column, (name, dtype) in enumerate(dtypes.items())}
 
 
@@ -58,10 +55,17 @@ def lines(length: int, dtypes: Mapping[str, type], width: int) -> dict[str, NDAr
     dict of (length * width,) arrays
         Views of one block of memory, each a number further.
     """
-    words, size = LINE // 8, length * width
-    block = np.zeros(size + width + words, dtype=np.int64)
+    size = length * width
+    block = _aligned(size + width)
+    return {name: block[k : k + size].view(dtype) for k, (name, dtype) in enumerate(dtypes.items())}
+
+
+def _aligned(size: int) -> NDArray[np.int64]:
+    """Zeros that begin where a line of memory does."""
+    words = LINE // 8
+    block = np.zeros(size + words, dtype=np.int64)
     first = -(block.ctypes.data // 8) % words
-    return {name: block[first + k : first + k + size].view(dtype) for k, (name, dtype) in enumerate(dtypes.items())}
+    return block[first : first + size]
 
 
 def extended(array: NDArray[Any], more: int) -> NDArray[Any]:

@@ -257,7 +257,7 @@ class Transport:
         meant, messages = self._meant(sender, receiver), self.layout.messages
         # What compiled steps say is only in the mail, even where nothing was said at the start.
         for kind in [*meant, *(kind for kind in messages if kind not in meant)]:
-            row = int(self.mail.latest[self._latest_of(sender, kind)])
+            row = int(self.mail.latest[self._ranks[kind] * self.graph.agents + sender])
             if row < 0 or self.sessions or messages[kind].addressed:
                 if kind not in meant:
                     continue
@@ -266,10 +266,6 @@ class Transport:
             self.mail.references[LINE * row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
-
-    def _latest_of(self, sender: int, kind: str) -> int:
-        """Where the mail keeps what an agent's compiled steps have said last: by kind, but for exchanges."""
-        return sender if self.sessions else self._ranks[kind] * self.graph.agents + sender
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
         """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
@@ -284,10 +280,7 @@ class Transport:
         self._told[key] = sent, row
         if self.mail.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
             # A compiled step compares what it sends with what was charged last.
-            if self.mail.paid[sender] >= 0:
-                delivery.release_version(self.mail, self.mail.paid[sender])
-            self.mail.references[LINE * row] += 1
-            self.mail.paid[sender] = row
+            delivery.hold_version(self.mail, self.mail.paid, sender, row)
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:

@@ -88,12 +88,11 @@ def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
     def curious(snapshot):
         for name, own in world.state.agent.items():
             block = snapshot.state.agent[name]
-            assert [word for word in dir(own) if not word.startswith("_")] == sorted([*attributes, "of", "together"])
+            assert [word for word in dir(own) if not word.startswith("_")] == sorted([*attributes, "of"])
             for attribute in attributes:
                 assert np.array_equal(getattr(block, attribute), getattr(own, attribute))
-            for several in (block.of, block.together):
-                assert np.array_equal(several(slice(1, 3)), own.of(slice(1, 3)))
-                assert not any(array.flags.writeable for array in several(slice(1, 3)))
+            assert np.array_equal(block.of(slice(1, 3)), own.of(slice(1, 3)))
+            assert not any(array.flags.writeable for array in block.of(slice(1, 3)))
             assert np.array_equal(block[2], own[2])
             assert len(block) == len(own)
             assert not any(array.flags.writeable for array in (block.values, block.offsets, block.rows, block[0]))

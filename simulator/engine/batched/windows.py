@@ -15,7 +15,7 @@ from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
-from ...rules.delivery import count_message, release_version, take_row
+from ...rules.delivery import count_message, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
 from ...tables.mail import (
@@ -197,22 +197,10 @@ def is_counted(said):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def keep_latest(mail, place, row):  # pragma: no cover - compiled
-    """Keep the version of a kind that an agent has said last."""
-    mail.references[LINE * row] += 1
-    if mail.latest[place] >= 0:
-        release_version(mail, mail.latest[place])
-    mail.latest[place] = row
-
-
-@compiled(forceinline=True, _nrt=False)
 def charge(mail, agent, row):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with."""
     mail.charged[agent] += 1
-    mail.references[LINE * row] += 1
-    if mail.paid[agent] >= 0:
-        release_version(mail, mail.paid[agent])
-    mail.paid[agent] = row
+    hold_version(mail, mail.paid, agent, row)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -241,7 +229,7 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
             if last > first and ports[port, SAID]:
                 due = charge_plain(mail, agent, row, width, due)
                 if not apart:
-                    keep_latest(mail, last_said, row)
+                    hold_version(mail, mail.latest, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
                 mail.order[LINE * row] = count_message(mail, (end - begin) * ports[port, VECTORS])
                 send(mail, tables, agent, range(begin, end), kind, row)

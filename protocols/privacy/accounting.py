@@ -82,7 +82,7 @@ class Charge(_Fields):
         return charge
 
     @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Charge:
+    def _make(cls, iterable: Iterable[Any]) -> Charge:  # pyright: ignore[reportIncompatibleMethodOverride]
         return cls(*iterable)
 
     @property

@@ -1,5 +1,9 @@
 """How much noise a verified epsilon asks for, where no formula says."""
 
+# SciPy comes without types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math

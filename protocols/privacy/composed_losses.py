@@ -6,6 +6,9 @@ multipliers, so that one release more changes one path of it. Every branch is a 
 the same releases give the same number, bit for bit, whatever was asked before.
 """
 
+# SciPy and dp_accounting come without types.
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import struct

@@ -7,6 +7,10 @@
 - the exact curve of composed Gaussian mechanisms (Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 3.3).
 """
 
+# SciPy comes without types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,9 @@ The ledger counts charges; it composes nothing while the event loop runs. Budget
 (Rogers, Roth, Ullman, Vadhan 2016): a release that would exceed the budget is refused before it happens.
 """
 
+# pandas comes without types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math
@@ -321,7 +324,7 @@ class Ledger:
         """One row per agent and charge."""
         import pandas as pd
 
-        rows = []
+        rows: list[dict[str, Any]] = []
         for agent, counts in enumerate(self._counts):
             for (charge, source), count in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] or "")):
                 rows.append({**charge._asdict(), "agent": agent, "count": count, "sensitivity_source": source})

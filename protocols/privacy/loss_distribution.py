@@ -6,6 +6,9 @@ release never lowers epsilon. Multipliers are relative to the run's own sensitiv
 ADD_OR_REMOVE_ONE with sensitivity 1: what REPLACE_ONE does to it differs between the library's accountants.
 """
 
+# dp_accounting comes without types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math

@@ -33,7 +33,7 @@ class BroadcastState:
 
     def __init__(self, world: World) -> None:
         self.world, self.transport = world, world.transport
-        self.kinds = list(world.layout.messages)
+        self.kinds: list[str] = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1
         self._done_with = PlainRules()(done_with)
         agents, copies = len(world.agents), len(world.setting.graph.heads) + self.room
@@ -79,7 +79,7 @@ class BroadcastState:
         people = int(mail.heads[edge]), int(mail.heads[mail.reverse[edge]])
         sending = float(mail.sent_at[LINE * row]), int(mail.order[LINE * row]), int(mail.tick[LINE * row])
         self._done_with(mail, self.tables, place)
-        return Message(*people, self.kinds[rank], vector, *sending, edge, size)
+        return Message(*people, self.kinds[int(rank)], vector, *sending, edge, size)
 
     def hand_over(self, agent: int) -> None:
         """Put what an agent has kept into its inbox, in the order of arrival."""

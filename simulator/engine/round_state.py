@@ -35,7 +35,8 @@ class RoundState:
         assert world.in_rounds is not None
         world.rounds = round_tables(world.setting, world.layout, world.network, world.in_rounds)
         self.world, self.transport = world, world.transport
-        self.kinds, self.room = list(world.layout.messages), room_for(world.setting.graph, world.layout)
+        self.kinds: list[str] = list(world.layout.messages)
+        self.room = room_for(world.setting.graph, world.layout)
 
     @property
     def tables(self) -> RoundTables:
@@ -57,10 +58,10 @@ class RoundState:
     def _shown(self, agent: Agent) -> list[Message]:
         """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
         world, inbox = self.world, self.world.inbox
-        heads, messages = world.setting.graph.heads, []
+        heads, messages = world.setting.graph.heads, list[Message]()
         for place, order in self.tables.shown[: self.tables.counts[columns.SHOWN_MESSAGES]].tolist():
             rank, slot = divmod(place, len(heads))
-            kind = self.kinds[rank]
+            kind = self.kinds[int(rank)]
             vector = inbox.values[kind][slot].copy()
             vector.flags.writeable = False
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])

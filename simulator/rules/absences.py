@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...agents.availability import BEYOND, DIURNAL, diurnal_time, on_off_length, on_off_rest
 from ...agents.compilation.compiled import compiled
 from ..network.randomness import QUANTUM, Purpose, draw_one
-from ..tables.absences import AGENT, INDEX, IS_UP, NUMBER
+from ..tables.absences import AGENT, INDEX, IS_UP, NUMBER, AbsenceTable
 from ..tables.effects import DOWN, UP
 from .forms import rule
 
@@ -15,7 +17,7 @@ AVAILABILITY = int(Purpose.AVAILABILITY)
 
 
 @rule
-def following_change(law, key, number, index, up, now):
+def following_change(law: Any, key: Any, number: int, index: int, up: bool, now: float):
     """When an agent that is up, or down, since ``now`` changes next; ``index`` is the number of that change."""
     u, v, _ = draw_one(key[0], key[1], number, 0, 0 if law.code == DIURNAL else index, AVAILABILITY, 0)
     if law.code == DIURNAL:
@@ -30,7 +32,7 @@ def following_change(law, key, number, index, up, now):
 
 
 @rule
-def first_change(law, key, number):
+def first_change(law: Any, key: Any, number: int):
     """Whether an agent is up at time 0; when it changes first, and the number of that change."""
     if law.code == DIURNAL:
         index, time = 0, following_change(law, key, number, 0, False, 0.0)
@@ -43,7 +45,7 @@ def first_change(law, key, number):
 
 
 @compiled(_nrt=False)
-def begin_changes(law, key, numbers, table, up):  # pragma: no cover - compiled
+def begin_changes(law: Any, key: Any, numbers: Any, table: AbsenceTable, up: Any):  # pragma: no cover - compiled
     """Draw the state of all agents at time 0 and their first changes, by agent."""
     for agent in range(len(numbers)):
         up[agent], table.times[agent], index = first_change(law, key, numbers[agent])
@@ -52,7 +54,9 @@ def begin_changes(law, key, numbers, table, up):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def draw_changes(law, key, numbers, table, until, times, whats, agents):  # pragma: no cover - compiled
+def draw_changes(
+    law: Any, key: Any, numbers: Any, table: AbsenceTable, until: float, times: Any, whats: Any, agents: Any
+):  # pragma: no cover - compiled
     """Draw further changes up to a time, as many as there is room for, in order; how many.
 
     At equal times the order is that of the changes before them, or of the agents: so processes of one agent each would

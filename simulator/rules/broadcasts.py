@@ -6,6 +6,7 @@ Where agents only read the newest of what they have heard, no arrival needs an e
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...agents.agent import ARRIVAL
 from ..tables.broadcasts import (
@@ -22,9 +23,10 @@ from ..tables.broadcasts import (
     TO_SLOT,
     USES,
     VERSION,
+    BroadcastTables,
 )
 from ..tables.effects import ARRIVE
-from ..tables.mail import LINE
+from ..tables.mail import LINE, Mail
 from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule
 from .forms import rule
@@ -32,7 +34,9 @@ from .lazy import is_up
 
 
 @rule
-def send(mail, tables, sender, edges, kind, row, transmission, vectors):
+def send(
+    mail: Mail, tables: BroadcastTables, sender: int, edges: Any, kind: int, row: int, transmission: int, vectors: int
+):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
     now, size, tick = tables.now[NOW], mail.size[LINE * row], mail.tick[LINE * row]
     mail.order[LINE * row] = count_message(mail, vectors * len(edges))
@@ -50,7 +54,7 @@ def send(mail, tables, sender, edges, kind, row, transmission, vectors):
 
 
 @rule
-def keep(tables, agent, place):
+def keep(tables: BroadcastTables, agent: int, place: int):
     """Keep a copy until its receiver steps."""
     keeper = tables.agents[agent]
     tables.copies[place][NEXT] = -1
@@ -62,14 +66,14 @@ def keep(tables, agent, place):
 
 
 @rule
-def forget(tables, place):
+def forget(tables: BroadcastTables, place: int):
     """Forget a copy that has arrived."""
     tables.free_copies[tables.counts[FREE_COPIES]] = place
     tables.counts[FREE_COPIES] += 1
 
 
 @rule
-def done_with(mail, tables, place):
+def done_with(mail: Mail, tables: BroadcastTables, place: int):
     """One has looked at a copy that has arrived; it is forgotten after the last one."""
     copy = tables.copies[place]
     copy[USES] -= 1
@@ -79,7 +83,7 @@ def done_with(mail, tables, place):
 
 
 @rule
-def on_arrival(mail, tables, place):
+def on_arrival(mail: Mail, tables: BroadcastTables, place: int):
     """A copy arrives; whether its receiver reacts to it."""
     copy, counts, now = tables.copies[place], tables.counts, tables.now[NOW]
     row, slot, agent = copy[VERSION], copy[TO_SLOT], copy[RECEIVER]

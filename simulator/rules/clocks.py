@@ -19,13 +19,14 @@ from ..tables.mail import (
     MOST_VECTORS,
     RANDOM_PHASE,
     RECORD_EVERY,
+    Mail,
 )
 from ..tables.tallies import ACTIVATIONS, ACTIVE, SENT, SHORT, VECTORS, WAKES
 from .forms import rule
 
 
 @rule
-def next_time(mail, agent, tick, now):
+def next_time(mail: Mail, agent: int, tick: int, now: float):
     """See `hushnet.simulator.network.clocks.Clock.next_time`."""
     code = int(mail.clock[CLOCK_CODE])
     if code == RECORDED:
@@ -41,7 +42,7 @@ def next_time(mail, agent, tick, now):
 
 
 @rule
-def end_clock(mail, agent):
+def end_clock(mail: Mail, agent: int):
     """Count an agent that will never step again; whether the run has nothing left to wait for."""
     counts = mail.counts
     counts[ACTIVE] -= 1
@@ -51,13 +52,13 @@ def end_clock(mail, agent):
 
 
 @rule
-def used_up(mail):
+def used_up(mail: Mail):
     """Whether somebody has to look at the run's limits before its next wake-up or timer."""
     return mail.counts[WAKES] + mail.counts[SENT] >= mail.constants[EVENTS_BEFORE_LOOK]
 
 
 @rule
-def count_step(mail, agent):
+def count_step(mail: Mail, agent: int):
     """Count a completed step; whether a limit or a record is due."""
     counts = mail.counts
     counts[ACTIVATIONS] += 1
@@ -68,7 +69,7 @@ def count_step(mail, agent):
 
 
 @rule
-def is_news(mail, agent, row, width):
+def is_news(mail: Mail, agent: int, row: int, width: int):
     """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
     old = mail.paid[agent]
     if old < 0 or mail.size[LINE * row] != mail.size[LINE * old]:

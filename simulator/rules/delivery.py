@@ -8,6 +8,7 @@ nothing refers to it. The slot of kind k on the directed edge e is k E + e. All 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from ..tables.mail import (
     LOSS_GOOD,
     MEAN_BAD,
     MEAN_GOOD,
+    Mail,
 )
 from ..tables.notes import LOST_DELAY
 from ..tables.tallies import (
@@ -53,7 +55,7 @@ MESSAGE = int(Purpose.MESSAGE)
 
 
 @rule
-def release_version(mail, row):
+def release_version(mail: Mail, row: int):
     """One reference to a version less; the last one gives it back."""
     line = LINE * row
     mail.references[line] -= 1
@@ -63,7 +65,7 @@ def release_version(mail, row):
 
 
 @rule
-def hold_version(mail, held, place, row):
+def hold_version(mail: Mail, held: Any, place: int, row: int):
     """Hold a version in a column of rows, in place of the one that is held there."""
     mail.references[LINE * row] += 1
     if held[place] >= 0:
@@ -72,7 +74,7 @@ def hold_version(mail, held, place, row):
 
 
 @rule
-def copy_out(mail, slot):
+def copy_out(mail: Mail, slot: int):
     """Copy what a slot knows into the inbox."""
     begin, end = mail.places[slot], mail.places[slot + 1]
     row = mail.pool[mail.known[slot]]
@@ -81,7 +83,7 @@ def copy_out(mail, slot):
 
 
 @rule
-def set_latest(mail, slot, row, order):
+def set_latest(mail: Mail, slot: int, row: int, order: int):
     """Let a slot know a version that already counts its reference."""
     if mail.known[slot] >= 0:
         release_version(mail, mail.known[slot])
@@ -95,7 +97,7 @@ def set_latest(mail, slot, row, order):
 
 
 @rule
-def take_row(mail, sent_at, order, tick, size):
+def take_row(mail: Mail, sent_at: float, order: int, tick: int, size: float):
     """A free version, with one reference that its maker has to let go; there must be one."""
     mail.counts[FREE_ROWS] -= 1
     row = mail.free_rows[mail.counts[FREE_ROWS]]
@@ -106,7 +108,7 @@ def take_row(mail, sent_at, order, tick, size):
 
 
 @rule(inlined=False)
-def chance_in_burst(mail, sender, edge, now):
+def chance_in_burst(mail: Mail, sender: int, edge: int, now: float):
     """The probability of a loss on a link that is good and bad in turn."""
     key, constants, link = mail.key, mail.constants, mail.bursts[edge]
     means, numbers = (constants[MEAN_GOOD], constants[MEAN_BAD]), (mail.numbers[sender], mail.numbers[mail.heads[edge]])
@@ -117,7 +119,7 @@ def chance_in_burst(mail, sender, edge, now):
 
 
 @rule
-def loss_chance(mail, sender, edge, now):
+def loss_chance(mail: Mail, sender: int, edge: int, now: float):
     """The probability that what is sent over a directed edge is lost; times must not decrease."""
     if mail.constants[MEAN_BAD] == 0.0:
         return mail.constants[LOSS_CHANCE]
@@ -125,14 +127,14 @@ def loss_chance(mail, sender, edge, now):
 
 
 @rule
-def transfer_time(constants, size):
+def transfer_time(constants: Any, size: Any):
     """How long the bytes of a copy take; where bandwidth is unlimited, no time, and no division."""
     bandwidth = constants[BANDWIDTH]
     return 0.0 if bandwidth == math.inf else size / bandwidth
 
 
 @rule
-def time_under_way(mail, edge, size, u, v):
+def time_under_way(mail: Mail, edge: int, size: Any, u: float, v: float):
     """How long a copy is under way that is not lost, from its two uniforms."""
     constants = mail.constants
     code = int(constants[DELAY_CODE])
@@ -144,13 +146,13 @@ def time_under_way(mail, edge, size, u, v):
 
 
 @rule
-def time_bound(constants, brackets, size, u, side):
+def time_bound(constants: Any, brackets: Any, size: Any, u: float, side: int):
     """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
     return under_way(brackets[int(u * BRACKETS)][side], transfer_time(constants, size))
 
 
 @rule
-def fate_or_bound(mail, sender, edge, tick, transmission, size, now, late):
+def fate_or_bound(mail: Mail, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float, late: bool):
     """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
 
     The delay of one that is lost is only drawn where somebody observes.
@@ -177,13 +179,13 @@ def fate_or_bound(mail, sender, edge, tick, transmission, size, now, late):
 
 
 @rule
-def fate(mail, sender, edge, tick, transmission, size, now):
+def fate(mail: Mail, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float):
     """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
     return fate_or_bound(mail, sender, edge, tick, transmission, size, now, False)[1]
 
 
 @rule
-def count_message(mail, vectors):
+def count_message(mail: Mail, vectors: int):
     """Count a message that carries so many model-sized vectors over all its links; its order of sending."""
     mail.counts[ORDER] += 1
     mail.counts[MESSAGES] += 1
@@ -192,7 +194,9 @@ def count_message(mail, vectors):
 
 
 @rule
-def count_departure(mail, sender, edge, tick, kind, row, size, now, delay):
+def count_departure(
+    mail: Mail, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float
+):
     """Count a copy of the last message that is under way for so long, infinite if it is lost.
 
     Its kind and version are for the note, see `hushnet.simulator.tables.notes`.
@@ -211,7 +215,9 @@ def count_departure(mail, sender, edge, tick, kind, row, size, now, delay):
 
 
 @rule
-def depart(mail, sender, edge, tick, transmission, kind, row, size, now):
+def depart(
+    mail: Mail, sender: int, edge: int, tick: int, transmission: int, kind: int, row: int, size: Any, now: float
+):
     """Send a copy of the last message over a directed edge; how long it is under way, infinite if it is lost."""
     delay = fate(mail, sender, edge, tick, transmission, size, now)
     count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
@@ -219,7 +225,7 @@ def depart(mail, sender, edge, tick, transmission, kind, row, size, now):
 
 
 @rule
-def count_arrival(mail, size, up):
+def count_arrival(mail: Mail, size: Any, up: bool):
     """Count an arrival: delivered if the receiver is up, dropped otherwise."""
     counts = mail.counts
     counts[IN_FLIGHT] -= 1
@@ -233,7 +239,7 @@ def count_arrival(mail, size, up):
 
 
 @rule
-def arrive(mail, slot, order, size, now, up, newest):
+def arrive(mail: Mail, slot: int, order: int, size: Any, now: float, up: bool, newest: bool):
     """A copy arrives at a slot; one whose receiver is up is overtaken unless it is the newest."""
     count_arrival(mail, size, up)
     if up and not newest:
@@ -243,7 +249,7 @@ def arrive(mail, slot, order, size, now, up, newest):
 
 
 @rule
-def deliver(mail, slot, row, order, now, up):
+def deliver(mail: Mail, slot: int, row: int, order: int, now: float, up: bool):
     """A copy arrives, with a reference to its version: known if the receiver is up and it is the newest by sending.
 
     Returns whether it was.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from ..tables.rounds import RoundTables
 from .forms import rule
 
 
 @rule
-def schedule(tables, time, priority, what, subject, serial):
+def schedule(tables: BroadcastTables | RoundTables, time: float, priority: int, what: int, subject: int, serial: int):
     """Ask the driver for an event."""
     k = tables.counts[EFFECTS]
     tables.counts[EFFECTS] = k + 1

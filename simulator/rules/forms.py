@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, final
 
@@ -26,7 +27,7 @@ def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) ->
     costs ten times the work itself.
     """
     if function is None:
-        return lambda transition: rule(transition, inlined=inlined)
+        return partial(rule, inlined=inlined)
     made = compiled(function, forceinline=inlined, _nrt=False)
     _RULES.add(id(made))
     return made

@@ -23,7 +23,7 @@ from ...agents.compilation.compiled import compiled
 from ...agents.compilation.fetching import prefetch, prefetch_row
 from ..network.latency import delay_of
 from ..network.randomness import lasting
-from ..tables.mail import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE
+from ..tables.mail import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, Mail
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -44,7 +44,7 @@ EVER = 2**62
 
 
 @rule
-def is_up(mail, agent, time, after):
+def is_up(mail: Mail, agent: int, time: float, after: Any):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
     join, leave = mail.joins[agent], mail.leaves[agent]
     if leave <= join or time > leave or join > time:
@@ -63,7 +63,7 @@ def is_up(mail, agent, time, after):
 
 
 @rule
-def up_since(mail, agent, now):
+def up_since(mail: Mail, agent: int, now: float):
     """From when on an agent has been up without a break until after the changes at ``now``; infinite if it is down."""
     join, leave = mail.joins[agent], mail.leaves[agent]
     if leave <= join or now >= leave or join > now:
@@ -82,13 +82,13 @@ def up_since(mail, agent, now):
 
 
 @compiled(forceinline=True, _nrt=False)
-def kinds_of(mail):  # pragma: no cover - compiled
+def kinds_of(mail: Mail):  # pragma: no cover - compiled
     """How many kinds of messages have slots; none without links."""
     return len(mail.first_node) // len(mail.heads) if len(mail.heads) else 0
 
 
 @compiled(_nrt=False)
-def copy_all(mail):  # pragma: no cover - compiled
+def copy_all(mail: Mail):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
     for slot in range(len(mail.known)):
         if mail.known[slot] >= 0:
@@ -108,7 +108,7 @@ class LateDraws(NamedTuple):
 
 
 @compiled(forceinline=True, _nrt=False)
-def late_draws(mail):  # pragma: no cover - compiled
+def late_draws(mail: Mail):  # pragma: no cover - compiled
     """See `LateDraws`."""
     return LateDraws(
         mail.constants, mail.brackets, mail.uniform, mail.arrival, mail.version, mail.sent_at, mail.size
@@ -116,7 +116,7 @@ def late_draws(mail):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def latest(draws, node):  # pragma: no cover - compiled
+def latest(draws: LateDraws, node: int):  # pragma: no cover - compiled
     """When a copy arrives at the latest."""
     row, u = draws.version[node], draws.uniform[node]
     if u == 0.0:
@@ -125,7 +125,7 @@ def latest(draws, node):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def draw_arrival(draws, node):  # pragma: no cover - compiled
+def draw_arrival(draws: LateDraws, node: int):  # pragma: no cover - compiled
     """Draw the delay of a copy, if that was not done."""
     row, u, constants = draws.version[node], draws.uniform[node], draws.constants
     if u > 0.0:
@@ -137,7 +137,7 @@ def draw_arrival(draws, node):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def is_before(draws, one, other):  # pragma: no cover - compiled
+def is_before(draws: LateDraws, one: int, other: int):  # pragma: no cover - compiled
     """Whether a copy arrives before another one."""
     if latest(draws, one) < draws.arrival[other]:
         return True
@@ -149,7 +149,9 @@ def is_before(draws, one, other):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def deliver_pending(mail, late, slot, receiver, now, since, barrier):  # pragma: no cover - compiled
+def deliver_pending(
+    mail: Mail, late: Any, slot: int, receiver: int, now: float, since: float, barrier: Any
+):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
     The receiver is up from after ``since`` until ``now``; nothing is known of when it is before. Copies are met newest
@@ -189,7 +191,7 @@ def deliver_pending(mail, late, slot, receiver, now, since, barrier):  # pragma:
 
 
 @compiled(forceinline=True, _nrt=False)
-def slots_with_copies(mail, first, last):  # pragma: no cover - compiled
+def slots_with_copies(mail: Mail, first: int, last: int):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
     The memory of the newest copies is asked for. There is no branch in it that a processor would have to guess, and
@@ -206,7 +208,7 @@ def slots_with_copies(mail, first, last):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def fetch(mail, agent, kinds):  # pragma: no cover - compiled
+def fetch(mail: Mail, agent: int, kinds: Any):  # pragma: no cover - compiled
     """Ask for the memory of what has come for an agent, and of where its own messages of so many kinds go.
 
     Copies come first, then the versions that they carry: what they have in common is only known from the copies.
@@ -239,7 +241,7 @@ def fetch(mail, agent, kinds):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def fetch_agent(mail, agent):  # pragma: no cover - compiled
+def fetch_agent(mail: Mail, agent: int):  # pragma: no cover - compiled
     """Ask for the memory of what an agent, who is to wake soon, and its slots are known by."""
     prefetch(mail.ticks, agent)
     prefetch(mail.latest, agent)
@@ -257,7 +259,7 @@ def fetch_agent(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def deliver_all_pending(mail, now, barrier):  # pragma: no cover - compiled
+def deliver_all_pending(mail: Mail, now: float, barrier: Any):  # pragma: no cover - compiled
     """Settle what has arrived anywhere by ``now``."""
     edges, kinds, late = len(mail.heads), kinds_of(mail), len(mail.brackets) > 0
     for agent in range(len(mail.offsets) - 1):
@@ -270,7 +272,9 @@ def deliver_all_pending(mail, now, barrier):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_copy(mail, late, sender, edge, kind, row, transmission, sending):  # pragma: no cover - compiled
+def send_copy(
+    mail: Mail, late: Any, sender: int, edge: int, kind: int, row: int, transmission: int, sending: Any
+):  # pragma: no cover - compiled
     """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
 
     Of the version, ``sending`` has tick, size and time; its reference is for the caller to count.
@@ -293,7 +297,9 @@ def send_copy(mail, late, sender, edge, kind, row, transmission, sending):  # pr
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_copies(mail, late, sender, edges, kind, row, transmission):  # pragma: no cover - compiled
+def send_copies(
+    mail: Mail, late: Any, sender: int, edges: Any, kind: int, row: int, transmission: int
+):  # pragma: no cover - compiled
     """Send a version over some of a sender's edges; there must be room for its copies."""
     sending, kept = (mail.tick[LINE * row], mail.size[LINE * row], mail.sent_at[LINE * row]), 0
     for edge in edges:
@@ -302,7 +308,9 @@ def send_copies(mail, late, sender, edges, kind, row, transmission):  # pragma: 
 
 
 @compiled(_nrt=False)
-def send_version(mail, sender, edges, kind, vector, transmission, now, vectors, size):  # pragma: no cover - compiled
+def send_version(
+    mail: Mail, sender: int, edges: Any, kind: int, vector: Any, transmission: int, now: float, vectors: int, size: Any
+):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
     row = take_row(mail, now, count_message(mail, vectors * len(edges)), mail.ticks[sender], size)
     for k in range(len(vector)):
@@ -312,21 +320,21 @@ def send_version(mail, sender, edges, kind, vector, transmission, now, vectors, 
 
 
 @compiled(forceinline=True, _nrt=False)
-def tell(mail, slot, row, order):  # pragma: no cover - compiled
+def tell(mail: Mail, slot: int, row: int, order: int):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
     mail.references[LINE * row] += 1
     set_latest(mail, slot, row, order)
 
 
 @compiled(_nrt=False)
-def tell_many(mail, slots, row, order):  # pragma: no cover - compiled
+def tell_many(mail: Mail, slots: Any, row: int, order: int):  # pragma: no cover - compiled
     """`tell` for several slots, with consecutive orders."""
     for k in range(len(slots)):
         tell(mail, slots[k], row, order + k)
 
 
 @compiled(_nrt=False)
-def tell_each(mail, told, now):  # pragma: no cover - compiled
+def tell_each(mail: Mail, told: Any, now: float):  # pragma: no cover - compiled
     """Give slots what they are told now, after what has arrived there; (k, 3) slot, receiver, and version.
 
     Each version has a reference for the slot already.

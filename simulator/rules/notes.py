@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from ..tables.mail import LINE
+from ..tables.mail import LINE, Mail
 from ..tables.notes import (
     ARRIVED,
     FIRST,
@@ -29,7 +30,9 @@ from .forms import rule
 
 
 @rule(inlined=False)
-def write_note(counts, times, notes, time, delay, what, place, order, taken):
+def write_note(
+    counts: Any, times: Any, notes: Any, time: float, delay: float, what: int, place: int, order: int, taken: int
+):
     """Write what all notes have; where it is."""
     k = counts[NOTES]
     counts[NOTES] = k + 1
@@ -41,7 +44,20 @@ def write_note(counts, times, notes, time, delay, what, place, order, taken):
 
 
 @rule(inlined=False)
-def write_sent(counts, references, times, notes, now, delay, slot, tick, kind, row, size, lost):
+def write_sent(
+    counts: Any,
+    references: Any,
+    times: Any,
+    notes: Any,
+    now: float,
+    delay: float,
+    slot: int,
+    tick: int,
+    kind: int,
+    row: int,
+    size: Any,
+    lost: bool,
+):
     """Note that a copy is sent; with a reference to its version for those who are told."""
     k = write_note(counts, times, notes, now, delay, SENT, slot, counts[ORDERS], not lost)
     noted = notes[k]
@@ -52,7 +68,7 @@ def write_sent(counts, references, times, notes, now, delay, slot, tick, kind, r
 
 
 @rule
-def note_step(mail, agent, now):
+def note_step(mail: Mail, agent: int, now: float):
     """Note that a compiled step begins."""
     if mail.counts[OBSERVED] and mail.watched[agent] and mail.noting[FIRST] <= now <= mail.noting[LAST]:
         k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, WOKE, agent, 0, True)
@@ -60,7 +76,7 @@ def note_step(mail, agent, now):
 
 
 @rule
-def note_sent(mail, sender, edge, tick, kind, row, size, now, delay):
+def note_sent(mail: Mail, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float):
     """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
     if mail.watched[sender] and mail.watched[mail.heads[edge]]:
         lost = delay == math.inf
@@ -72,7 +88,7 @@ def note_sent(mail, sender, edge, tick, kind, row, size, now, delay):
 
 
 @rule
-def note_arrived(mail, slot, order, now, up, newest):
+def note_arrived(mail: Mail, slot: int, order: int, now: float, up: bool, newest: bool):
     """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
     edge = slot % len(mail.heads)
     people = mail.watched[mail.heads[edge]] and mail.watched[mail.heads[mail.reverse[edge]]]

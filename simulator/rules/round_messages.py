@@ -8,11 +8,12 @@ a timer or the receiver refers to it.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...agents.agent import ARRIVAL, TIMER
 from ..network.network import KINDS
 from ..tables.effects import ARRIVE, REPEAT
-from ..tables.mail import LINE
+from ..tables.mail import LINE, Mail
 from ..tables.rounds import (
     ACKNOWLEDGED,
     ANSWERS,
@@ -45,6 +46,7 @@ from ..tables.rounds import (
     TIMED,
     VERSION,
     WORN,
+    RoundTables,
 )
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
@@ -58,13 +60,13 @@ LEGS = 2**24
 
 
 @rule
-def refer_to(tables, record):
+def refer_to(tables: RoundTables, record: int):
     """One reference more to the messages of a round on a link; all of them live as long as anything refers to one."""
     tables.records[tables.records[record][HEAD]][REFERENCES] += 1
 
 
 @rule
-def release(mail, tables, record):
+def release(mail: Mail, tables: RoundTables, record: int):
     """One reference less; the last one frees all messages of the round on the link."""
     record = tables.records[record][HEAD]
     tables.records[record][REFERENCES] -= 1
@@ -81,7 +83,7 @@ def release(mail, tables, record):
 
 
 @rule
-def put_under_way(mail, tables, record, is_answer, size, delay):
+def put_under_way(mail: Mail, tables: RoundTables, record: int, is_answer: bool, size: Any, delay: float):
     """Send a copy with its fate; unless it is lost, its arrival is to come."""
     if delay == math.inf:
         return
@@ -94,7 +96,7 @@ def put_under_way(mail, tables, record, is_answer, size, delay):
 
 
 @rule
-def transmit(mail, tables, record):
+def transmit(mail: Mail, tables: RoundTables, record: int):
     """Send a message, the first time or again."""
     sent = tables.records[record]
     slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
@@ -111,7 +113,7 @@ def transmit(mail, tables, record):
 
 
 @rule
-def acknowledge(mail, tables, record):
+def acknowledge(mail: Mail, tables: RoundTables, record: int):
     """Tell the sender of a message that it arrived, without numbers."""
     sent = tables.records[record]
     head = tables.records[sent[HEAD]]
@@ -127,7 +129,7 @@ def acknowledge(mail, tables, record):
 
 
 @rule
-def repeat(mail, tables, record):
+def repeat(mail: Mail, tables: RoundTables, record: int):
     """Send a message once more."""
     sent = tables.records[record]
     sent[ATTEMPT] += 1
@@ -138,7 +140,7 @@ def repeat(mail, tables, record):
 
 
 @rule
-def say(mail, tables, agent, edge, kind, row):
+def say(mail: Mail, tables: RoundTables, agent: int, edge: int, kind: int, row: int):
     """Send one message of a round over one edge; the first one stands for the round."""
     slot = mail.reverse[edge]
     tables.counts[FREE_RECORDS] -= 1
@@ -166,7 +168,7 @@ def say(mail, tables, agent, edge, kind, row):
 
 
 @rule
-def finish_saying(mail, tables, agent):
+def finish_saying(mail: Mail, tables: RoundTables, agent: int):
     """Make whole rounds of what an agent has just said, for all neighbours, and see that they get there."""
     repeats = tables.constants[RESEND_AFTER] < math.inf
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
@@ -188,7 +190,7 @@ def finish_saying(mail, tables, agent):
 
 
 @rule
-def say_all(mail, tables, agent, said, edges):
+def say_all(mail: Mail, tables: RoundTables, agent: int, said: Any, edges: Any):
     """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
     for k in range(len(said)):
         kind, row, first, last = said[k]
@@ -200,13 +202,13 @@ def say_all(mail, tables, agent, said, edges):
 
 
 @rule
-def is_whole(tables, head):
+def is_whole(tables: RoundTables, head: int):
     """Whether everything of a round is held."""
     return tables.records[head][HELD_PARTS] == tables.records[head][PARTS]
 
 
 @rule
-def holds(tables, slot, number):
+def holds(tables: RoundTables, slot: int, number: int):
     """Whether a round of a neighbour, or the last one before it, is here or was shown."""
     link = tables.links[slot]
     if number <= link[SHOWN] or 0 <= link[LAST] < number:
@@ -220,7 +222,7 @@ def holds(tables, slot, number):
 
 
 @rule
-def hold(tables, record, order):
+def hold(tables: RoundTables, record: int, order: int):
     """Keep a message that has arrived; whether it was of any use."""
     taken = tables.records[record]
     slot, number = taken[ON_SLOT], taken[OF_TICK] + 1
@@ -240,7 +242,7 @@ def hold(tables, record, order):
 
 
 @rule
-def newest(tables, slot):
+def newest(tables: RoundTables, slot: int):
     """The newest round of a neighbour that is here or was shown."""
     number, head = tables.links[slot][SHOWN], tables.links[slot][FIRST_HELD]
     while head >= 0:
@@ -251,7 +253,7 @@ def newest(tables, slot):
 
 
 @rule
-def show_round(mail, tables, slot, number):
+def show_round(mail: Mail, tables: RoundTables, slot: int, number: int):
     """Let the inbox show a round, if it is here and was not shown, and forget it with all before it."""
     link, edges = tables.links[slot], len(mail.heads)
     head = link[FIRST_HELD]

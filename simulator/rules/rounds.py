@@ -34,7 +34,7 @@ import math
 
 from ...agents.agent import TIMER, WAKE
 from ..tables.effects import PATIENCE, REPEAT, ROUND_END
-from ..tables.mail import MOST_VECTORS
+from ..tables.mail import MOST_VECTORS, Mail
 from ..tables.rounds import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
@@ -63,6 +63,7 @@ from ..tables.rounds import (
     WAIT_NUMBER,
     WAITING_AGENTS,
     WAITS,
+    RoundTables,
 )
 from ..tables.tallies import IN_FLIGHT, VECTORS
 from .clocks import end_clock, next_time
@@ -73,14 +74,14 @@ from .round_messages import acknowledge, hold, holds, newest, release, repeat, s
 
 
 @rule
-def retire(mail, tables, agent):
+def retire(mail: Mail, tables: RoundTables, agent: int):
     """Count an agent that will never step again."""
     if end_clock(mail, agent):
         tables.counts[DONE] = 1
 
 
 @rule
-def check_stall(mail, tables):
+def check_stall(mail: Mail, tables: RoundTables):
     """Note whether agents wait and nothing that could end their waiting is under way or will ever be.
 
     That is: nobody is in a round, no copy is in flight, and no repeat is due between agents that will be up.
@@ -100,7 +101,7 @@ def check_stall(mail, tables):
 
 
 @rule
-def end_rounds(mail, tables, agent):
+def end_rounds(mail: Mail, tables: RoundTables, agent: int):
     """Note that an agent makes no further round."""
     if not tables.agents[agent][ENDED]:
         tables.agents[agent][ENDED] = 1
@@ -109,7 +110,7 @@ def end_rounds(mail, tables, agent):
 
 
 @rule
-def holds_all(mail, tables, agent):
+def holds_all(mail: Mail, tables: RoundTables, agent: int):
     """Whether an agent holds what its next round needs of every neighbour."""
     number = mail.ticks[agent] + 1
     for slot in range(mail.offsets[agent], mail.offsets[agent + 1]):
@@ -119,7 +120,7 @@ def holds_all(mail, tables, agent):
 
 
 @rule
-def begin_round(mail, tables, agent, in_time):
+def begin_round(mail: Mail, tables: RoundTables, agent: int, in_time: bool):
     """A round begins, and lasts an interval of the agent's clock."""
     tables.agents[agent][IN_TIME] = in_time
     end = next_time(mail, agent, mail.ticks[agent] + 1, tables.now[0])
@@ -127,7 +128,7 @@ def begin_round(mail, tables, agent, in_time):
 
 
 @rule
-def await_neighbours(mail, tables, agent):
+def await_neighbours(mail: Mail, tables: RoundTables, agent: int):
     """Begin the next round, or wait for it."""
     if holds_all(mail, tables, agent):
         begin_round(mail, tables, agent, True)
@@ -143,14 +144,14 @@ def await_neighbours(mail, tables, agent):
 
 
 @rule
-def stop_waiting(tables, agent):
+def stop_waiting(tables: RoundTables, agent: int):
     """An agent waits no longer."""
     tables.agents[agent][WAITS] = 0
     tables.counts[WAITING_AGENTS] -= 1
 
 
 @rule
-def queue_while_down(tables, agent, item):
+def queue_while_down(tables: RoundTables, agent: int, item: int):
     """Whether something has to wait until an agent is up; it is queued then, in order."""
     down = tables.agents[agent]
     if down[IS_UP] or down[IS_GONE]:
@@ -165,7 +166,7 @@ def queue_while_down(tables, agent, item):
 
 
 @rule
-def start_rounds(mail, tables, agent):
+def start_rounds(mail: Mail, tables: RoundTables, agent: int):
     """Round 1 begins at once; nobody waits for an agent that is silent from the start."""
     if not mail.silent[agent]:
         await_neighbours(mail, tables, agent)
@@ -178,7 +179,7 @@ def start_rounds(mail, tables, agent):
 
 
 @rule
-def on_arrival(mail, tables, place):
+def on_arrival(mail: Mail, tables: RoundTables, place: int):
     """A copy arrives: a message of a round, or an acknowledgement."""
     copy = tables.copies[place]
     record, order, is_answer, size = copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE]
@@ -206,7 +207,7 @@ def on_arrival(mail, tables, place):
 
 
 @rule
-def is_repeated(mail, tables, record):
+def is_repeated(mail: Mail, tables: RoundTables, record: int):
     """Whether a message whose time has come is repeated now."""
     sent = tables.records[record]
     sender, receiver = mail.heads[sent[ON_SLOT]], mail.heads[mail.reverse[sent[ON_SLOT]]]
@@ -215,7 +216,7 @@ def is_repeated(mail, tables, record):
 
 
 @rule
-def counts_as_event(mail, tables, what, subject, serial):
+def counts_as_event(mail: Mail, tables: RoundTables, what: int, subject: int, serial: int):
     """Whether what is about to happen counts against the run's limits: steps, patience that is over, and repeats."""
     agents = tables.agents
     if what == ROUND_END:
@@ -226,7 +227,7 @@ def counts_as_event(mail, tables, what, subject, serial):
 
 
 @rule
-def on_patience(mail, tables, agent, wait_number):
+def on_patience(mail: Mail, tables: RoundTables, agent: int, wait_number: int):
     """An agent has waited as long as it is willing to; it may have gone on since."""
     if tables.agents[agent][WAITS] and tables.agents[agent][WAIT_NUMBER] == wait_number:
         tables.counts[BEGUN_WITHOUT] += 1
@@ -235,7 +236,7 @@ def on_patience(mail, tables, agent, wait_number):
 
 
 @rule
-def on_repeat(mail, tables, record):
+def on_repeat(mail: Mail, tables: RoundTables, record: int):
     """A message is due to be repeated, unless it is known to have arrived or never can."""
     sent = tables.records[record]
     sender = mail.heads[sent[ON_SLOT]]
@@ -251,7 +252,7 @@ def on_repeat(mail, tables, record):
 
 
 @rule
-def on_round_end(mail, tables, agent):
+def on_round_end(mail: Mail, tables: RoundTables, agent: int):
     """A round ends: whether the agent steps now, with its inbox as it is to be."""
     if queue_while_down(tables, agent, agent):
         return False
@@ -270,7 +271,7 @@ def on_round_end(mail, tables, agent):
 
 
 @rule
-def after_step(mail, tables, agent):
+def after_step(mail: Mail, tables: RoundTables, agent: int):
     """An agent has made its step and said its round: it waits for the next, or has ended."""
     if mail.silent[agent]:
         end_rounds(mail, tables, agent)
@@ -280,7 +281,7 @@ def after_step(mail, tables, agent):
 
 
 @rule
-def on_available(mail, tables, agent, up, gone):
+def on_available(mail: Mail, tables: RoundTables, agent: int, up: bool, gone: bool):
     """An agent comes up, goes down, or is down for good; what had to wait goes on."""
     changed = tables.agents[agent]
     changed[IS_UP] = up

@@ -6,14 +6,16 @@ An engine that has events of its own for them puts others in the place of `push_
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from ..tables.sessions import COPIES, FIRST_TIMER, FREE_COPIES, NOW, PATIENCE, TICK, TIMERS
+from ..tables.mail import Mail
+from ..tables.sessions import COPIES, FIRST_TIMER, FREE_COPIES, NOW, PATIENCE, TICK, TIMERS, SessionTables
 from ..tables.tallies import ORDER
 from .forms import rule
 
 
 @rule
-def push_copy(mail, tables, kind, edge, tick, size, arrival):
+def push_copy(mail: Mail, tables: SessionTables, kind: int, edge: int, tick: int, size: Any, arrival: float):
     """Put a copy under way; there must be room for it."""
     counts, times, orders, places = tables.counts, tables.copy_time, tables.copy_order, tables.copy_place
     counts[FREE_COPIES] -= 1
@@ -35,7 +37,7 @@ def push_copy(mail, tables, kind, edge, tick, size, arrival):
 
 
 @rule
-def pop_copy(tables):
+def pop_copy(tables: SessionTables):
     """Take the next copy off the heap; its place, free from now on."""
     counts, times, orders, places = tables.counts, tables.copy_time, tables.copy_order, tables.copy_place
     top = places[0]
@@ -61,7 +63,7 @@ def pop_copy(tables):
 
 
 @rule
-def set_timer(tables, edge):
+def set_timer(tables: SessionTables, edge: int):
     """Let a caller look after its session again when its patience is over; there must be room for the timer."""
     counts = tables.counts
     place = (counts[FIRST_TIMER] + counts[TIMERS]) % len(tables.timer_due)
@@ -71,7 +73,7 @@ def set_timer(tables, edge):
 
 
 @rule
-def drop_timer(tables):
+def drop_timer(tables: SessionTables):
     """Take the first timer off the queue; its session's edge."""
     counts = tables.counts
     edge = tables.timer_edge[counts[FIRST_TIMER]]
@@ -81,7 +83,7 @@ def drop_timer(tables):
 
 
 @rule
-def next_timer(tables):
+def next_timer(tables: SessionTables):
     """When the first timer is due whose session is still open; infinite if there is none."""
     counts = tables.counts
     while counts[TIMERS] > 0:

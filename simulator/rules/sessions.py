@@ -37,7 +37,7 @@ import math
 
 from ...protocols.kernel import ACCEPT, FINISH, OFFER
 from ..network.network import KINDS
-from ..tables.mail import LINE, MOST_VECTORS
+from ..tables.mail import LINE, MOST_VECTORS, Mail
 from ..tables.sessions import (
     AGAIN,
     ANSWER,
@@ -69,6 +69,7 @@ from ..tables.sessions import (
     VOID,
     WATCHED,
     WORN,
+    SessionTables,
 )
 from ..tables.tallies import VECTORS
 from .delivery import arrive, count_message, deliver, depart, release_version
@@ -81,27 +82,27 @@ MOST_ATTEMPTS = 2**24 // KINDS
 
 
 @rule
-def tail_of(mail, edge):
+def tail_of(mail: Mail, edge: int):
     """The agent that owns a directed edge."""
     return mail.heads[mail.reverse[edge]]
 
 
 @rule
-def gone(mail, agent, now):
+def gone(mail: Mail, agent: int, now: float):
     """Whether an agent has left, or is down, for good; just after the changes at ``now``."""
     leave = mail.leaves[agent]
     return now >= mail.gone_from[agent] or (leave < math.inf and now >= max(leave, mail.joins[agent]))
 
 
 @rule
-def busy(mail, tables, edge):
+def busy(mail: Mail, tables: SessionTables, edge: int):
     """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
     other = tables.sessions[mail.reverse[edge]]
     return tables.sessions[edge][TICK] >= 0 or (other[TICK] >= 0 and other[ANSWER] >= 0)
 
 
 @rule
-def transmit(mail, tables, kind, edge, attempt):
+def transmit(mail: Mail, tables: SessionTables, kind: int, edge: int, attempt: int):
     """Send one copy of a session's message; when it arrives, infinite if it is lost."""
     session = tables.sessions[edge]
     link = edge if kind == REQUEST else mail.reverse[edge]
@@ -121,7 +122,7 @@ def transmit(mail, tables, kind, edge, attempt):
 
 
 @rule
-def request(mail, tables, edge):
+def request(mail: Mail, tables: SessionTables, edge: int):
     """Transmit a session's request, the first time or again."""
     session = tables.sessions[edge]
     attempt = session[REQUESTS]
@@ -130,7 +131,7 @@ def request(mail, tables, edge):
 
 
 @rule
-def answer(mail, tables, edge):
+def answer(mail: Mail, tables: SessionTables, edge: int):
     """Transmit a session's reply or refusal, the first time or again."""
     session = tables.sessions[edge]
     attempt = session[ANSWERS]
@@ -142,7 +143,7 @@ def answer(mail, tables, edge):
 
 
 @rule
-def open_session(mail, tables, edge, row):
+def open_session(mail: Mail, tables: SessionTables, edge: int, row: int):
     """Open a session with the version of its request, and transmit it."""
     session, caller = tables.sessions[edge], tail_of(mail, edge)
     session[TICK], session[ASKED], session[ANSWER] = mail.ticks[caller], row, -1
@@ -157,7 +158,7 @@ def open_session(mail, tables, edge, row):
 
 
 @rule
-def stop_watching(mail, tables, edge):
+def stop_watching(mail: Mail, tables: SessionTables, edge: int):
     """Let a caller wait for a session no longer; it is done with the last one if its clock has ended, too."""
     caller = tail_of(mail, edge)
     tables.sessions[edge][WATCHED] = 0
@@ -167,7 +168,7 @@ def stop_watching(mail, tables, edge):
 
 
 @rule
-def close_session(mail, tables, edge):
+def close_session(mail: Mail, tables: SessionTables, edge: int):
     """Close a session, and let go of its versions."""
     session = tables.sessions[edge]
     session[TICK] = -1
@@ -181,14 +182,14 @@ def close_session(mail, tables, edge):
 
 
 @rule
-def check_vectors(mail, tables):
+def check_vectors(mail: Mail, tables: SessionTables):
     """Note whether the vectors asked for were sent."""
     if mail.counts[VECTORS] >= mail.constants[MOST_VECTORS]:
         tables.counts[ENOUGH] = 1
 
 
 @rule
-def is_hopeless(mail, tables, edge):
+def is_hopeless(mail: Mail, tables: SessionTables, edge: int):
     """Whether no answer can come any more, because either end has left for good."""
     now = tables.times[NOW]
     if gone(mail, tail_of(mail, edge), now):
@@ -197,13 +198,13 @@ def is_hopeless(mail, tables, edge):
 
 
 @rule
-def is_outranked(mail, tables, edge):
+def is_outranked(mail: Mail, tables: SessionTables, edge: int):
     """Whether the callee has a session of its own open on the edge that wins against this one."""
     return tables.sessions[mail.reverse[edge]][TICK] >= 0 and mail.heads[edge] < tail_of(mail, edge)
 
 
 @rule
-def look_after(mail, tables, edge):
+def look_after(mail: Mail, tables: SessionTables, edge: int):
     """A caller's patience with an open session is over: it repeats the request, or gives up."""
     now, session, caller = tables.times[NOW], tables.sessions[edge], tail_of(mail, edge)
     accepted, hopeless = session[ANSWER] >= 0, is_hopeless(mail, tables, edge)
@@ -220,7 +221,7 @@ def look_after(mail, tables, edge):
 
 
 @rule
-def free_edges(mail, tables, agent):
+def free_edges(mail: Mail, tables: SessionTables, agent: int):
     """Whether an agent has an edge that is not busy; it falls silent once all of its neighbours are gone for good."""
     now, first, last = tables.times[NOW], mail.offsets[agent], mail.offsets[agent + 1]
     anybody = free = False
@@ -237,7 +238,7 @@ def free_edges(mail, tables, agent):
 
 
 @rule
-def take_copy(mail, tables, place, order):
+def take_copy(mail: Mail, tables: SessionTables, place: int, order: int):
     """A copy arrives: whether it is of any use; what comes of it is noted, and done by `follow_up`."""
     now = tables.times[NOW]
     copy = tables.copies[place]
@@ -275,7 +276,7 @@ def take_copy(mail, tables, place, order):
 
 
 @rule
-def follow_up(mail, tables):
+def follow_up(mail: Mail, tables: SessionTables):
     """Close the session that an arrival closes, or answer once more, before half of an exchange is made."""
     if tables.counts[CLOSING] >= 0:
         close_session(mail, tables, tables.counts[CLOSING])
@@ -284,7 +285,7 @@ def follow_up(mail, tables):
 
 
 @rule
-def carry_on(mail, tables):
+def carry_on(mail: Mail, tables: SessionTables):
     """What follows from half of an exchange: a session is opened, or its request answered; whether a step was made."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     tables.counts[PHASE] = 0

@@ -42,12 +42,12 @@ class TableInbox(Inbox):
             blocks[rank].values = self.flat_values[starts[rank] : starts[rank + 1]]
 
     @property
-    def values(self) -> dict[str, Block]:  # type: ignore[override]
+    def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Per kind, the newest vector of every slot; zeros until something was heard."""
         if self.refresh is not None:
             self.refresh()
         return self._values
 
     @values.setter
-    def values(self, blocks: dict[str, Block]) -> None:
+    def values(self, blocks: dict[str, Block]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self._values = blocks

@@ -22,6 +22,7 @@ from ...agents.inbox import Message
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, View
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.schedule_selection import exchange_of, rounds_of
+from ...protocols.view import Layout
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
 from ..network.network import Network
@@ -121,7 +122,7 @@ class World:
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
         self.steps: Any = self.protocol
-        self.layout = self.protocol.layout()
+        self.layout: Layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
         privacy = self.protocol.privacy
         self.ledger = Ledger(

@@ -4,6 +4,10 @@ The ledger, the accountant, the calibration of noise, a scenario's parameters an
 other place knows what a mechanism's name means.
 """
 
+# SciPy comes without types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math
@@ -74,7 +78,7 @@ class Noise(Mechanism):
     """
 
     noisy: ClassVar[bool] = True
-    norm: ClassVar[Norm]
+    norm: ClassVar[Norm]  # pyright: ignore[reportIncompatibleVariableOverride]  # narrower
     pure: ClassVar[bool] = True
     """Whether one release has a finite epsilon at delta 0."""
     independent: ClassVar[bool] = False

@@ -5,6 +5,8 @@ are seeded, so that a mechanism passes always or never; the false alarm of each 
 there are below 1,000.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import math

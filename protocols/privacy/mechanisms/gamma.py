@@ -19,6 +19,9 @@ Where the noise enters in another way (an objective that is then minimised), the
 Then only the pure epsilon is used, as that of randomised response.
 """
 
+# SciPy comes without types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,9 @@ By its symmetry only the length of a shift matters: telling apart two vectors is
 Roth, Su 2022), and releases merge, as their mu^2 add up.
 """
 
+# SciPy and dp_accounting come without types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math

@@ -15,6 +15,9 @@ scale b dominates the noise around vectors that differ by any s with |s_1| + ...
    shifts merge one by one. Of one shift, a shorter one reveals no more: the proof in `hushnet...mechanisms.gamma`.
 """
 
+# dp_accounting comes without types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math

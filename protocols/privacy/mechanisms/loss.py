@@ -6,6 +6,9 @@ replaced by its chord in e^epsilon, which lies above it, as the curve is convex 
 Ghazi, Kamath, Kumar, Manurangsi 2022).
 """
 
+# dp_accounting comes without types.
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 import math

@@ -43,7 +43,7 @@ def register(mechanism: Kind) -> Kind:
     ValueError
         If its name is taken.
     """
-    if not isinstance(mechanism, Mechanism):
+    if not isinstance(mechanism, Mechanism):  # pyright: ignore[reportUnnecessaryIsInstance]  # whatever a user gives
         raise TypeError(f"a mechanism is an instance of a subclass of Mechanism, not {mechanism!r}.")
     before = _known.get(mechanism.name)
     if before is not None and _origin(before) != _origin(mechanism):

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ....agents.agent import AVAILABILITY, TIMER
 from ....agents.compilation.compiled import compiled
 from ...rules.forms import PlainRules, rule
+from ...tables.broadcasts import BroadcastTables
 from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from ...tables.rounds import RoundTables
 
 TICKS = 2.0**30
 """All times are whole numbers of these."""
@@ -46,7 +48,7 @@ class Agenda(NamedTuple):
 
 
 @rule
-def push(agenda, time, key, load):
+def push(agenda: Agenda, time: int, key: int, load: int):
     """Put an event on the heap; there must be room for it."""
     heap, here = agenda.heap, agenda.size[ON_HEAP]
     agenda.size[ON_HEAP] += 1
@@ -63,7 +65,7 @@ def push(agenda, time, key, load):
 
 
 @rule
-def pop(agenda):
+def pop(agenda: Agenda):
     """Take the first event off the heap."""
     heap = agenda.heap
     agenda.size[ON_HEAP] -= 1
@@ -90,7 +92,7 @@ def pop(agenda):
 
 
 @rule
-def take_effects(tables, agenda):
+def take_effects(tables: BroadcastTables | RoundTables, agenda: Agenda):
     """Put what transitions asked for on the agenda; there must be room for it."""
     for k in range(tables.counts[EFFECTS]):
         effect = tables.effects[k]
@@ -108,7 +110,7 @@ def take_effects(tables, agenda):
 
 
 @rule
-def first_of(agenda, source, column):
+def first_of(agenda: Agenda, source: int, column: int):
     """A column of the first event of a source that is not empty."""
     if source == HEAP:
         return agenda.heap[0, column]
@@ -118,7 +120,7 @@ def first_of(agenda, source, column):
 
 
 @rule
-def sooner(agenda, one, other):
+def sooner(agenda: Agenda, one: int, other: int):
     """Whether the first event of a source that is not empty comes before that of another, which may be `NOWHERE`."""
     if other == NOWHERE:
         return True
@@ -127,7 +129,7 @@ def sooner(agenda, one, other):
 
 
 @rule
-def next_source(agenda):
+def next_source(agenda: Agenda):
     """Where the next event is."""
     size = agenda.size
     source = HEAP if size[ON_HEAP] > 0 else NOWHERE
@@ -139,7 +141,7 @@ def next_source(agenda):
 
 
 @rule
-def drop_first(agenda, source):
+def drop_first(agenda: Agenda, source: int):
     """Take the next event off the agenda."""
     if source == RING:
         agenda.size[FIRST_TIMER] = (agenda.size[FIRST_TIMER] + 1) % len(agenda.ring)
@@ -151,7 +153,7 @@ def drop_first(agenda, source):
 
 
 @compiled(_nrt=False)
-def settle_effects(tables, agenda):  # pragma: no cover - compiled
+def settle_effects(tables: BroadcastTables | RoundTables, agenda: Agenda):  # pragma: no cover - compiled
     """`take_effects`, from Python."""
     take_effects(tables, agenda)
 

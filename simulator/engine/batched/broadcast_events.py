@@ -7,14 +7,16 @@ what they have heard, `hushnet.simulator.engine.batched.windows` needs no event 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ....agents.compilation.compiled import compiled
 from ...rules.broadcasts import on_arrival, send
 from ...rules.clocks import used_up
 from ...rules.lazy import is_up
-from ...tables.broadcasts import LATE, NOW
+from ...tables.broadcasts import LATE, NOW, BroadcastTables
+from ...tables.mail import Mail
 from ...tables.tallies import BARRIER, HEAP, NOTES, OBSERVED, ORDER, UNFINISHED, WAKES
-from .agenda import LOAD, ON_HEAP, TICKS, TIME, pop, take_effects
+from .agenda import LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, take_effects
 from .windows import AWAKE, FULL, IDLE, LOOK, REACHED, end_wake, is_event
 
 REACTION = 100
@@ -22,14 +24,26 @@ REACTION = 100
 
 
 @compiled(_nrt=False)
-def send_all(mail, tables, agenda, sender, edges, kind, row, transmission, vectors):  # pragma: no cover - compiled
+def send_all(
+    mail: Mail,
+    tables: BroadcastTables,
+    agenda: Agenda,
+    sender: int,
+    edges: Any,
+    kind: int,
+    row: int,
+    transmission: int,
+    vectors: int,
+):  # pragma: no cover - compiled
     """`send`, from Python; there must be room on the agenda."""
     send(mail, tables, sender, edges, kind, row, transmission, vectors)
     take_effects(tables, agenda)
 
 
 @compiled(_nrt=False)
-def run_broadcast_events(mail, tables, agenda, limit, forced):  # pragma: no cover - compiled
+def run_broadcast_events(
+    mail: Mail, tables: BroadcastTables, agenda: Agenda, limit: float, forced: bool
+):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, who or what, time.
 
     Arrivals come before wake-ups at their instant.

@@ -8,6 +8,7 @@ made, and does what follows from it when it is called again.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ....agents.agent import ARRIVAL, TIMER, WAKE
 from ....agents.compilation.callbacks import compiled_callback
@@ -21,6 +22,7 @@ from ...rules.lazy import is_up
 from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...tables.mail import Mail
 from ...tables.notes import TOLD
 from ...tables.sessions import (
     COPIES,
@@ -36,6 +38,7 @@ from ...tables.sessions import (
     SKIPPED,
     TIMERS,
     WORN,
+    SessionTables,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
 from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, charge, clock_over, is_event, put_back
@@ -49,13 +52,27 @@ observer told of it; the world has something to check."""
 
 
 @compiled_callback(EXCHANGE)
-def no_exchange(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):  # noqa: ARG001 - as all
+def no_exchange(
+    _phase: int,
+    _agent: int,
+    _tick: int,
+    _now: float,
+    _updates: int,
+    _edge: int,
+    _first: int,
+    _last: int,
+    _known: Any,
+    _pool: Any,
+    _heard: Any,
+    _message: Any,
+    _table: Any,
+):
     """Stands for the compiled exchange of a protocol that has none."""
     return 0  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def upcoming(mail, tables):  # pragma: no cover - compiled
+def upcoming(mail: Mail, tables: SessionTables):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
     timer = next_timer(tables)
     wake = mail.heap_time[0] if mail.counts[HEAP] > 0 else math.inf
@@ -66,7 +83,7 @@ def upcoming(mail, tables):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
+def wake_up(mail: Mail, tables: SessionTables, compiled_half: bool, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
     agent, now = mail.heap_agent[0], tables.times[NOW]
     mail.ticks[agent] += 1
@@ -86,7 +103,7 @@ def wake_up(mail, tables, compiled_half, law):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_half(mail, tables, step, table):  # pragma: no cover - compiled
+def make_half(mail: Mail, tables: SessionTables, step: Any, table: Any):  # pragma: no cover - compiled
     """Make half of an exchange; whether what it has written is finite."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     acting = mail.reverse[edge] if phase == ACCEPT else edge
@@ -125,7 +142,7 @@ def make_half(mail, tables, step, table):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def settle_clocks(mail, tables):  # pragma: no cover - compiled
+def settle_clocks(mail: Mail, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
     if mail.counts[UNFINISHED]:
         agent = mail.heap_agent[0]
@@ -142,7 +159,9 @@ def settle_clocks(mail, tables):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def run_exchanges(mail, tables, limit, forced, compiled_half, step, table, law):  # pragma: no cover - compiled
+def run_exchanges(
+    mail: Mail, tables: SessionTables, limit: float, forced: bool, compiled_half: bool, step: Any, table: Any, law: Any
+):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts = tables.counts
     while True:

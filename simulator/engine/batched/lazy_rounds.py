@@ -92,7 +92,7 @@ class LazyRounds(WakeWindows):
 
     def _shown(self, agent: Agent) -> list[Message]:
         """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
-        world, messages = self.world, []
+        world, messages = self.world, list[Message]()
         graph, inbox = world.setting.graph, world.inbox
         slots = graph.edges_of(agent.index)
         for slot, sender in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):

@@ -8,6 +8,7 @@ events.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import UNBOUNDED
@@ -24,9 +25,10 @@ from ...rules.rounds import (
     start_rounds,
 )
 from ...tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
-from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN
+from ...tables.mail import Mail
+from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN, RoundTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
-from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, drop_first, first_of, next_source, take_effects
+from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
 from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step, send_said
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
@@ -35,7 +37,7 @@ repeated more often than there are draws for it."""
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_room(mail, tables, agenda, room, most):  # pragma: no cover - compiled
+def has_room(mail: Mail, tables: RoundTables, agenda: Agenda, room: Any, most: int):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
         mail.counts[FREE_ROWS] > most
@@ -47,14 +49,18 @@ def has_room(mail, tables, agenda, room, most):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def say_to_all(mail, tables, agent, edges, kind, row):  # pragma: no cover - compiled
+def say_to_all(
+    mail: Mail, tables: RoundTables, agent: int, edges: Any, kind: int, row: int
+):  # pragma: no cover - compiled
     """Send a message of a round over some of an agent's edges."""
     for edge in edges:
         say(mail, tables, agent, edge, kind, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_say(mail, tables, agent, step, table, ports, rows):  # pragma: no cover - compiled
+def step_and_say(
+    mail: Mail, tables: RoundTables, agent: int, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """Let an agent make its compiled step and say its round; what the step says of itself."""
     said = make_step(mail, agent, tables.now[0], step, table, ports, rows)
     if said & UNBOUNDED == 0:
@@ -66,17 +72,17 @@ def step_and_say(mail, tables, agent, step, table, ports, rows):  # pragma: no c
 
 @compiled(_nrt=False)
 def run_round_events(
-    mail,
-    tables,
-    agenda,
-    limit,
-    forced,
-    room,
-    compiled_step,
-    step,
-    table,
-    ports,
-    rows,
+    mail: Mail,
+    tables: RoundTables,
+    agenda: Agenda,
+    limit: float,
+    forced: bool,
+    room: Any,
+    compiled_step: bool,
+    step: Any,
+    table: Any,
+    ports: Any,
+    rows: Any,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = tables.counts
@@ -134,13 +140,13 @@ def run_round_events(
 
 
 @compiled(_nrt=False)
-def start_all(mail, tables):  # pragma: no cover - compiled
+def start_all(mail: Mail, tables: RoundTables):  # pragma: no cover - compiled
     """Begin everybody's round 1."""
     for agent in range(len(tables.agents)):
         start_rounds(mail, tables, agent)
 
 
 @compiled(_nrt=False)
-def speak(mail, tables, agent, said, edges):  # pragma: no cover - compiled
+def speak(mail: Mail, tables: RoundTables, agent: int, said: int, edges: Any):  # pragma: no cover - compiled
     """`say_all`, from Python."""
     say_all(mail, tables, agent, said, edges)

@@ -27,7 +27,7 @@ from ...network.network import KINDS
 from ...rules.clocks import count_step, next_time, used_up
 from ...rules.delivery import count_arrival, count_message, release_version, set_latest, take_row
 from ...rules.lazy import kinds_of, send_copies
-from ...tables.mail import LINE
+from ...tables.mail import LINE, Mail
 from ...tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import (
     AWAKE,
@@ -67,7 +67,7 @@ class Barriers(NamedTuple):
 
 
 @compiled(forceinline=True, _nrt=False)
-def push(mail, time, agent):  # pragma: no cover - compiled
+def push(mail: Mail, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up on the heap."""
     times, agents, here = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
     mail.counts[HEAP] += 1
@@ -81,7 +81,7 @@ def push(mail, time, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def hold(mail, barriers, agent, number, arrival):  # pragma: no cover - compiled
+def hold(mail: Mail, barriers: Barriers, agent: int, number: int, arrival: float):  # pragma: no cover - compiled
     """Let an agent hold one more parcel of a round; the last one begins its next round."""
     parity = number % 2
     latest = max(barriers.latest[agent, parity], arrival)
@@ -96,7 +96,7 @@ def hold(mail, barriers, agent, number, arrival):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def expect_no_more(barriers, agent, number):  # pragma: no cover - compiled
+def expect_no_more(barriers: Barriers, agent: int, number: int):  # pragma: no cover - compiled
     """Let an agent expect nothing of a neighbour after its last round.
 
     The barrier after that round has the parity of the one before it, and counts only once that one is open.
@@ -107,7 +107,7 @@ def expect_no_more(barriers, agent, number):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def land(mail, node):  # pragma: no cover - compiled
+def land(mail: Mail, node: int):  # pragma: no cover - compiled
     """Count the arrival of a copy, once."""
     if mail.arrival[node] > -math.inf:
         count_arrival(mail, mail.size[LINE * mail.version[node]], True)
@@ -115,7 +115,7 @@ def land(mail, node):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_out(mail, slot, before, node):  # pragma: no cover - compiled
+def take_out(mail: Mail, slot: int, before: float, node: int):  # pragma: no cover - compiled
     """Take a copy that has arrived from the list of its slot, where it follows another or none (-1); its version."""
     land(mail, node)
     if before < 0:
@@ -128,7 +128,7 @@ def take_out(mail, slot, before, node):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def show(mail, agent):  # pragma: no cover - compiled
+def show(mail: Mail, agent: int):  # pragma: no cover - compiled
     """Let an agent's inbox show the round before the one that it ends."""
     edges, kinds, tick = len(mail.heads), kinds_of(mail), mail.ticks[agent] - 1
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
@@ -146,7 +146,7 @@ def show(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def forget(mail, slot, now, tick):  # pragma: no cover - compiled
+def forget(mail: Mail, slot: int, now: float, tick: int):  # pragma: no cover - compiled
     """Drop what has arrived for a silent agent, apart from what was sent at this very tick."""
     before, node = -1, mail.first_node[slot]
     while node >= 0:
@@ -159,7 +159,7 @@ def forget(mail, slot, now, tick):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def close_round(mail, barriers, agent, now):  # pragma: no cover - compiled
+def close_round(mail: Mail, barriers: Barriers, agent: int, now: float):  # pragma: no cover - compiled
     """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
     edges, kinds, tick, last = len(mail.heads), kinds_of(mail), mail.ticks[agent], mail.silent[agent]
     for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
@@ -182,7 +182,7 @@ def close_round(mail, barriers, agent, now):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def deliver_all_rounds(mail, now, barrier):  # pragma: no cover - compiled
+def deliver_all_rounds(mail: Mail, now: float, barrier: Any):  # pragma: no cover - compiled
     """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant."""
     for slot in range(len(mail.first_node)):
         node = mail.first_node[slot]
@@ -194,7 +194,7 @@ def deliver_all_rounds(mail, now, barrier):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
+def say_nothing(mail: Mail, agent: int, now: float, header: Any):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
     if len(mail.heads) == 0:
         return
@@ -207,7 +207,16 @@ def say_nothing(mail, agent, now, header):  # pragma: no cover - compiled
 
 @compiled(_nrt=False)
 def run_rounds(
-    mail, barriers, limit, forced, header, compiled_step, step, table, ports, rows
+    mail: Mail,
+    barriers: Barriers,
+    limit: float,
+    forced: bool,
+    header: Any,
+    compiled_step: bool,
+    step: Any,
+    table: Any,
+    ports: Any,
+    rows: Any,
 ):  # pragma: no cover - compiled
     """Run ends of rounds strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
 

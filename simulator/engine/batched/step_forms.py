@@ -79,7 +79,7 @@ def _built(world: World, tape: Tape | None = None, *, cold: bool = True) -> tupl
         return None, f"a method of this very {name} was replaced"
     if protocol.methods_beside_texts:
         return None, f"{name} has a method {protocol.methods_beside_texts[0]} beside its text"
-    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         return None, "numba is told to compile nothing"
     around = StepSurroundings(
         state=world.state,

@@ -119,7 +119,7 @@ class WakeWindows(Windowed):
             world.stop_condition.check()
         elif why == windows.DIVERGED:
             agent.updates = int(mail.updates[index])
-            kind = list(world.layout.messages)[self.ports[0, KIND]]
+            kind = list(world.layout.messages)[int(self.ports[0, KIND])]
             world.check_finite(agent, told=(kind, mail.pool[self.rows[0], : self.ports[0, WIDTH]]))
         elif why == windows.LOOK:
             self.look()

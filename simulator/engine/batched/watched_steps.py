@@ -61,7 +61,7 @@ class WatchedSteps:
             out.fall_silent()
         place, degree = 0, slots[1] - slots[0]
         for port in self.kernel.ports:
-            kind, rows = self.kinds[port[KIND]], self.rows[place : place + (degree if port[1] else 1)]
+            kind, rows = self.kinds[int(port[KIND])], self.rows[place : place + (degree if port[1] else 1)]
             place += len(rows)
             if not port[SAID]:
                 continue

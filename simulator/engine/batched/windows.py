@@ -7,6 +7,7 @@ every wake-up with the agent's inbox up to date, and puts the agent back on its 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +46,24 @@ last clock has ended; a state is not finite; the run's limits are to be looked a
 
 
 @compiled_callback(STEP)
-def no_step(agent, tick, now, updates, first, last, known, pool, rows, table):  # noqa: ARG001 - as all
+def no_step(
+    _agent: int,
+    _tick: int,
+    _now: float,
+    _updates: int,
+    _first: int,
+    _last: int,
+    _known: Any,
+    _pool: Any,
+    _rows: Any,
+    _table: Any,
+):
     """Stands for the compiled step of a protocol that has none."""
     return 0  # pragma: no cover - compiled
 
 
 @compiled
-def start_clocks(mail):  # pragma: no cover - compiled
+def start_clocks(mail: Mail):  # pragma: no cover - compiled
     """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
     agents, size = len(mail.ticks), 0
     ended = np.zeros(agents, dtype=np.bool_)
@@ -78,7 +90,7 @@ def init_clocks(mail: Mail) -> list[int]:
 
 
 @compiled(forceinline=True, _nrt=False)
-def sift_down(mail, time, agent):  # pragma: no cover - compiled
+def sift_down(mail: Mail, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up into the heap in place of its top."""
     times, agents, size = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
     here = 0
@@ -98,7 +110,7 @@ def sift_down(mail, time, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_top(mail):  # pragma: no cover - compiled
+def take_top(mail: Mail):  # pragma: no cover - compiled
     """Take the first wake-up from the heap."""
     mail.counts[HEAP] -= 1
     last = mail.counts[HEAP]
@@ -107,7 +119,7 @@ def take_top(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def put_back(mail):  # pragma: no cover - compiled
+def put_back(mail: Mail):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
     agent, now = mail.heap_agent[0], mail.heap_time[0]
     time = math.inf
@@ -122,7 +134,7 @@ def put_back(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def clock_over(mail, agent):  # pragma: no cover - compiled
+def clock_over(mail: Mail, agent: int):  # pragma: no cover - compiled
     """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
     if mail.alone[agent]:
         return OVER
@@ -130,7 +142,7 @@ def clock_over(mail, agent):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def end_wake(mail):  # pragma: no cover - compiled
+def end_wake(mail: Mail):  # pragma: no cover - compiled
     """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
     agent = mail.heap_agent[0]
     mail.counts[UNFINISHED] = 0
@@ -138,20 +150,20 @@ def end_wake(mail):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def is_event(mail, agent, now):  # pragma: no cover - compiled
+def is_event(mail: Mail, agent: int, now: float):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
     return not mail.silent[agent] and now < mail.gone_from[agent]
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_note_room(mail, degree):  # pragma: no cover - compiled
+def has_note_room(mail: Mail, degree: int):  # pragma: no cover - compiled
     """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
     under_way = len(mail.free_nodes) - mail.counts[FREE_NODES]
     return len(mail.notes) - mail.counts[NOTES] > degree + under_way
 
 
 @compiled(forceinline=True, _nrt=False)
-def rows_needed(mail, agent, ports):  # pragma: no cover - compiled
+def rows_needed(mail: Mail, agent: int, ports: Any):  # pragma: no cover - compiled
     """How many versions a step of an agent writes."""
     needed, degree = 0, mail.offsets[agent + 1] - mail.offsets[agent]
     for port in range(len(ports)):
@@ -160,7 +172,7 @@ def rows_needed(mail, agent, ports):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_rows(mail, agent, now, ports, rows):  # pragma: no cover - compiled
+def take_rows(mail: Mail, agent: int, now: float, ports: Any, rows: Any):  # pragma: no cover - compiled
     """Take a version for everything that a step may say."""
     place, degree = 0, mail.offsets[agent + 1] - mail.offsets[agent]
     for port in range(len(ports)):
@@ -170,7 +182,9 @@ def take_rows(mail, agent, now, ports, rows):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_step(mail, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
+def make_step(
+    mail: Mail, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """Let an agent make its compiled step, which writes what it says into rows; what the step says of itself."""
     take_rows(mail, agent, now, ports, rows)
     note_step(mail, agent, now)
@@ -191,20 +205,20 @@ def make_step(mail, agent, now, step, table, ports, rows):  # pragma: no cover -
 
 
 @compiled(forceinline=True, _nrt=False)
-def is_counted(said):  # pragma: no cover - compiled
+def is_counted(said: int):  # pragma: no cover - compiled
     """Whether a compiled step counts: not one at which its agent has fallen silent without a word."""
     return said & (SILENT | UNSAID) != (SILENT | UNSAID)
 
 
 @compiled(forceinline=True, _nrt=False)
-def charge(mail, agent, row):  # pragma: no cover - compiled
+def charge(mail: Mail, agent: int, row: int):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with."""
     mail.charged[agent] += 1
     hold_version(mail, mail.paid, agent, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def charge_plain(mail, agent, row, width, due):  # pragma: no cover - compiled
+def charge_plain(mail: Mail, agent: int, row: int, width: int, due: bool):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
     if not due or not is_news(mail, agent, row, width):
         return due
@@ -213,7 +227,9 @@ def charge_plain(mail, agent, row, width, due):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover - compiled
+def send_said(
+    mail: Mail, tables: Any, agent: int, said: int, ports: Any, rows: Any, send: Any
+):  # pragma: no cover - compiled
     """Send what a step has said, its copies by ``send(mail, tables, agent, edges, kind, row)``.
 
     All messages of a step are one release, which is charged at most once.
@@ -237,13 +253,15 @@ def send_said(mail, tables, agent, said, ports, rows, send):  # pragma: no cover
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_lazily(mail, late, agent, edges, kind, row):  # pragma: no cover - compiled
+def send_lazily(mail: Mail, late: Any, agent: int, edges: Any, kind: int, row: int):  # pragma: no cover - compiled
     """Send copies that are delivered when their receivers look, with bounds of their delays if ``late``."""
     send_copies(mail, late, agent, edges, kind, row, kind)
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_send(mail, late, agent, now, step, table, ports, rows):  # pragma: no cover - compiled
+def step_and_send(
+    mail: Mail, late: Any, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """Let an agent make its compiled step and send what it says; what the step says of itself."""
     said = make_step(mail, agent, now, step, table, ports, rows)
     if said & UNBOUNDED == 0:
@@ -252,7 +270,9 @@ def step_and_send(mail, late, agent, now, step, table, ports, rows):  # pragma: 
 
 
 @compiled(forceinline=True, _nrt=False)
-def run_wakes(mail, late, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+def run_wakes(
+    mail: Mail, late: Any, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time.
 
     Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
@@ -302,12 +322,16 @@ def run_wakes(mail, late, limit, forced, compiled_step, step, table, ports, rows
 
 
 @compiled(_nrt=False)
-def run_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+def run_window(
+    mail: Mail, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """See `run_wakes`; every delay is drawn when a copy is sent."""
     return run_wakes(mail, False, limit, forced, compiled_step, step, table, ports, rows)
 
 
 @compiled(_nrt=False)
-def run_late_window(mail, limit, forced, compiled_step, step, table, ports, rows):  # pragma: no cover - compiled
+def run_late_window(
+    mail: Mail, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """See `run_wakes`; delays are drawn when they have to be known."""
     return run_wakes(mail, True, limit, forced, compiled_step, step, table, ports, rows)

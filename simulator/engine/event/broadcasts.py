@@ -58,7 +58,7 @@ class EventBroadcasts(EventDriver):
             self._change(self._on_arrival, subject)
             return
         tables = self.state.tables
-        agent = self.world.agents[tables.copies[subject, RECEIVER]]
+        agent = self.world.agents[int(tables.copies[subject, RECEIVER])]
         tables.agents[agent.index, IS_SILENT] = agent.silent
         if self._change(self._on_arrival, subject):
             self.react(agent, self.state.arrived(subject))

@@ -49,9 +49,12 @@ class EventRounds(EventDriver):
     empty = EMPTY
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, next_time=lambda _, *clock: world.clock.next_time(*clock))
+        super().__init__(world, next_time=self._next_time)
         self.state = RoundState(world)
         self._round_ends = [world.env.event() for _ in world.agents]
+
+    def _next_time(self, _mail: Any, agent: int, tick: int, now: float) -> float:
+        return self.world.clock.next_time(agent, tick, now)
 
     # The processes.
 

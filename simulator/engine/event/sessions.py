@@ -41,7 +41,7 @@ class EventSessions(EventDriver):
         super().__init__(
             world,
             is_up=self.is_up,
-            gone=lambda _, agent, now: world.agents[agent].gone,
+            gone=self._gone,
             push_copy=self._put_under_way,
             set_timer=self._set_timer,
         )
@@ -58,6 +58,9 @@ class EventSessions(EventDriver):
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
         return self._busy(*self.views(self.transport.mail, self.world.sessions), edge)
+
+    def _gone(self, _mail: Any, agent: int, _now: float) -> bool:
+        return self.world.agents[agent].gone
 
     # The processes.
 
@@ -167,7 +170,7 @@ class EventSessions(EventDriver):
             counts[columns.ENOUGH] = 0
             self.check_vectors()
         if counts[columns.ENDED] >= 0:
-            self._done[counts[columns.ENDED]].succeed()
+            self._done[int(counts[columns.ENDED])].succeed()
             counts[columns.ENDED] = -1
         return result
 

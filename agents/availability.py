@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from .compilation.compiled import compiled
 from .errors import FieldError, InputError
@@ -132,7 +133,7 @@ class Availability(Parameters, ABC):
 
     @property
     def form(self) -> Absences | None:
-        """For compiled code that draws the same changes as `timelines`; by default there is none.
+        """The law for compiled code that draws the same changes as `timelines`; by default there is none.
 
         It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
         """
@@ -176,15 +177,16 @@ class Always(Availability):
     kind: Literal["always"]
 
     @property
+    @override
     def unfailing(self) -> bool:
-        """See `Availability.unfailing`."""
         return True
 
     @property
+    @override
     def form(self) -> Absences:
-        """See `Availability.form`."""
         return Absences(ALWAYS)
 
+    @override
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -194,7 +196,6 @@ class Always(Availability):
         round_time: Callable[[float], float],
         base: Path | None = None,
     ) -> list[Timeline]:
-        """See `Availability.timelines`."""
         return [iter([(0.0, True)]) for _ in ids]
 
 
@@ -213,8 +214,8 @@ class OnOff(Availability):
     """Standard deviation of the duration's logarithm (lognormal only)."""
 
     @property
+    @override
     def form(self) -> Absences:
-        """See `Availability.form`."""
         return Absences(ALWAYS) if self.online == 1 else self._law()
 
     def _law(self) -> Absences:
@@ -222,6 +223,7 @@ class OnOff(Availability):
         mean_up = self.mean_down * self.online / (1 - self.online)
         return Absences(ON_OFF, self.online, mean_up, self.mean_down, sigma, 0.5 * sigma**2)
 
+    @override
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -231,7 +233,7 @@ class OnOff(Availability):
         round_time: Callable[[float], float],
         base: Path | None = None,
     ) -> list[Timeline]:
-        """See `Availability.timelines`; the first period is a stationary residual life."""
+        """Draw agents' periods; the first one is a stationary residual life."""
         return [self._timeline(agent, draw, round_time) for agent in numbers]
 
     def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
@@ -264,10 +266,11 @@ class Diurnal(Availability):
     """Phases are uniform over this share of a day: 0 is one time zone, 1 the whole globe."""
 
     @property
+    @override
     def form(self) -> Absences:
-        """See `Availability.form`."""
         return Absences(DIURNAL, self.online, self.period, self.spread)
 
+    @override
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -277,7 +280,6 @@ class Diurnal(Availability):
         round_time: Callable[[float], float],
         base: Path | None = None,
     ) -> list[Timeline]:
-        """See `Availability.timelines`."""
         return [self._timeline(agent, draw, round_time) for agent in numbers]
 
     def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
@@ -303,6 +305,7 @@ class Trace(Availability):
     others: Literal["up", "down"] | None = None
     """State of agents that the file does not list; without it, every agent must be listed."""
 
+    @override
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -312,7 +315,7 @@ class Trace(Availability):
         round_time: Callable[[float], float],
         base: Path | None = None,
     ) -> list[Timeline]:
-        """See `Availability.timelines`; intervals of an agent must not overlap."""
+        """Read agents' intervals, which must not overlap."""
         where = ("availability", "path")
         file = (base or Path()) / self.path
         listed: dict[str, list[tuple[float, float, str]]] = {str(name): [] for name in ids}

@@ -54,7 +54,7 @@ class Criterion:
 
 
 CRITERIA: Registry[Criterion] = Registry("criterion")
-"""By name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
+"""Criteria by name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
 
 
 def register(criterion: Criterion) -> Criterion:

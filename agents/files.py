@@ -23,9 +23,9 @@ from .packed import unpacked
 Field = tuple[str | int, ...]
 
 MOST_BYTES = 2**30
-"""Of a file that is read as a whole."""
+"""Bytes of a file that is read as a whole."""
 MOST_STREAMED = 2**36
-"""Of a file of which only a part is kept at a time."""
+"""Bytes of a file of which only a part is kept at a time."""
 LONGEST_LINE = 2**20
 """Characters of a line of a table or list."""
 SHOWN = 60

@@ -35,7 +35,7 @@ FORMATS: dict[str, Format] = {
     ".zip": Format("zip", b"PK\x03\x04"),
     ".zst": Format("zstandard", b"\x28\xb5\x2f\xfd"),
 }
-"""By the ending of names."""
+"""Ways of unpacking, by the ending of names."""
 
 READ = tuple(ending for ending, known in FORMATS.items() if known.unpack is not None)
 """Endings of compressed files that are read as they are."""

@@ -73,7 +73,7 @@ class Quantity:
         return self.same_function(other) and self.times == other.times
 
     def as_dict(self) -> dict[str, Any]:
-        """For a manifest."""
+        """The quantity as a mapping for a manifest."""
         return asdict(self)
 
     @classmethod

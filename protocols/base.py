@@ -171,11 +171,11 @@ class Protocol(ABC):
     step: ClassVar[Callable[..., Any] | None] = None
     """One text for a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
     request: ClassVar[Callable[..., Any] | None] = None
-    """Likewise ``request(me, partner)`` in place of `offer`; with `respond` and `complete`."""
+    """The text of a request, ``request(me, partner)``, in place of `offer`; with `respond` and `complete`."""
     respond: ClassVar[Callable[..., Any] | None] = None
-    """Likewise ``respond(me, partner, heard)`` in place of `accept`."""
+    """The text of a response, ``respond(me, partner, heard)``, in place of `accept`."""
     complete: ClassVar[Callable[..., Any] | None] = None
-    """Likewise ``complete(me, partner, heard)`` in place of `finish`."""
+    """The text that completes an exchange, ``complete(me, partner, heard)``, in place of `finish`."""
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 

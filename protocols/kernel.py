@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ..agents.compilation.address_table import AddressTable
 from ..agents.compilation.compiled import compiled
@@ -88,8 +89,8 @@ class PlainCharges(Charges):
 
     reason: str
 
+    @override
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
-        """See `Charges.charge`."""
         ledger.add(Release.plain(agent, now, self.reason), times)
 
 

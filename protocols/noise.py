@@ -1,4 +1,4 @@
-"""From a scenario's ``privacy`` to releases: sensitivities, noise scales and the budget of every update.
+"""Noise of a scenario's ``privacy``: sensitivities, scales and the budget of every update.
 
 Shared by all protocols that perturb the mean gradient of an agent's own examples. Replacing one of m examples moves
 that mean by at most 2 B / m, where B bounds the norm of one example's gradient (Bellet et al. 2018, lemma 1; the
@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
@@ -63,29 +64,30 @@ class GradientNoise(StepNoise):
         check_slope(self.privacy, self.task.loss)
 
     def check_rows(self, shard: Shard, agent: int | str) -> None:
-        """See the function."""
+        """Check that an agent's rows have the norms that the sensitivity needs."""
         check_rows(self.privacy, shard, agent)
 
     @property
+    @override
     def mechanism(self) -> str | None:
-        """See `StepNoise.mechanism`."""
         return None if self.privacy is None else self.privacy.mechanism
 
     @property
+    @override
     def dimension(self) -> int:
-        """See `StepNoise.dimension`."""
         return self.task.dimension
 
     @property
+    @override
     def clip(self) -> tuple[Norm, float] | None:
-        """See `StepNoise.clip`."""
         if self.privacy is None or self.privacy.sensitivity != "clip":
             return None
         assert self.privacy.clip is not None
         return self.privacy.norm, self.privacy.clip
 
+    @override
     def scales(self) -> NDArray[np.float64]:
-        """See `StepNoise.scales`; one stage where all releases are alike."""
+        """Noise scales; they have one stage where all releases are alike."""
         counts = np.maximum(self.task.train.counts, 1)
         sensitivities = np.array([self.sensitivities(int(count))[0] for count in counts])
         rows = np.array([own.multipliers if _varies(own) else own.multipliers[:1] for own in self.plans])

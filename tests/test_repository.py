@@ -249,6 +249,19 @@ def test_docstrings_describe_parameters_that_there_are():
     assert wrong == []
 
 
+def test_docstrings_begin_with_what_they_are_about():
+    fragment = re.compile(r"(Of|See `|For|In|On|At|By|With|That|Likewise|From)\b")
+    found = []
+    for folder in FOLDERS[:3]:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+                    text = ast.get_docstring(node) or ""
+                    if fragment.match(text):
+                        found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert found == [], "a docstring says what something is or does; a method that overrides another one is marked so"
+
+
 def test_the_long_tests_are_tests_that_there_are():
     for name in listed():
         path, *parts = name.split("::")

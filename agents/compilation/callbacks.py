@@ -45,7 +45,7 @@ class Callback:
         self.compiled.compile(signature)
         made = self.compiled.overloads[signature.args]
         self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-        """Of the function in numba's own calling convention, which passes exceptions on; a C function cannot."""
+        """Address of the function in numba's own calling convention, which passes on exceptions, as C's cannot."""
 
     @staticmethod
     def stored_as(signature: Any, function: Callable[..., Any], **options: Any) -> str | None:
@@ -56,7 +56,7 @@ class Callback:
 
     @property
     def __name__(self) -> str:
-        """Of the function."""
+        """The function's name."""
         return self.compiled.__name__
 
     @property

@@ -31,7 +31,7 @@ from .code_store import CodeStore, code_store
 from .stamps import Unstamped, stamp_of
 
 FORMAT = "1"
-"""Of what is stored of a function; another one for what this one does not read."""
+"""Format of what is stored of a function; another one for what this one does not read."""
 _SWITCHES = (
     "BOUNDSCHECK",
     "CPU_NAME",

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from .loss import Labels, Loss, RowForms, register
 
@@ -21,21 +22,22 @@ class Hinge(Loss):
     curvature: float = float("inf")
     labels: Labels = "classes"
 
+    @override
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.value`."""
         return np.maximum(0.0, 1.0 - labels * scores)
 
+    @override
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.slope`."""
         return np.where(labels * scores < 1.0, -labels, 0.0)
 
+    @override
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.second_slope`; 0 off the kink."""
+        """The second derivative of the hinge, which is 0 off the kink."""
         return np.zeros_like(scores)
 
     @property
+    @override
     def rows(self) -> RowForms:
-        """See `Loss.rows`."""
         return RowForms(_slope, _bend, _add)
 
 

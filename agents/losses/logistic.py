@@ -10,6 +10,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from .loss import MANY, Labels, Loss, RowForms, register
 
@@ -24,8 +25,8 @@ class Logistic(Loss):
     curvature: float = 0.25
     labels: Labels = "classes"
 
+    @override
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.value`."""
         margins = labels * scores
         values = np.abs(margins)
         # log(1 + exp(-|z|)) - min(z, 0), in place: np.logaddexp(0, -z) takes several times as long.
@@ -34,19 +35,19 @@ class Logistic(Loss):
         values -= np.minimum(margins, 0.0, out=margins)
         return values
 
+    @override
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.slope`."""
         expit = _expit()
         return -labels * expit(-labels * scores)
 
+    @override
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.second_slope`."""
         expit = _expit()
         return expit(scores) * expit(-scores)
 
     @property
+    @override
     def rows(self) -> RowForms:
-        """See `Loss.rows`."""
         return RowForms(_slope, _bend, _add)
 
 

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from .loss import Labels, Loss, RowForms, register
 
@@ -21,24 +22,24 @@ class SmoothedHinge(Loss):
     curvature: float = 1.0
     labels: Labels = "classes"
 
+    @override
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.value`."""
         gap = 1.0 - labels * scores
         within = np.clip(gap, 0.0, 1.0)
         return within * (gap - 0.5 * within)
 
+    @override
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.slope`."""
         return -labels * np.clip(1.0 - labels * scores, 0.0, 1.0)
 
+    @override
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.second_slope`."""
         margins = labels * scores
         return ((margins >= 0.0) & (margins < 1.0)).astype(np.float64)
 
     @property
+    @override
     def rows(self) -> RowForms:
-        """See `Loss.rows`."""
         return RowForms(_slope, _bend, _add)
 
 

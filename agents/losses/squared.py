@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from .loss import Labels, Loss, RowForms, register
 
@@ -21,21 +22,21 @@ class Squared(Loss):
     curvature: float = 2.0
     labels: Labels = "real"
 
+    @override
     def value(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.value`."""
         return (scores - labels) ** 2
 
+    @override
     def slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.slope`."""
         return 2.0 * (scores - labels)
 
+    @override
     def second_slope(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Loss.second_slope`."""
         return np.full_like(scores, 2.0)
 
     @property
+    @override
     def rows(self) -> RowForms:
-        """See `Loss.rows`."""
         return RowForms(_slope, _bend, _add)
 
 

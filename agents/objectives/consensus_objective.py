@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from ..quantity import OWN, Quantity, identified
 from ..tasks.base import Task
@@ -40,14 +41,15 @@ class ConsensusObjective(Objective):
     rho: float
 
     @property
+    @override
     def fingerprint(self) -> str:
-        """See `Objective.fingerprint`."""
         text = f"ConsensusObjective {self.task.fingerprint} {self.weight!r} {self.rho!r}"
         return hashlib.blake2s(text.encode(), digest_size=16).hexdigest()
 
     @property
+    @override
     def quantity(self) -> Quantity:
-        """See `Objective.quantity`: C N times the mean loss of agents with a ridge of rho / (C N)."""
+        """The objective is C N times the mean loss of agents with a ridge of rho / (C N)."""
         times = float(self.weight * self.task.agents)
         ridge = float(self.rho / times)
         words = f"mean loss of an agent plus {ridge:.6g} |f|^2 / 2 (problem (2) of Zhang et al. 2018)"
@@ -66,17 +68,18 @@ class ConsensusObjective(Objective):
         mixture = np.full(self.task.agents, 1.0 / self.task.agents)
         return PooledObjective(self.task, self.weight / counts[owners], self.rho, mixture)
 
+    @override
     def value(self, models: Models) -> float:
-        """See `Objective.value`."""
         losses = float(mean_losses(self.task, models).sum())
         return self.weight * losses + 0.5 * self._ridge * float(np.vdot(models, models))
 
+    @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        """See `Objective.value_and_gradient`."""
         return self.value(models), self.weight * local_gradients(self.bare, models) + self._ridge * models
 
+    @override
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`: N times the minimiser of (1), which also minimises the sum over equal models."""
+        """Minimise: N times the minimiser of (1) also minimises the sum over equal models."""
         return self.pooled.minimise()
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ..errors import InputError
 from ..graph import Graph
@@ -139,8 +140,8 @@ class GraphRegularised(Objective):
         return csr_array(diags_array(graph.strengths) - weights)
 
     @cached_property
+    @override
     def fingerprint(self) -> str:
-        """See `Objective.fingerprint`."""
         graph = self.graph
         digest = hashlib.blake2s(f"GraphRegularised {self.task.fingerprint} {self.mu!r}".encode(), digest_size=16)
         for array in (graph.offsets, graph.heads, graph.weights, np.asarray(self.confidence, dtype=np.float64)):
@@ -148,33 +149,36 @@ class GraphRegularised(Objective):
         return digest.hexdigest()
 
     @property
+    @override
     def quantity(self) -> Quantity:
-        """See `Objective.quantity`."""
         words = f"objective (2) of Bellet et al. 2018 with mu {self.mu:.6g}"
         return Quantity(words, "sum over agents", "training rows", OWN, self.fingerprint)
 
+    @override
     def value(self, models: Models) -> float:
-        """See `Objective.value`."""
         losses = mean_losses(self.task, models)
         rest, weights = self.split(models)
         return rest + float(weights @ losses)
 
+    @override
     def split(self, models: Models) -> tuple[float, NDArray[np.float64]]:
-        """See `Objective.split`; sums over edges rather than the Laplacian's quadratic form, which cancels."""
+        """Split the value; it sums over edges, for the Laplacian's quadratic form cancels."""
         graph, weights = self.graph, self.data_weights
         gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
         return 0.5 * gaps + float(weights @ penalties(self.task, models)), weights
 
+    @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        """See `Objective.value_and_gradient`."""
         return self.value(models), self.gradient(models)
 
+    @override
     def gradient(self, models: Models) -> Models:
-        """See `Objective.gradient`: (D - W) Theta + mu D c grad L."""
+        """The gradient (D - W) Theta + mu D c grad L."""
         return self.laplacian @ models + self.data_weights[:, None] * local_gradients(self.task, models)
 
+    @override
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`; Newton's method, each step by conjugate gradients."""
+        """Minimise by Newton's method, each step by conjugate gradients."""
         start = np.zeros((self.task.agents, self.task.dimension))
         models = newton(start, self.value_and_gradient, partial(_newton_step, self))
         alone = np.flatnonzero(self.graph.degrees == 0)
@@ -190,25 +194,25 @@ class LocalOnly(Objective):
     task: Task
 
     @property
+    @override
     def fingerprint(self) -> str:
-        """See `Objective.fingerprint`."""
         return hashlib.blake2s(f"LocalOnly {self.task.fingerprint}".encode(), digest_size=16).hexdigest()
 
     @property
+    @override
     def quantity(self) -> Quantity:
-        """See `Objective.quantity`."""
         return Quantity("agents' own objectives", "sum over agents", "training rows", OWN, self.fingerprint)
 
+    @override
     def value(self, models: Models) -> float:
-        """See `Objective.value`."""
         return float(local_losses(self.task, models).sum())
 
+    @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        """See `Objective.value_and_gradient`."""
         return self.value(models), local_gradients(self.task, models)
 
+    @override
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`."""
         models = local_models(self.task)
         return models, self.value(models)
 

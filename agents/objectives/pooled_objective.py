@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ..losses import Hinge
 from ..optimisation.newton import conjugate_gradients, newton
@@ -64,16 +65,17 @@ class PooledObjective(Objective):
         return cls(task, np.ones(rows), ridge, mixture, "sum over rows", float(max(rows, 1)))
 
     @property
+    @override
     def fingerprint(self) -> str:
-        """See `Objective.fingerprint`."""
         digest = hashlib.blake2s(f"PooledObjective {self.task.fingerprint} {self.ridge!r}".encode(), digest_size=16)
         digest.update(np.ascontiguousarray(self.row_weights).tobytes())
         digest.update(np.ascontiguousarray(self.mixture).tobytes())
         return digest.hexdigest()
 
     @cached_property
+    @override
     def quantity(self) -> Quantity:
-        """See `Objective.quantity`: so many times a weighted mean loss of rows with its ridge."""
+        """The objective is so many times a weighted mean loss of rows with its ridge."""
         central = np.count_nonzero(self.mixture) == 1 < len(self.mixture)
         ridge = float(self.ridge / self.times)
         weights, mixture = ((self.row_weights / self.times).tobytes(), self.mixture.tobytes())
@@ -86,12 +88,12 @@ class PooledObjective(Objective):
             self.times,
         )
 
+    @override
     def value(self, models: Models) -> float:
-        """See `Objective.value`."""
         return self.at(self.mixture @ models)
 
+    @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        """See `Objective.value_and_gradient`."""
         value, gradient = self._evaluate(self.mixture @ models)
         return value, np.outer(self.mixture, gradient)
 
@@ -101,8 +103,9 @@ class PooledObjective(Objective):
         losses = self.task.loss.value(table.features @ model, table.labels)
         return float(self.row_weights @ losses + 0.5 * self.ridge * (model @ model))
 
+    @override
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`; a hinge loss is minimised to a relative duality gap of 1e-8, at best 1e-10."""
+        """Minimise; a hinge loss to a relative duality gap of 1e-8, at best 1e-10."""
         model = self._minimiser
         return np.tile(model, (self.task.agents, 1)), self.at(model)
 

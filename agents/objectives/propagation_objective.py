@@ -12,6 +12,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ..graph import Graph
 from ..optimisation.compiled_sums import read_only, squared_gaps
@@ -42,8 +43,8 @@ class Propagation(Objective):
     mu_c: NDArray[np.float64]
 
     @cached_property
+    @override
     def fingerprint(self) -> str:
-        """See `Objective.fingerprint`."""
         graph = self.graph
         digest = hashlib.blake2s(b"Propagation", digest_size=16)
         for array in (graph.offsets, graph.heads, graph.weights, self.solitary, self.mu_c):
@@ -51,8 +52,8 @@ class Propagation(Objective):
         return digest.hexdigest()
 
     @property
+    @override
     def quantity(self) -> Quantity:
-        """See `Objective.quantity`."""
         words = "objective (3) of Vanhaesebrouck et al. 2017 around solitary models"
         return Quantity(words, "sum over agents", "training rows", OWN, self.fingerprint)
 
@@ -70,19 +71,20 @@ class Propagation(Objective):
         weights = csr_array((graph.weights, graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
         return csr_array(diags_array(graph.strengths) - weights)
 
+    @override
     def value(self, models: Models) -> float:
-        """See `Objective.value`."""
         graph = self.graph
         moved = models - self.solitary
         apart = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
         return 0.5 * float(apart + self.held @ np.einsum("np,np->n", moved, moved))
 
+    @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        """See `Objective.value_and_gradient`."""
         return self.value(models), self.laplacian @ models + self.held[:, None] * (models - self.solitary)
 
+    @override
     def minimise(self) -> tuple[Models, float]:
-        """See `Objective.minimise`; equation (4) as (D - W + D diag(mu c)) Theta = D diag(mu c) Solitary."""
+        """Solve equation (4) as (D - W + D diag(mu c)) Theta = D diag(mu c) Solitary."""
         from scipy.sparse import csc_array, diags_array
         from scipy.sparse.linalg import splu
 

@@ -146,11 +146,11 @@ class A9a(LibsvmSet):
         return split_outline(self.kind, self.loss, self.split)
 
     def extent(self, files: Files | None) -> Extent:
-        """See `LibsvmSet.extent_of`."""
+        """Count rows, features and agents of the set without its numbers."""
         return self.extent_of(self.split, files)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """See `LibsvmSet.read`."""
+        """Read the set and deal its rows to agents."""
         return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
 
 
@@ -178,11 +178,11 @@ class Gisette(LibsvmSet):
         return split_outline(self.kind, self.loss, self.split)
 
     def extent(self, files: Files | None) -> Extent:
-        """See `LibsvmSet.extent_of`."""
+        """Count rows, features and agents of the set without its numbers."""
         return self.extent_of(self.split, files)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """See `LibsvmSet.read`."""
+        """Read the set and deal its rows to agents."""
         return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
 
 
@@ -212,9 +212,9 @@ class Epsilon(LibsvmSet):
         return split_outline(self.kind, self.loss, self.split)
 
     def extent(self, files: Files | None) -> Extent:
-        """See `LibsvmSet.extent_of`."""
+        """Count rows, features and agents of the set without its numbers."""
         return self.extent_of(self.split, files)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """See `LibsvmSet.read`."""
+        """Read the set and deal its rows to agents."""
         return self.read(self.split, rng=rng, data_dir=data_dir, base=base)

@@ -1,4 +1,4 @@
-"""From ratings to a task: every user is an agent who learns a linear model of item features.
+"""Ratings make a task: every user is an agent who learns a linear model of item features.
 
 As in Bellet et al. 2018, section 5.2 and appendix D.2: ratings are centred by the user's mean, a share of each user's
 ratings is held out, item features come from alternating least squares on the training ratings, the loss is squared,
@@ -186,7 +186,7 @@ def item_features(
 
 
 def _ridge_rows(ratings: Any, features: NDArray[np.float64], regularisation: float) -> NDArray[np.float64]:
-    """For each row, the ridge regression of its ratings on the features of the rated, lambda times their number."""
+    """Regress each row's ratings on the features of the rated, with a ridge of lambda times their number."""
     rows, dimension = ratings.shape[0], features.shape[1]
     bounds = ratings.indptr.tolist()
     grams = np.empty((rows, dimension, dimension))

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from ..errors import InputError
 from ..parameters import MOST, Parameters, Positive, Size
@@ -56,12 +57,12 @@ class Even(Split):
     """Number of agents, at most the number of rows."""
 
     @property
+    @override
     def count(self) -> int:
-        """See `Split.count`."""
         return self.agents
 
+    @override
     def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Split.owners`."""
         if self.agents > len(labels):
             raise InputError(
                 f"{self.agents} must be at most the number of rows, {len(labels)}", field=("task", "split", "agents")
@@ -85,12 +86,12 @@ class Dirichlet(Split):
     """Parameter of the symmetric Dirichlet distribution."""
 
     @property
+    @override
     def count(self) -> int:
-        """See `Split.count`."""
         return self.agents
 
+    @override
     def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Split.owners`."""
         if not classes:
             raise InputError(
                 "dirichlet needs classes, which a loss of real labels does not have; choose even or by_size",
@@ -115,12 +116,12 @@ class BySize(Split):
     """Rows of each agent, with a sum of at most the number of rows; 0 makes an agent without data."""
 
     @property
+    @override
     def count(self) -> int:
-        """See `Split.count`."""
         return len(self.sizes)
 
+    @override
     def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Split.owners`."""
         total = sum(self.sizes)
         if not 0 < total <= len(labels):
             raise InputError(

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.losses import Hinge
 from ...agents.objectives.objectives import check_unique, local_models
@@ -41,8 +42,8 @@ class Local(Protocol):
     Parameters = LocalParameters
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: LocalParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
 
     def layout(self) -> Layout:

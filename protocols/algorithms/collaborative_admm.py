@@ -43,6 +43,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ...agents.errors import FieldError, InputError
 from ...agents.losses import Loss, spectral_smoothness
@@ -129,13 +130,13 @@ class CollaborativeAdmm(Protocol):
         return Traits(exchange="pairwise")
 
     @classmethod
+    @override
     def least_sent(cls, parameters: CollaborativeAdmmParameters) -> int:
-        """See `Protocol.least_sent`."""
         return 1 if cls.traits_for(parameters).trigger == "round" else 0
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_steps(surroundings.task.loss, parameters)
         if parameters.start == "local" and parameters.solitary == "exact":

@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.objectives.consensus_objective import ConsensusObjective
 from ...agents.objectives.objectives import Objective
@@ -74,8 +75,8 @@ class RoundsOfAdmm(Protocol):
     iteration: Iteration
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         task = surroundings.task
         check_newton(task.loss, task.kind)
         for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
@@ -122,8 +123,8 @@ class ConsensusAdmm(RoundsOfAdmm):
     parameters: ConsensusAdmmParameters
 
     @classmethod
+    @override
     def least_sent(cls, parameters: ConsensusAdmmParameters) -> int:
-        """See `Protocol.least_sent`."""
         return 1
 
     def prepare(self) -> None:

@@ -30,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
+from typing_extensions import override
 
 from ...agents.clipping import clip_rows
 from ...agents.errors import FieldError, InputError
@@ -112,13 +113,13 @@ class CoordinateDescent(Protocol):
         return Traits(central=isinstance(parameters.start, PrivatePropagation))
 
     @classmethod
+    @override
     def least_sent(cls, parameters: CoordinateDescentParameters) -> int | None:
-        """See `Protocol.least_sent`."""
         return 1 if parameters.privacy is None and parameters.updates is None else None
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: CoordinateDescentParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_smooth(surroundings.task.loss)
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_slope(parameters.privacy, surroundings.task.loss)
@@ -134,8 +135,8 @@ class CoordinateDescent(Protocol):
             check_minimiser(parameters.start, regularised=task.regularised, loss=task.loss)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: CoordinateDescentParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`."""
         check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.clipping import clip_rows
@@ -101,18 +102,18 @@ class DualAveraging(Protocol):
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 
     @classmethod
+    @override
     def least_sent(cls, parameters: DualAveragingParameters) -> int | None:
-        """See `Protocol.least_sent`."""
         return 1 if parameters.privacy is None else None
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: DualAveragingParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`."""
         check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:

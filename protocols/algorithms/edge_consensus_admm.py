@@ -33,6 +33,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
@@ -70,13 +71,13 @@ class EdgeConsensusAdmm(Protocol):
     traits = Traits(exchange="pairwise")
 
     @classmethod
+    @override
     def least_sent(cls, parameters: EdgeConsensusAdmmParameters) -> int:
-        """See `Protocol.least_sent`."""
         return 0
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_newton(surroundings.task.loss, surroundings.task.kind)
 
     def prepare(self) -> None:

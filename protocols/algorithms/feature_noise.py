@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from ...agents.errors import FieldError
 from ...agents.parameters import Positive
@@ -63,8 +64,9 @@ class RangeNoise(PrintedNoise, frozen=True):
         """Delta at which epsilons are reported."""
         return 1e-5 if self.delta is None else self.delta
 
+    @override
     def scaled_to(self, total: Total) -> dict[str, Any]:
-        """See `Privacy.scaled_to`: what is verified is infinite, and the claim has a limit a round."""
+        """What is verified is infinite, and the claim has a limit a round."""
         raise RuleError(f"cannot be {total.words}: printed noise of this kind has no amount that follows from it")
 
     def release(self, view: View, *, parties: int, rho: float, ridge: float) -> Release:
@@ -172,8 +174,8 @@ class ScoreNoise(StepNoise):
         self.scores, self.agents, self.printed, self.terms = scores, agents, printed, terms
 
     @property
+    @override
     def mechanism(self) -> str | None:
-        """See `StepNoise.mechanism`."""
         return None if self.printed is None and self.scores.privacy is None else "gaussian"
 
     def release(self, view: View) -> Release:
@@ -184,8 +186,9 @@ class ScoreNoise(StepNoise):
             return self.printed.release(view, **self.terms)
         return self.scores.release(view)
 
+    @override
     def scales(self) -> NDArray[np.float64]:
-        """See `StepNoise.scales`; one stage, for every message has the same noise."""
+        """Noise scales of one stage, for every message has the same noise."""
         return np.full((self.agents, 1), self.scores.scale if self.printed is None else self.printed.scale)
 
 

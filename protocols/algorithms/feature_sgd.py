@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
@@ -59,8 +60,8 @@ class FeatureSgd(Protocol):
     learns_from = "columns"
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: FeatureSgdParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_split(surroundings)
 
     def prepare(self) -> None:
@@ -72,8 +73,9 @@ class FeatureSgd(Protocol):
         self.order = np.arange(self.rows) if stream is None else stream("order of rows", CENTRE).permutation(self.rows)
 
     @property
+    @override
     def epoch(self) -> float:
-        """See `Protocol.epoch`: two rounds a batch."""
+        """Rounds of an epoch: every batch takes two."""
         return 2 * self.rows / self.batch
 
     def layout(self) -> Layout:

@@ -32,6 +32,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.errors import FieldError, InputError
@@ -115,8 +116,8 @@ class FeatureSharing(Protocol):
     model_released = False
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: FeatureSharingParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_split(surroundings)
 
     def prepare(self) -> None:
@@ -131,8 +132,9 @@ class FeatureSharing(Protocol):
         )
 
     @property
+    @override
     def epoch(self) -> float:
-        """See `Protocol.epoch`: parties' and centre's rounds of one iteration, which uses all rows."""
+        """Rounds of an epoch: the parties' and the centre's of one iteration, which uses all rows."""
         return float(self.cycle)
 
     def layout(self) -> Layout:

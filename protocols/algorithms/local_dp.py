@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.clipping import clip_rows
 from ...agents.errors import InputError
@@ -59,14 +60,14 @@ class LocalDP(Protocol):
     shared_parts = ("labels",)
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: LocalDPParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         task = surroundings.task
         _check(parameters.privacy, regularised=task.regularised, bounded=task.bounded, task=task.kind)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: LocalDPParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`."""
         check_all_rows(parameters.privacy, problem.task)
 
     def prepare(self) -> None:

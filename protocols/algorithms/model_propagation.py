@@ -31,6 +31,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ...agents.errors import FieldError
 from ...agents.objectives.objectives import check_unique
@@ -118,13 +119,13 @@ class ModelPropagation(Protocol):
         return Traits(central=parameters.closed_form)
 
     @classmethod
+    @override
     def least_sent(cls, parameters: ModelPropagationParameters) -> int | None:
-        """See `Protocol.least_sent`."""
         return None if parameters.closed_form or parameters.privacy else 0 if parameters.gossip else 1
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: ModelPropagationParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         task = surroundings.task
         check_length(parameters.confidence, task.agents, "confidence")
         if parameters.solitary == "exact":
@@ -132,8 +133,8 @@ class ModelPropagation(Protocol):
         check_output_noise(parameters.privacy, regularised=task.regularised, loss=task.loss)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: ModelPropagationParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`."""
         check_all_rows(parameters.privacy, problem.task, norm="l2")
 
     def prepare(self) -> None:

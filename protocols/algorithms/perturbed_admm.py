@@ -41,6 +41,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ...agents.errors import FieldError, InputError
 from ...agents.parameters import Factor, Positive
@@ -90,8 +91,8 @@ class PenaltyNoise(PrintedNoise, frozen=True):
             raise FieldError(f"is required with {amount}, which is spread over so many releases", "updates")
         return self
 
+    @override
     def scaled_to(self, total: Total) -> dict[str, Any]:
-        """See `Privacy.scaled_to`."""
         if total.verified is None:
             return {"alpha": None, "target": None, "claimed": total.claimed}
         return {"alpha": None, "claimed": None, "target": {"verified": total.verified, "delta": total.delta}}
@@ -127,8 +128,8 @@ class PerturbedAdmm(RoundsOfAdmm):
     parameters: PerturbedAdmmParameters
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: PerturbedAdmmParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         super().check_scenario(parameters, surroundings)
         task = surroundings.task
         check_length(parameters.noise.alpha, task.agents, "noise", "alpha")
@@ -140,8 +141,9 @@ class PerturbedAdmm(RoundsOfAdmm):
             check_penalty(penalty, dual)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: PerturbedAdmmParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`: algorithm 1's condition, and whether any noise reaches the target."""
+        """Check algorithm 1's condition, and whether any noise reaches the target."""
         costs = Costs(parameters, problem)
         for agent in range(problem.task.agents):
             costs.check(agent)
@@ -248,23 +250,25 @@ class RoundNoise(StepNoise):
         self.protocol = protocol
 
     @property
+    @override
     def mechanism(self) -> str:
-        """See `StepNoise.mechanism`."""
         return "gamma"
 
     @property
+    @override
     def growth(self) -> NDArray[np.float64] | None:
-        """See `StepNoise.growth`: None if all rounds cost the same."""
+        """How noise scales grow from round to round; None if all rounds cost the same."""
         growth = self.protocol.costs.growth
         alike = (growth == 1.0).all() and (self.protocol.iteration.penalty_growth == 1.0).all()
         return None if alike else 1.0 / growth
 
+    @override
     def scales(self) -> NDArray[np.float64]:
-        """See `StepNoise.scales`: those of the first round."""
+        """Noise scales of the first round."""
         return 1.0 / self.protocol.first_alphas[:, None]
 
+    @override
     def release(self, view: View) -> Release:
-        """See `StepNoise.release`."""
         return self.protocol.release(view)
 
 

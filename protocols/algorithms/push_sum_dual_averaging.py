@@ -41,6 +41,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.graph import Graph
@@ -77,18 +78,18 @@ class PushSumDualAveraging(Protocol):
     parameters: PushSumDualAveragingParameters
 
     @classmethod
+    @override
     def least_sent(cls, parameters: PushSumDualAveragingParameters) -> int | None:
-        """See `Protocol.least_sent`."""
         return 1 if parameters.privacy is None else None
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_slope(parameters.privacy, surroundings.task.loss)
 
     @classmethod
+    @override
     def check_problem(cls, parameters: PushSumDualAveragingParameters, problem: Problem) -> None:
-        """See `Protocol.check_problem`."""
         check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
     def prepare(self) -> None:

@@ -39,6 +39,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
+from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
@@ -98,8 +99,8 @@ class StaleFeatureSharing(Protocol):
     model_released = False
 
     @classmethod
+    @override
     def check_scenario(cls, parameters: StaleFeatureSharingParameters, surroundings: Surroundings) -> None:
-        """See `Protocol.check_scenario`."""
         check_split(surroundings)
 
     def prepare(self) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.errors import FieldError
 from ...agents.tables import Shard
@@ -77,21 +78,22 @@ class SubgradientNoise(StepNoise):
         self.smallest = int(counts[counts > 0].min(initial=np.iinfo(np.int64).max))
 
     def check_rows(self, shard: Shard, agent: int | str) -> None:
-        """See `GradientNoise.check_rows`."""
+        """Check that an agent's rows have the norms that the sensitivity needs."""
         self.gradient_noise.check_rows(shard, agent)
 
     @property
+    @override
     def mechanism(self) -> str | None:
-        """See `StepNoise.mechanism`."""
         return None if self.privacy is None else "gaussian"
 
     @property
+    @override
     def clip(self) -> tuple[Norm, float] | None:
-        """See `StepNoise.clip`."""
         return self.gradient_noise.clip
 
+    @override
     def scales(self) -> NDArray[np.float64]:
-        """See `StepNoise.scales`; one stage, for every step has the same noise."""
+        """Noise scales of one stage, for every step has the same noise."""
         amounts = {count: self._noise(count)[0] for count in np.unique(self.task.train.counts).tolist() if count}
         return np.array([[amounts[count].scale if count else 1.0] for count in self.task.train.counts.tolist()])
 

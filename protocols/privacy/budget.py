@@ -226,4 +226,4 @@ class PrintedNoise(Terms, ABC, frozen=True):
 
     @abstractmethod
     def scaled_to(self, total: Total) -> dict[str, Any]:
-        """See `Privacy.scaled_to`."""
+        """Scale what a scenario's ``privacy`` says to a total epsilon; changed fields by name."""

@@ -103,7 +103,7 @@ class Losses:
         return Losses(self.removed.compose(other.removed), added)
 
     def epsilon(self, delta: float, interval: float) -> float:
-        """In the worse of both orders."""
+        """Epsilon in the worse of both orders."""
         return max(each.epsilon(delta, interval) for each in (self.removed, self.added) if each is not None)
 
     @property

@@ -91,7 +91,7 @@ class _Tree:
     replaced: bool
 
     def losses(self, items: tuple[Item, ...]) -> Losses:
-        """Of items with one mechanism, sampling and dimension, sorted by their multipliers."""
+        """Losses of items with one mechanism, sampling and dimension, sorted by their multipliers."""
         return _memory.recall((items, self.interval, self.replaced, edition()), lambda: self._made(items))
 
     def _made(self, items: tuple[Item, ...]) -> Losses:

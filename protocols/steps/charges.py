@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
@@ -133,8 +134,9 @@ class StepCharges(Charges):
         view = self.around.view(agent)
         return self.protocol.release(StagedView(agent, view.now, view.data, view.neighbours, stage))
 
+    @override
     def started(self, agent: int) -> None:
-        """See `Charges.started`: what an agent's messages reveal does not change after its start, but by its stage.
+        """What an agent's messages reveal does not change after its start, but by its stage.
 
         Raises
         ------
@@ -196,8 +198,9 @@ class StepCharges(Charges):
                 "draw the first and are charged the second, so they must agree"
             )
 
+    @override
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
-        """See `Charges.charge`; noise that was drawn at the start is charged once."""
+        """Charge a step; noise that was drawn at the start is charged once."""
         release = self._releases[agent]
         if self.undrawn_bits[agent]:
             ledger.add(Release.plain(agent, now, UNPERTURBED), times)
@@ -206,8 +209,8 @@ class StepCharges(Charges):
         else:
             ledger.add(Release.plain(agent, now, release.reason), times)
 
+    @override
     def settle(self, ledger: Ledger, now: float) -> None:
-        """See `Charges.settle`."""
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
             if self.growth is None:

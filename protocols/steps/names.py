@@ -141,7 +141,7 @@ class Names:
 
     @cached_property
     def sent_widths(self) -> dict[str, NDArray[np.int64]]:
-        """By kind: (n,) numbers that each agent's message carries; 0 for those who send none."""
+        """Count by kind the (n,) numbers that each agent's message carries; 0 for those who send none."""
         agents, kinds = self.protocol.problem.graph.agents, self.layout.messages.items()
         return {name: np.array(np.broadcast_to(np.asarray(kind.width), (agents,)), np.int64) for name, kind in kinds}
 
@@ -157,7 +157,7 @@ class Names:
 
     @cached_property
     def heard_widths(self) -> dict[str, NDArray[np.int64]]:
-        """By kind: (n,) numbers of the longest message that each agent may hear from a neighbour."""
+        """Count by kind the (n,) numbers of the longest message that each agent may hear from a neighbour."""
         graph, found = self.protocol.problem.graph, {}
         for kind, widths in self.sent_widths.items():
             found[kind] = np.zeros(graph.agents, dtype=np.int64)

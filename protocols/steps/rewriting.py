@@ -1,4 +1,4 @@
-"""From an author's text to one that compiles: what ``me.x`` and ``me.x = v`` mean there."""
+"""Rewriting makes of an author's text one that compiles: what ``me.x`` and ``me.x = v`` mean there."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Rewritten(ast.NodeTransformer):
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """Likewise."""
+        """A value that is never taken is left out."""
         node = self.generic_visit(node)  # type: ignore[assignment]
         if isinstance(node.test, ast.Constant):
             return node.body if node.test.value else node.orelse

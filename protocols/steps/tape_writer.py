@@ -13,7 +13,7 @@ from .tape_places import DRAWS, HEAD, LED, MOST, PLACES, USED
 
 
 def _signature() -> Any:
-    """Of `writer`; a function, as signatures have no stamp (`hushnet.agents.compilation.stamps`)."""
+    """The signature of `writer`; a function, as signatures have no stamp (`hushnet.agents.compilation.stamps`)."""
     vector, number = types.float64[::1], types.float64
     whole = types.int64[::1]
     return vector(vector, whole, vector, vector, number, number, number, number, vector, vector)

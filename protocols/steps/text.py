@@ -143,7 +143,7 @@ class _Mentions(ast.NodeVisitor):
         self.found.append(("global", node))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        """Likewise."""
+        """A step has no variables of a function around it."""
         self.visit_Global(node)
 
 

@@ -94,5 +94,5 @@ def fast(function: Callable[..., Any]) -> Any:
 
 
 def reading(*names: str) -> Callable[[Categories], tuple[str, ...]]:
-    """The same fields, whatever the categories."""
+    """The fields, whatever their categories."""
     return lambda _: names

@@ -76,7 +76,7 @@ class ClaimedPrivacy:
 
     @property
     def short(self) -> str:
-        """The same line for where delta is said once for all."""
+        """The line of an epsilon, shorter, for where delta is said once for all."""
         return self._said("")
 
     def _said(self, delta: str) -> str:

@@ -37,7 +37,7 @@ SEEDS = (None, 1, 2)
 """Luck of the runs whose noise is tested, and of those that have to agree about realised changes; None is the first
 run's own."""
 DRAWS = 100_000
-"""Of the mechanism alone, on either data set; 100 times the trials where these are more."""
+"""Draws of the mechanism alone on either data set; 100 times the trials where these are more."""
 
 Say = Callable[[str], None]
 

@@ -36,7 +36,7 @@ SAME = 1e-6
 MOST_NUMBERS = 4e8
 """Numbers drawn for the mechanism alone: about ten seconds."""
 AT_ONCE = 2_000_000
-"""Of these in memory."""
+"""Numbers that are in memory at a time."""
 
 
 @dataclass(frozen=True)

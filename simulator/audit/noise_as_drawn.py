@@ -38,7 +38,7 @@ FEW = 8
 FRESH = 8
 """Fresh draws for every draw."""
 FINE = 0.01
-"""In units of the last place of single precision: what a number of more places is within by chance, in 2 of 100."""
+"""How near to single precision a number of more places is by chance in 2 of 100, in units of the last place."""
 MATCH = 1e-11
 """Relative difference of two numbers that are the same."""
 
@@ -176,7 +176,7 @@ def _gamma(values: Array) -> tuple[float, float, float]:
 
 
 _SUMS = {"laplace": _laplace, "gaussian": _gaussian, "gamma": _gamma}
-"""By mechanism: a sum with a gamma law, its shape, and the power of the scale that it grows with."""
+"""A sum with a gamma law by mechanism, its shape, and the power of the scale that it grows with."""
 
 
 def _law(mechanism: str, noise: Sequence[Drawn], rng: np.random.Generator) -> Check:

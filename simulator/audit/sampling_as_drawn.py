@@ -45,7 +45,7 @@ def sampling_checks(subject: Subject, seeds: Sequence[int | None]) -> list[Check
 
 
 def _taken(subject: Subject, name: str, seed: int | None) -> list[tuple[bool, float]]:
-    """For every release over sampled rows, whether a row took part, and with which probability it should."""
+    """Tell for every release over sampled rows whether a row took part, and with which probability it should."""
     recording = subject.record(subject.task, seed=seed)[1]
     if all(draw.release.sampling == 1 for draws in recording.draws.values() for draw in draws):
         return []

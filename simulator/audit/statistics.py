@@ -42,7 +42,7 @@ CHOOSING = 0.2
 CANDIDATES = 40
 """Thresholds that are tried."""
 CHOOSING_LEVEL = 0.1
-"""At which they are compared; a guide to the choice, of no matter to its validity."""
+"""The level at which statistics are compared; it guides the choice, and does not matter to its validity."""
 SMALLEST_LEVEL = 1e-300
 LARGEST_EPSILON = 100.0
 DIGITS = 9

@@ -14,7 +14,7 @@ from ..storage.provenance import PACKAGE_FOLDERS
 
 ROOT = "hushnet"
 SUFFIXES = (".py", ".typed", ".yaml", ".ipynb", ".md", ".json", ".html", ".css", ".js", ".bib")
-"""Of files that belong to the package."""
+"""Endings of the files that belong to the package."""
 TAG = "Wheel-Version: 1.0\nGenerator: hushnet\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 

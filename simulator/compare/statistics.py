@@ -17,10 +17,10 @@ FEW = 20
 """Below this many pairs an interval is Student's; from here on it is a bootstrap."""
 
 RESAMPLES = 4999
-"""Of the pairs, for an interval of their mean."""
+"""Resamples of the pairs, for an interval of their mean."""
 
 REPETITIONS = 1999
-"""Of a whole axis, for an interval of a break-even point."""
+"""Resamples of a whole axis, for an interval of a break-even point."""
 
 DRAWN = 2**19
 """Resampled differences in memory at a time, whatever the number of pairs; the draws are the same for any number."""
@@ -267,7 +267,7 @@ def _sign_changes(axis: NDArray[np.float64], means: NDArray[np.float64]) -> Iter
 
 
 def _nearest(axis: NDArray[np.float64], means: NDArray[np.float64], at: float, rising: bool) -> NDArray[np.float64]:
-    """Of every resample (rows of means) that crosses zero in this direction, the crossing nearest to a place."""
+    """Find the crossing nearest to a place of every resample (rows of means) that crosses zero in this direction."""
     upwards = means if rising else -means
     left, right = upwards[:, :-1], upwards[:, 1:]
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -88,12 +88,12 @@ class Recording:
         self._streams: dict[bytes, tuple[str, int, int]] = {}
 
     def assumed(self, name: str, value: Any) -> Any:
-        """See `hushnet.simulator.world.watchers.Watch.assumed`."""
+        """Note a constant that the protocol treats as public."""
         self.constants[name] = deepcopy(value)
         return value
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
-        """See `hushnet.simulator.world.watchers.Watch.stream`; no two askers are given the same bits."""
+        """Watch a stream of random numbers; no two askers are given the same bits."""
         state = pickle.dumps(stream.bit_generator.state)
         # Before time 0 an agent may ask for its stream as often as it likes.
         asked = (purpose, agent, -1 if purpose.endswith("before time 0") else len(self.steps))
@@ -106,11 +106,11 @@ class Recording:
         return WatchedStream(stream, self)
 
     def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """See `hushnet.simulator.world.watchers.Watch.forced`: nothing, unless a run is led."""
+        """Values that an agent's next draws are forced to take: none, unless a run is led."""
         return ()
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `hushnet.protocols.privacy.mechanisms.Watcher.noisy`."""
+        """Note the noise that was added to a value."""
         return self.drew(Draw(release, np.array(exact, dtype=np.float64), noisy.copy()))
 
     def solved(
@@ -121,7 +121,7 @@ class Recording:
         implied: Implied,
         log_jacobian: LogJacobian,
     ) -> NDArray[np.float64]:
-        """See `hushnet.protocols.privacy.mechanisms.Watcher.solved`."""
+        """Note the noise with which an objective was minimised, and check that the minimiser belongs to it."""
         apart = distance(release, implied(solution) - noise)
         if not apart <= SOLVED * release.scale:
             raise ContractViolation(
@@ -156,7 +156,7 @@ class Recording:
         return [draw.noisy for draw in self.draws[agent][rank : rank + MOST]]
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
-        """See `hushnet.simulator.world.watchers.Watch.stepped`."""
+        """Note a step with all that it sends, and check its noise."""
         step = self.step(phase, view, out)
         self.check_noise(step)
         self.steps.append(step)

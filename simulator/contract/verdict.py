@@ -63,12 +63,12 @@ class Verdict:
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For files."""
+        """The verdict as a mapping for files."""
         return {**asdict(self), "warnings": list(self.warnings), "text": self.text}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Verdict:
-        """From what `as_dict` gave."""
+        """Make a verdict from what `as_dict` gave."""
         return cls(stored["status"], stored["details"], tuple(stored["warnings"]))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Literal, final
 
+from typing_extensions import override
+
 from ...agents.errors import InputError
 from ..network.laws import forms_of
 from ..world.rounds import repeats
@@ -61,14 +63,14 @@ class EventEngine(Engine):
     The rules of the world run as plain Python.
     """
 
+    @override
     def foresee(self, world: World) -> tuple[str, StepForm]:
-        """See `Engine.foresee`."""
         from .event.driver import EventDriver
 
         return EventDriver.engine, EventDriver.form
 
+    @override
     def driver(self, world: World) -> Driver:
-        """See `Engine.driver`."""
         from .event.broadcasts import EventBroadcasts
         from .event.rounds import EventRounds
         from .event.sessions import EventSessions
@@ -96,8 +98,8 @@ class BatchedEngine(Engine):
         super().__init__(why)
         self.compiled = compiled
 
+    @override
     def foresee(self, world: World) -> tuple[str, StepForm]:
-        """See `Engine.foresee`."""
         from .batched.step_forms import foreseen, said_form
 
         if self._reacting(world):
@@ -110,8 +112,8 @@ class BatchedEngine(Engine):
         free = world.sessions is None and world.in_rounds is None
         return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
 
+    @override
     def driver(self, world: World) -> Driver:
-        """See `Engine.driver`."""
         why = declined(world)
         if why is not None:
             raise refusal(world, why)

@@ -30,6 +30,7 @@ import dask.config
 from distributed import Client, Future, KilledWorker, LocalCluster, Status
 from distributed.client import FutureCancelledError
 from distributed.utils import silence_logging_cmgr
+from typing_extensions import override
 
 from ...agents.errors import InputError, OutOfResources
 from ..contract.verdict import Verdict
@@ -81,7 +82,7 @@ SETTINGS: dict[str, Any] = {
 was sent to them: logs of messages would keep the last thousand, each with all that a worker needs to know."""
 
 SILENCE = ExitStack()
-"""For good: connections to killed workers are complained about for a while after everything is closed."""
+"""Silences logging for good: connections to killed workers are complained about after everything is closed."""
 
 
 class Cluster(Workers):
@@ -95,6 +96,7 @@ class Cluster(Workers):
         """See to the workers, now and then while there is nothing else to do; by default others do."""
         return
 
+    @override
     def work(
         self,
         experiment: Experiment,
@@ -103,13 +105,13 @@ class Cluster(Workers):
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, RunOutcome], None, None]:
-        """See `Workers.work`; what begins and what a run samples is known to the workers only."""
+        """Let the cluster work; what begins and what a run samples is known to the workers only."""
         client = self.connect(queue, experiment)
         with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
             yield from _Dispatch(client, experiment, queue, heartbeat, self.check_alive).outcomes()
 
+    @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        """See `Workers.judge`."""
         client = self.connect([planned], experiment)
         with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
             packed = post(experiment, [planned], heartbeat.folder)
@@ -141,8 +143,9 @@ class OwnCluster(Cluster):
         self._settings = ExitStack()  # as long as processes are started, which may be at any time
         self._wanted = 0
 
+    @override
     def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
-        """See `Cluster.connect`.
+        """Start the workers and connect to them.
 
         Raises
         ------
@@ -164,8 +167,9 @@ class OwnCluster(Cluster):
         assert self._client is not None
         return self._client
 
+    @override
     def check_alive(self) -> None:
-        """See `Cluster.check_alive`: dask gives up a process whose successor started too slowly; it is started here.
+        """Dask gives up a process whose successor started too slowly; it is started here.
 
         Without this nobody would make the runs that wait for it.
         """
@@ -177,8 +181,8 @@ class OwnCluster(Cluster):
         if len(self._cluster.workers) < self._wanted:
             self._cluster.scale(self._wanted)
 
+    @override
     def close(self) -> None:
-        """See `Workers.close`."""
         if self._cluster is None or self._client is None:
             self._settings.close()
             return
@@ -208,8 +212,8 @@ class GivenCluster(Cluster):
         self._client: Client | None = None
         self._quiet = ExitStack()
 
+    @override
     def connect(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Client:
-        """See `Cluster.connect`."""
         del queue, experiment
         if self._client is None:
             self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
@@ -220,8 +224,9 @@ class GivenCluster(Cluster):
                 raise InputError(f"--scheduler {self.address}: cannot be reached ({reason})") from error
         return self._client
 
+    @override
     def close(self) -> None:
-        """See `Workers.close`; the workers are not ours, and stay."""
+        """Close the connection; the workers are not ours, and stay."""
         if self._client is not None:
             self._client.close(timeout=PATIENCE)
             self._client = None

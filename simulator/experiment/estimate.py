@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FOLDER_BYTES = 8_000
-"""Of a run's folder, besides its trace and the scenario in its manifest."""
+"""Bytes of a run's folder, besides its trace and the scenario in its manifest."""
 AGENT_BYTES = 100
-"""Of an agent's rows in a run's folder."""
+"""Bytes of an agent's rows in a run's folder."""
 ROW_BYTES = 12
 """A row of a trace."""
 

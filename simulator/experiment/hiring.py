@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+from typing_extensions import override
+
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
 from .plan import Experiment, PlannedRun
@@ -15,6 +17,7 @@ from .workers import Jobs, OnSample, OnStart, Workers
 class InProcess(Workers):
     """One run after the other, in this process."""
 
+    @override
     def work(
         self,
         experiment: Experiment,
@@ -23,14 +26,13 @@ class InProcess(Workers):
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, RunOutcome], None, None]:
-        """See `Workers.work`."""
         for rank, planned in enumerate(queue):
             if on_start:
                 on_start(planned.run)
             yield rank, run_once(experiment, planned, on_sample)
 
+    @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        """See `Workers.judge`."""
         return judge(experiment, planned.run)
 
 

@@ -40,7 +40,7 @@ KEPT = 2**26
 
 
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
-"""Of a contract that nobody is to check."""
+"""The verdict on a contract that nobody is to check."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Steps:
 
     @property
     def key(self) -> str:
-        """In the file."""
+        """The key under which the file has a step's time."""
         return " ".join((self.kind, self.way, self.noise, self.form, *(["lossy"] if self.lossy else [])))
 
 

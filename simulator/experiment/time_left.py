@@ -61,7 +61,7 @@ class TimeLeft:
         return work / min(self._processes, max(sum(left for left in self._left.values() if left > 0), 1))
 
     def seconds_after(self, gone: float) -> float:
-        """The same so many seconds after the last run has ended: those that go on have worked for as long.
+        """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
         """

@@ -67,7 +67,7 @@ def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95)
 
 
 def scale_of(within: Range) -> str:
-    """On which scale the intervals of a range are computed; empty if as they are."""
+    """Name the scale on which the intervals of a range are computed; empty if as they are."""
     if math.isinf(within[0]) and math.isinf(within[1]):
         return ""
     return "log" if math.isinf(within[0]) or math.isinf(within[1]) else "logit"

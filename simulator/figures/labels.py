@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..analysis.summary import DELTA, EPSILON, MARK, ClaimedPrivacy
 
 FULL, SHORT, MARKED = range(3)
-"""At length; a line each, with deltas once for all; the mark alone of a claim that does not hold."""
+"""How labels say epsilons: at length; a line each, with deltas once for all; only that a claim does not hold."""
 
 LENGTHS = (FULL, SHORT, MARKED)
 

@@ -39,7 +39,7 @@ THIN: dict[str, Any] = {"linewidth": 0.45, **FAINT}
 """Lines of single runs."""
 
 DEEPEST = 1e-3
-"""On a logarithmic axis, how far below the smallest mean single runs may take it."""
+"""How far single runs may take a logarithmic axis below the smallest mean."""
 
 ROOM = 0.08
 """Share of a sweep's width that is left free on either side, so that the outermost intervals are seen."""

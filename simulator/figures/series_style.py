@@ -34,7 +34,7 @@ SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
 """Colour maps of quantities, and of differences around 0."""
 
 ALARM = "#B00000"
-"""Of a legend entry whose claim does not hold, or whose runs broke off."""
+"""Colour of a legend entry whose claim does not hold, or whose runs broke off."""
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -68,7 +68,7 @@ GENERIC = {"serif": "dejavuserif", "sans-serif": "dejavusans", "monospace": "dej
 """Families that are always there, with the mathematics that goes with them."""
 
 MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix", "cmr10": "cm"}
-"""Likewise of some that are installed; others take their own letters."""
+"""Letters of formulas by font, of some that are installed; others take their own."""
 
 
 class SeriesStyle(NamedTuple):
@@ -106,7 +106,7 @@ def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesS
 
 
 def crowded(keys: Sequence[tuple[Any, ...]], order: list[str]) -> str:
-    """That some series share their colour although they differ in what colours stand for; empty if none do."""
+    """Say that some series share their colour although they differ in what colours stand for; empty if none do."""
     if not keys:
         return ""
     ranks = _colour_ranks(keys, order)
@@ -208,7 +208,7 @@ def characters(inches: float, per_inch: float) -> int:
 
 
 def sparse_ticks(axis: Axis) -> None:
-    """On a short logarithmic axis label 2 and 5 between the powers of ten, and nothing on a long one."""
+    """Label 2 and 5 between the powers of ten of a short logarithmic axis, and nothing on a long one."""
     from matplotlib.ticker import FuncFormatter
 
     def label(value: float, _position: int | None = None) -> str:

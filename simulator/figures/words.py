@@ -136,7 +136,7 @@ def stand_in(collection: Collection) -> str:
 
 
 def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
-    """Of the series of a panel; a frontier tells protocols apart and nothing else."""
+    """Keys of the series of a panel; a frontier tells protocols apart and nothing else."""
     splits = [] if plot.kind == "frontier" else plot.splits
     return [key for key, _ in series(plot.points, collection.labels, splits)] if plot.kind != "heat" else []
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 from ...agents.parameters import Parameters
 
 CENTIMETRES = 2.54
-"""Of an inch."""
+"""Centimetres of an inch."""
 
 NARROWEST, WIDEST = 4.0, 60.0
 """Centimetres that a figure may be wide."""
@@ -19,7 +19,7 @@ COLUMNS = {"one column": 3.5 * CENTIMETRES, "two columns": 7.16 * CENTIMETRES}
 """Centimetres of the usual widths: one and both columns of a two-column paper."""
 
 FORMATS = ("png", "pdf", "svg")
-"""In which figures are written, in this order."""
+"""Formats in which figures are written, in this order."""
 
 Format = Literal["png", "pdf", "svg"]
 

@@ -1,4 +1,4 @@
-"""From a file or a name to a checked scenario, with all its sweep's points and the code it names."""
+"""Loading makes of a file or a name a checked scenario, with all its sweep's points and the code it names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .trials import trial_seeds
 from .yaml_source import Source, read_file
 
 MAX_RUNS = 1_000_000
-"""Of one experiment, tuning included."""
+"""Runs that one experiment may have, tuning included."""
 
 
 @dataclass(frozen=True)

@@ -47,4 +47,4 @@ Memory = Annotated[
 ]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 MAX_SEEDS = 100_000
-"""Of one experiment, or of one trial."""
+"""Seeds that one experiment, or one trial, may have."""

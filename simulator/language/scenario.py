@@ -29,7 +29,7 @@ from .target_parameters import TargetParameters, check_target
 from .tune_parameters import TuneParameters, check_tuning
 
 MAX_SAMPLES = 1_000_000
-"""Of one run; every sample is kept in memory until the run ends."""
+"""Samples that one run may take; every one is kept in memory until the run ends."""
 
 
 def _known_metric(name: str) -> str:

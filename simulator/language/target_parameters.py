@@ -20,7 +20,7 @@ class TargetParameters(Parameters):
     metric: str = "objective"
     """A recorded metric."""
     share: float | None = Field(default=None, gt=0, lt=1)
-    """Of the objective: by this share its gap to its optimum has shrunk, counted from its start. Of the accuracy: this
+    """The share by which the objective's gap to its optimum has shrunk, counted from its start. With the accuracy: this
     share of the accuracy that a run ends with has been met."""
     of: Key | dict[Key, Key] | None = None
     """Whose accuracy the share is of: one protocol's, or by protocol another's; by default everybody's own."""

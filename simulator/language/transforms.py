@@ -23,7 +23,7 @@ ENTRY = "must be a mapping with a kind, or with like"
 
 MAX_POINTS = 10_000
 MAX_SETTINGS = 1_000_000
-"""That all points of a grid make together."""
+"""Settings that all points of a grid may make together."""
 MOST_LIKE = 100
 """Entries that one inherits from, one through the other."""
 MOST_SAID = 20

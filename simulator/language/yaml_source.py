@@ -36,7 +36,7 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
 MAX_VALUES = 100_000
 LARGEST = 2**64
-"""Of whole numbers; seeds go up to it."""
+"""The largest whole number; seeds go up to it."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -54,11 +54,11 @@ class Wakes(NamedTuple):
     """Wake-ups of all clocks until some time."""
 
     expected: float
-    """At least, in expectation."""
+    """Events that are expected at least."""
     each: float
     """The same of every single agent."""
     luck: float
-    """By how much there may be fewer of them."""
+    """How many fewer there may be by chance."""
 
 
 def least_events(
@@ -116,7 +116,7 @@ def at_once(network: NetworkParameters) -> bool:
 
 
 def longest_delay(network: NetworkParameters) -> float:
-    """That of any message; infinite where nobody knows without files or sizes, or it is not bounded."""
+    """The longest delay of any message; infinite where nobody knows without files or sizes, or it is not bounded."""
     match network.latency:
         case Constant(value=longest) | Uniform(high=longest) if network.bandwidth is None:
             return longest

@@ -18,9 +18,9 @@ from ..world.machine import SHARE, available_memory, size, total_memory
 BYTES_PER_AGENT = 3000
 """An agent's process, view and ledger."""
 BYTES_PER_OWNER = 8
-"""Of a block, besides its numbers: where an owner's begin."""
+"""Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40
-"""Of an inbox, for each directed edge and kind of message, besides the newest vector: when it came, and what else."""
+"""Bytes that an inbox takes for each directed edge and kind of message, besides the newest vector."""
 REMEDY = "use fewer agents, test samples, dimensions or edges"
 
 Resolve = Callable[[str], type[Protocol]]

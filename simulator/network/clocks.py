@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled
 from ...agents.errors import FieldError, InputError
@@ -148,8 +149,9 @@ class RenewalClock(Clock):
     def interval(self, agent: int, tick: int) -> float:
         """Length of the interval that ends with wake-up number ``tick``, before rounding."""
 
+    @override
     def next_time(self, agent: int, tick: int, now: float) -> float:
-        """See `Clock.next_time`; an interval lasts at least one quantum."""
+        """An interval lasts at least one quantum."""
         return now + max(QUANTUM, lasting(self.interval(agent, tick)))
 
 
@@ -161,8 +163,8 @@ class PoissonClock(RenewalClock):
         return poisson_interval(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
 
     @property
+    @override
     def form(self) -> ClockForm:
-        """See `Clock.form`."""
         return ClockForm(POISSON, self.means)
 
 
@@ -181,8 +183,8 @@ class PeriodicClock(RenewalClock):
         return periodic_interval(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
 
     @property
+    @override
     def form(self) -> ClockForm:
-        """See `Clock.form`."""
         return ClockForm(PERIODIC, self.means, self.jitter, self.random_phase)
 
 
@@ -194,14 +196,14 @@ class RecordedClock(Clock):
         for position, agent in enumerate(order, start=1):
             self.times[agent].append(quantise(position * spacing))
 
+    @override
     def next_time(self, agent: int, tick: int, now: float) -> float:
-        """See `Clock.next_time`."""
         own = self.times[agent]
         return own[tick] if tick < len(own) else math.inf
 
     @property
+    @override
     def form(self) -> ClockForm:
-        """See `Clock.form`."""
         return ClockForm(RECORDED, times=self.times)
 
 

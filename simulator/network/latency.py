@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
+from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled
 from ...agents.compilation.deferred import Deferred
@@ -62,7 +63,7 @@ def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
 BRACKETS = 1024
 """Parts of (0, 1) for which `brackets_of` bounds delays."""
 MARGIN = 1e-6
-"""By which share these bounds are wider than the law at the ends of a part, far above what its computation errs."""
+"""The share by which bounds are wider than the law at the ends of a part, far above what its computation errs."""
 
 
 def brackets_of(law: Law) -> NDArray[np.float64]:
@@ -142,13 +143,13 @@ class Constant(Latency):
     """Delay in time units."""
 
     @property
+    @override
     def average(self) -> float:
-        """See `Latency.average`."""
         return self.value
 
     @property
+    @override
     def law(self) -> Law:
-        """See `Latency.law`."""
         return CONSTANT, self.value, 0.0
 
 
@@ -169,13 +170,13 @@ class Uniform(Latency):
         return self
 
     @property
+    @override
     def average(self) -> float:
-        """See `Latency.average`."""
         return (self.low + self.high) / 2
 
     @property
+    @override
     def law(self) -> Law:
-        """See `Latency.law`."""
         return UNIFORM, self.low, self.high
 
 
@@ -188,13 +189,13 @@ class Exponential(Latency):
     """Mean delay in time units."""
 
     @property
+    @override
     def average(self) -> float:
-        """See `Latency.average`."""
         return self.mean
 
     @property
+    @override
     def law(self) -> Law:
-        """See `Latency.law`."""
         return EXPONENTIAL, self.mean, 0.0
 
 
@@ -209,13 +210,13 @@ class Lognormal(Latency):
     """Standard deviation of the delay's logarithm."""
 
     @property
+    @override
     def average(self) -> float:
-        """See `Latency.average`."""
         return self.mean
 
     @property
+    @override
     def law(self) -> Law:
-        """See `Latency.law`."""
         return LOGNORMAL, self.mean, self.sigma
 
 
@@ -230,13 +231,13 @@ class Gamma(Latency):
     """Shape parameter; the variance is mean^2 / shape."""
 
     @property
+    @override
     def average(self) -> float:
-        """See `Latency.average`."""
         return self.mean
 
     @property
+    @override
     def law(self) -> Law:
-        """See `Latency.law`."""
         return GAMMA, self.mean / self.shape, self.shape
 
 
@@ -252,7 +253,7 @@ class Matrix(Parameters):
 
     @property
     def law(self) -> Law:
-        """See `Latency.law`: `hushnet.simulator.network.network.Network.link_delays` has the delays."""
+        """Delays differ by link, and `hushnet.simulator.network.network.Network.link_delays` has them."""
         return PER_LINK, 0.0, 0.0
 
     def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled, form_of
 from ...agents.errors import InputError
@@ -83,17 +84,17 @@ class Bernoulli(LossModel):
     """Probability that a message is lost on one link."""
 
     @property
+    @override
     def lossless(self) -> bool:
-        """See `LossModel.lossless`."""
         return self.probability == 0
 
     @property
+    @override
     def chance(self) -> float:
-        """See `LossModel.chance`."""
         return self.probability
 
+    @override
     def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
-        """See `LossModel.begin`."""
         return lambda sender, receivers, now: np.full(len(receivers), self.probability)
 
 
@@ -112,17 +113,17 @@ class GilbertElliott(LossModel):
     """Loss probability in the bad state."""
 
     @property
+    @override
     def lossless(self) -> bool:
-        """See `LossModel.lossless`."""
         return self.loss_good == self.loss_bad == 0
 
     @property
+    @override
     def bursts(self) -> Bursts:
-        """See `LossModel.bursts`."""
         return self.mean_good, self.mean_bad, self.loss_good, self.loss_bad
 
+    @override
     def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
-        """See `LossModel.begin`."""
         return _Links(self, numbers, draws)
 
 

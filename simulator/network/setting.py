@@ -40,7 +40,7 @@ class Stop:
     epochs: float | None = None
 
     def counted(self, epoch: float | None) -> Stop:
-        """The same with epochs as updates of every agent, if so many are an epoch.
+        """Count epochs as updates of every agent, if so many are an epoch.
 
         Raises
         ------

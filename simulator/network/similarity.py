@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
@@ -35,19 +36,20 @@ class AngularSimilarity(Topology):
     cutoff: float = Field(default=0.01, ge=0, lt=1)
     """Weights below this are dropped."""
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         if not extent.around:
             return self.connected(extent)
         least = 1.0 + self.gamma * math.log(self.cutoff) if self.cutoff > 0 else -1.0  # cosine of an edge
         return math.acos(max(least, -1.0)) / math.pi * pairs_of(extent.agents)
 
+    @override
     def making(self, extent: Extent, edges: float) -> float:
-        """See `Topology.making`: matrices of all pairs, and profiles of unit length."""
+        """Memory that making takes: matrices of all pairs, and profiles of unit length."""
         return 3 * 8 * extent.agents**2 + 2 * 8 * extent.agents * extent.profile + edges * BYTES_PER_PACKED_EDGE
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
-        """See `Topology.edges`."""
         unit = _unit_rows(_profiles(task))
         weights = np.exp((np.clip(unit @ unit.T, -1.0, 1.0) - 1.0) / self.gamma)
         weights[weights < self.cutoff] = 0.0
@@ -67,16 +69,17 @@ class GaussianKernel(Topology):
     cutoff: float = Field(default=0.0, ge=0, lt=1)
     """Weights below this are dropped; at 0 all agents are neighbours."""
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return pairs_of(extent.agents) if self.cutoff == 0 else self.connected(extent)
 
+    @override
     def making(self, extent: Extent, edges: float) -> float:
-        """See `Topology.making`: matrices of all pairs, and profiles of unit length."""
+        """Memory that making takes: matrices of all pairs, and profiles of unit length."""
         return 3 * 8 * extent.agents**2 + 2 * 8 * extent.agents * extent.profile + edges * BYTES_PER_PACKED_EDGE
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
-        """See `Topology.edges`."""
         from scipy.spatial.distance import pdist, squareform
 
         profiles = np.asarray(_dense(_profiles(task)), dtype=np.float64)
@@ -99,24 +102,26 @@ class NearestNeighbours(Topology):
     join: Literal["union", "mutual"] = "union"
     """An edge where either (union) or both (mutual) choose the other."""
 
+    @override
     def check_size(self, agents: int) -> None:
-        """See `Topology.check_size`."""
         if self.k >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "k"))
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         share = 0.75 if self.join == "union" else 0.25  # from half to all of the choices; from none to half
         return min(share * self.k * extent.agents, pairs_of(extent.agents))
 
+    @override
     def making(self, extent: Extent, edges: float) -> float:
-        """See `Topology.making`: distances from a block of agents, profiles, and a set of all choices."""
+        """Memory that making takes: distances from a block of agents, profiles, a set of all choices."""
         distances = 2 * 8 * min(extent.agents, BLOCK) * extent.agents
         profiles = 2 * 8 * extent.agents * extent.profile
         return distances + profiles + self.k * extent.agents * BYTES_PER_CHOICE + edges * BYTES_PER_PACKED_EDGE
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> Graph:
-        """See `Topology.edges`; ties go to the lower index."""
+        """Choose the nearest agents of each; ties go to the lower index."""
         chosen = np.zeros((task.agents, task.agents), dtype=bool) if task.agents <= 4096 else None
         pairs: set[tuple[int, int]] = set()
         for agent, nearest in _nearest(_profiles(task), self.k, self.metric):

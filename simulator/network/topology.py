@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.files import number, read_rows, shown
@@ -39,16 +40,16 @@ class Complete(Topology):
 
     kind: Literal["complete"]
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return pairs_of(extent.agents)
 
+    @override
     def least_degree(self, agents: int) -> int:
-        """See `Topology.least_degree`."""
         return agents - 1
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.complete_graph(task.agents)
@@ -62,16 +63,16 @@ class Ring(Topology):
     reach: Size = 1
     """Neighbours on each side."""
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return min(self.reach * extent.agents, pairs_of(extent.agents))
 
+    @override
     def least_degree(self, agents: int) -> int:
-        """See `Topology.least_degree`."""
         return min(2 * self.reach, agents - 1)
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.circulant_graph(task.agents, list(range(1, self.reach + 1)))
@@ -85,21 +86,22 @@ class Torus(Topology):
     rows: Size = Field(examples=[4])
     """Rows of the grid; must divide the number of agents."""
 
+    @override
     def check_size(self, agents: int) -> None:
-        """See `Topology.check_size`."""
         if agents % self.rows:
             raise InputError(f"{self.rows} does not divide the number of agents, {agents}", field=("topology", "rows"))
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return 2 * extent.agents
 
+    @override
     def making(self, extent: Extent, edges: float) -> float:
-        """See `Topology.making`: the grid is numbered in a copy."""
+        """Memory that making takes: the grid is numbered in a copy."""
         return 2 * super().making(extent, edges)
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         grid = nx.grid_2d_graph(self.rows, task.agents // self.rows, periodic=True)
@@ -114,12 +116,12 @@ class ErdosRenyi(Topology):
     probability: float = Field(gt=0, le=1, examples=[0.2])
     """Probability of each edge."""
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return self.probability * pairs_of(extent.agents)
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.fast_gnp_random_graph(task.agents, self.probability, seed=_seed(rng))
@@ -135,17 +137,17 @@ class WattsStrogatz(Topology):
     rewire: float = Field(default=0.1, ge=0, le=1)
     """Probability that an edge is rewired."""
 
+    @override
     def check_size(self, agents: int) -> None:
-        """See `Topology.check_size`."""
         if self.neighbours >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "neighbours"))
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return self.neighbours * extent.agents / 2
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.watts_strogatz_graph(task.agents, self.neighbours, self.rewire, seed=_seed(rng))
@@ -159,17 +161,17 @@ class BarabasiAlbert(Topology):
     links: Size = 3
     """Edges that each new agent brings."""
 
+    @override
     def check_size(self, agents: int) -> None:
-        """See `Topology.check_size`."""
         if self.links >= agents:
             raise InputError(f"must be below the number of agents, {agents}", field=("topology", "links"))
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return self.links * max(extent.agents - self.links, 0)
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.barabasi_albert_graph(task.agents, self.links, seed=_seed(rng))
@@ -183,8 +185,8 @@ class RandomRegular(Topology):
     degree: Size = 4
     """Neighbours of every agent; degree times agents must be even."""
 
+    @override
     def check_size(self, agents: int) -> None:
-        """See `Topology.check_size`."""
         if self.degree >= agents or self.degree * agents % 2:
             raise InputError(
                 f"{self.degree} must be below the number of agents ({agents}), and their product even",
@@ -193,16 +195,16 @@ class RandomRegular(Topology):
         if self.degree == 1 and agents > 2 and not self.allow_disconnected:
             raise InputError("makes pairs; choose a denser graph or set allow_disconnected: true", field=("topology",))
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return self.degree * extent.agents / 2
 
+    @override
     def least_degree(self, agents: int) -> int:
-        """See `Topology.least_degree`."""
         return self.degree
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
@@ -214,12 +216,12 @@ class Star(Topology):
 
     kind: Literal["star"]
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         return extent.agents - 1
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         return nx.star_graph(task.agents - 1)
@@ -233,18 +235,19 @@ class EdgeList(Topology):
     path: str = Field(examples=["edges.csv"])
     """CSV file with a header line and the columns source, target, weight."""
 
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """See `Topology.expected_edges`."""
         if files is None:
             return self.connected(extent)
         return head_of((files.base or Path()) / self.path, PATH).count
 
+    @override
     def making(self, extent: Extent, edges: float) -> float:
-        """See `Topology.making`: all lines are read before the first edge is made."""
+        """Memory that making takes: all lines are read before the first edge is made."""
         return edges * (BYTES_PER_EDGE + BYTES_PER_LINE)
 
+    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        """See `Topology.edges`."""
         import networkx as nx
 
         where = PATH

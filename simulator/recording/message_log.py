@@ -60,7 +60,7 @@ class MessageLog(Notebook):
         self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
 
     def woke(self, world: World, agent: Agent) -> None:
-        """See `Notebook`."""
+        """Log the wake-up of an agent that steps in Python."""
         if self.first <= world.now <= self.last and self.watched[agent.index]:
             self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index})
 
@@ -71,7 +71,7 @@ class MessageLog(Notebook):
         self._notes.append(note)
 
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
-        """See `Notebook`."""
+        """Keep notes of compiled windows as they are, until the log is written."""
         self._kind_of = kind_of
         self._times.append(times.copy())
         self._notes.append(notes.copy())

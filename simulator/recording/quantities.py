@@ -11,7 +11,7 @@ from ..metrics import Metric, Reading
 from ..storage.user_code import source_hash
 
 Quantities = Mapping[str, Quantity]
-"""By the metric's name in the trace."""
+"""What recorded numbers measure, by the metric's name in the trace."""
 
 
 def quantities(

@@ -32,7 +32,7 @@ class SweptAxis:
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
 
     def plain(self) -> dict[str, Any]:
-        """For the page's script."""
+        """The grid as plain values for the page's script."""
         texts = [value_text(value) for value in self.values]
         numbers = [float(value) for value in self.values] if self.numeric else None
         return {"path": self.path, "name": self.path, "values": texts, "numbers": numbers}

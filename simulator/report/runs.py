@@ -13,7 +13,7 @@ from .grid import Grid
 
 MOST_ROWS = 2000
 MOST_BYTES = 6 * 2**20
-"""Of all pictures together."""
+"""Bytes of all pictures together."""
 SHOWN = ("png", "svg")
 
 

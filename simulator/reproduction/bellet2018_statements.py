@@ -38,7 +38,7 @@ def theorem_1() -> Finding:
 
 
 DELTA = 0.001
-"""At which remark 4 is checked."""
+"""Delta at which remark 4 is checked."""
 
 
 def remark_4() -> Finding:

@@ -16,7 +16,7 @@ from .runs import Point, Runs, Series
 def ahead(
     runs: Runs, first: str, second: str, metric: str, *, higher_is_better: bool = True, point: Point | None = None
 ) -> Series:
-    """By how much the first protocol ends better than the second, by seed; refused where numbers are of two kinds."""
+    """Measure by how much the first protocol ends better than the second, by seed; numbers of two kinds are refused."""
     check_kinds(runs, metric, [first, second])
     gap = runs.final(first, metric, point=point) - runs.final(second, metric, point=point)
     return gap if higher_is_better else -gap

@@ -18,7 +18,7 @@ EPOCHS, EARLY = 10, 3
 """What `a few epochs` means here, and where one is slower."""
 
 ROUNDING = 1e-6
-"""Of a place on the axis of epochs."""
+"""Rounding of a place on the axis of epochs."""
 
 TOLERANCE = 1e-6
 """Relative distance from a subspace above which a vector is not in it."""
@@ -44,7 +44,7 @@ def tuned_step(runs: Runs) -> str:
 
 
 def slower_but_as_good(runs: Runs) -> Finding:
-    """On few features, ADMM needs more epochs than the baseline and ends as well, after as many epochs."""
+    """Claim that ADMM needs more epochs than the baseline on few features, and ends as well after as many."""
     epochs = common_epochs(runs)
     early, end = (after_epochs(runs, count) for count in (EARLY, epochs))
     return Finding(
@@ -71,7 +71,7 @@ def _mean_loss(runs: Runs, epochs: float) -> float:
 
 
 def faster_with_many_features(runs: Runs) -> Finding:
-    """On many features, ADMM is ahead of the baseline after the same number of epochs."""
+    """Claim that ADMM is ahead of the baseline on many features, after the same number of epochs."""
     epochs = common_epochs(runs)
     numbers = [
         measured(f"test loss of SGD above ADMM after {count:g} epochs of each", sgd - admm, above=0)

@@ -33,7 +33,7 @@ class Failure:
 
     @property
     def exit_code(self) -> int:
-        """That of the error; 1 for what no sentence of ours foresees."""
+        """The exit code of an error; 1 for what no sentence of ours foresees."""
         return self.error.exit_code if isinstance(self.error, HushnetError) else 1
 
     def __str__(self) -> str:

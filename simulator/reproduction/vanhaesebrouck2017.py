@@ -44,7 +44,7 @@ def confidence_helps(runs: Runs) -> Finding:
 
 
 def confidence_keeps_the_error(runs: Runs) -> Finding:
-    """With confidence values the error does not grow with the unbalancedness."""
+    """Claim that the error does not grow with the unbalancedness where confidence values are used."""
     even, uneven = (runs.final("with", "mse", point={SPREAD: spread}) for spread in (0.0, 1.0))
     return Finding(
         (measured("growth of the error from spread 0 to 1", uneven - even, near=(0.0, 0.002)),),

@@ -52,7 +52,7 @@ def growth_slows(runs: Runs) -> Finding:
 
 
 def _lead(runs: Runs, pp: str, dvp: str) -> Series:
-    """By how much the mean loss of penalty perturbation is smaller at the end."""
+    """Measure by how much the mean loss of penalty perturbation is smaller at the end."""
     return ahead(runs, pp, dvp, "training_loss", higher_is_better=False)
 
 

@@ -109,12 +109,12 @@ def recovered(seed: int, *, rows: int = 20, width: int = 5) -> float:
 
 
 def _gradient(data: Array, rows: int, model: Array) -> Array:
-    """Of the mean logistic loss of signed rows (labels times rows), with the regulariser |f|^2 / 2."""
+    """The gradient of the mean logistic loss of signed rows (labels times rows), with the regulariser |f|^2 / 2."""
     return -data.T @ (1 / (1 + np.exp(data @ model))) / rows + model
 
 
 def _minimiser(data: Array, linear: Array, penalty: float, middle: Array) -> Array:
-    """Of (10), by Newton's method."""
+    """Minimise (10) by Newton's method."""
     model = np.zeros(data.shape[1])
     for _ in range(50):
         slopes = 1 / (1 + np.exp(data @ model))

@@ -27,7 +27,7 @@ from .forms import rule
 
 @rule
 def next_time(mail: Mail, agent: int, tick: int, now: float):
-    """See `hushnet.simulator.network.clocks.Clock.next_time`."""
+    """Compute when a clock ticks next, as `hushnet.simulator.network.clocks.Clock.next_time`."""
     code = int(mail.clock[CLOCK_CODE])
     if code == RECORDED:
         place = mail.recorded_offsets[agent] + tick

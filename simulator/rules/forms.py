@@ -124,5 +124,5 @@ class TableRows(dict[int, memoryview]):
         return made
 
     def __len__(self) -> int:
-        """Of the table."""
+        """Count the rows of the table."""
         return len(self._array)

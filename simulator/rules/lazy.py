@@ -64,7 +64,7 @@ def is_up(mail: Mail, agent: int, time: float, after: Any):
 
 @rule
 def up_since(mail: Mail, agent: int, now: float):
-    """From when on an agent has been up without a break until after the changes at ``now``; infinite if it is down."""
+    """Find since when an agent has been up without a break until after the changes at ``now``; infinite if down."""
     join, leave = mail.joins[agent], mail.leaves[agent]
     if leave <= join or now >= leave or join > now:
         return math.inf
@@ -109,7 +109,7 @@ class LateDraws(NamedTuple):
 
 @compiled(forceinline=True, _nrt=False)
 def late_draws(mail: Mail):  # pragma: no cover - compiled
-    """See `LateDraws`."""
+    """Gather the arrays that delays are drawn from, as few as there can be."""
     return LateDraws(
         mail.constants, mail.brackets, mail.uniform, mail.arrival, mail.version, mail.sent_at, mail.size
     )  # fmt: skip

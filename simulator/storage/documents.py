@@ -226,7 +226,7 @@ class Manifest(_Document):
 
 
 class Checksums(_Document):
-    """Of a run's files, by name."""
+    """Checksums of a run's files, by name."""
 
     __pydantic_extra__: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
 

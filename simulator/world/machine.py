@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 SHARE = 0.9
-"""Of the memory that there is: as much may be planned with, or be held by a run that has no other limit."""
+"""Share of the machine's memory that may be planned with, or be held by a run that has no other limit."""
 
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """What a container may hold at most, by either version of control groups."""

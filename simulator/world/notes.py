@@ -45,7 +45,7 @@ class Notebook(ABC):
 
     @abstractmethod
     def woke(self, world: World, agent: Agent) -> None:
-        """See `hushnet.simulator.world.watchers.Observer`; called for steps in Python, of which there is no note."""
+        """Tell observers that an agent steps in Python, of which the tables have no note."""
 
     @abstractmethod
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:

@@ -1,4 +1,4 @@
-"""In which form the steps of a run are made: compiled, or in Python.
+"""The form in which the steps of a run are made: compiled, or in Python.
 
 Three things are told apart:
 
@@ -38,12 +38,12 @@ class StepForm:
 
     @property
     def text(self) -> str:
-        """For a summary."""
+        """The form in words, for a summary."""
         step = "compiled step" if self.form == "compiled" else "Python step"
         return f"{step}, {self.why}" if self.form == "compiled" and self.why else _because(step, self.why)
 
     def as_dict(self, asked: Form) -> dict[str, Any]:
-        """For manifests, with what was asked for."""
+        """The form as a mapping for manifests, with what was asked for."""
         return {"asked": asked, "steps": self.form, "why": self.why}
 
 

@@ -101,16 +101,16 @@ class Transport:
         return self._current()
 
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
-        """See `with_limits`."""
+        """Set the limits at which compiled windows end."""
         self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
 
     def draw_delays_late(self) -> None:
-        """See `with_brackets`."""
+        """Let delays be drawn only when they have to be known."""
         if self._forms is not None:
             self.mail = with_brackets(self.mail, self._forms)
 
     def make_room(self, rows: int, nodes: int) -> None:
-        """See `with_room`."""
+        """Make room for so many versions and copies."""
         self.mail = with_room(self.mail, rows, nodes)
 
     @property
@@ -307,5 +307,5 @@ class Transport:
                     self._tell(neighbour, agent.index, slot)
 
     def _meant(self, sender: int, receiver: int) -> dict[str, tuple[Sent, float, int]]:
-        """By kind, the last that a sender has sent to a receiver or to all, with the time and tick of sending."""
+        """Find by kind what a sender has sent last to a receiver or to all, with the time and tick of sending."""
         return {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}

@@ -214,7 +214,7 @@ def _levels(loss: PrivacyLoss) -> NDArray[np.float64]:
 
 
 def _check_loss_on_the_line(mechanism: Noise, multiplier: float, dimension: int) -> None:
-    """On the line, delta is an integral: of the positive part of f(x) - e^epsilon f(x - s)."""
+    """Check delta on the line, where it is the integral of the positive part of f(x) - e^epsilon f(x - s)."""
     loss = mechanism.loss(multiplier, dimension)
     levels = _levels(loss)
     bound = loss.delta(levels)
@@ -229,7 +229,7 @@ def _check_loss_on_the_line(mechanism: Noise, multiplier: float, dimension: int)
 
 
 def _check_loss(mechanism: Noise, multiplier: float, dimension: int) -> None:
-    """In more dimensions delta is a mean over draws: of the positive part of 1 - e^(epsilon - L)."""
+    """Check delta in more dimensions, where it is a mean over draws of the positive part of 1 - e^(epsilon - L)."""
     loss = mechanism.loss(multiplier, dimension)
     levels = _levels(loss)
     bound = loss.delta(levels)

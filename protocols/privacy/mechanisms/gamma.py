@@ -162,7 +162,7 @@ class GammaNoise(Noise):
         return towards * (lengths / np.linalg.norm(towards, axis=-1, keepdims=True))
 
     def log_density(self, noise: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-        """Of (..., p) noise: the unit sphere has the surface 2 pi^(p/2) / Gamma(p/2)."""
+        """The log density of (..., p) noise: the unit sphere has the surface 2 pi^(p/2) / Gamma(p/2)."""
         p = noise.shape[-1]
         sphere = math.log(2) + p / 2 * math.log(math.pi) - math.lgamma(p / 2)
         return -np.linalg.norm(noise, axis=-1) / scale - p * math.log(scale) - math.lgamma(p) - sphere

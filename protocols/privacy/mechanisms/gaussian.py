@@ -78,12 +78,12 @@ class Gaussian(Noise):
         return rng.normal(0.0, scale, size)
 
     def log_density(self, noise: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-        """Of (..., p) noise."""
+        """The log density of (..., p) noise."""
         squares = np.square(noise / scale).sum(axis=-1)
         return -squares / 2 - noise.shape[-1] * (math.log(scale) + math.log(2 * math.pi) / 2)
 
     def loss(self, multiplier: float, dimension: int = 0) -> GaussianLoss:
-        """The same in every dimension."""
+        """The privacy loss, which is the same in every dimension."""
         return GaussianLoss(multiplier)
 
     def gaussian_multiplier(self, multiplier: float) -> float:

@@ -81,11 +81,11 @@ class Laplace(Noise):
         return rng.laplace(0.0, scale, size)
 
     def log_density(self, noise: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-        """Of (..., p) noise."""
+        """The log density of (..., p) noise."""
         return -np.abs(noise).sum(axis=-1) / scale - noise.shape[-1] * math.log(2 * scale)
 
     def loss(self, multiplier: float, dimension: int = 0) -> LaplaceLoss:
-        """That of one coordinate with all of the shift, which is the worst in any dimension."""
+        """The privacy loss of one coordinate with all of the shift, which is the worst in any dimension."""
         return LaplaceLoss(multiplier)
 
     def printed_multiplier(self, epsilon: float, delta: float) -> float:

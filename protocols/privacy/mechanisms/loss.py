@@ -165,9 +165,9 @@ class Sampled(PrivacyLoss):
     """
 
     whole: PrivacyLoss
-    """Of the release in which every record takes part."""
+    """The loss of the release in which every record takes part."""
     sampling: float
-    """That probability, in (0, 1)."""
+    """The probability with which a record takes part, in (0, 1)."""
     replaced: bool = False
     """Whether a record is replaced, rather than added or removed."""
 
@@ -177,7 +177,7 @@ class Sampled(PrivacyLoss):
         return amplified(self.whole.pure, self.sampling)
 
     def delta(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of removing a record, which is the worse order at epsilons ``>= 0``."""
+        """Delta of removing a record, which is the worse order at epsilons ``>= 0``."""
         return self.whole._curve(epsilons, self.sampling)
 
     def epsilon(self, delta: float) -> float:
@@ -185,7 +185,7 @@ class Sampled(PrivacyLoss):
         return amplified(self.whole.epsilon(delta / self.sampling), self.sampling) if delta < self.sampling else 0.0
 
     def extent(self) -> LossExtent:
-        """Of a mixture of which a share q is like the whole."""
+        """Extent of a mixture of which a share q is like the whole."""
         spread, largest, exponent = self.whole.extent()
         if exponent < 50:
             spread = min(spread, self.sampling * math.sqrt(math.expm1(exponent)))

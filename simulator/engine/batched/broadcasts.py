@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from typing_extensions import override
+
 from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
 from ...rules import lazy
@@ -30,15 +32,16 @@ class Broadcasts(WakeWindows):
 
     late = True
 
+    @override
     def init_clocks(self) -> Sequence[int]:
-        """See `Windowed.init_clocks`."""
         world = self.world
         if world.setting.always_up and world.observer is None and not self.transport.mail.alone.any():
             self.transport.draw_delays_late()
         return windows.init_clocks(self.transport.mail)
 
+    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        """Run a window, which ends where availability is not known."""
         assert self.presence is not None
         top = float(self.transport.mail.heap_time[0])
         if top >= self.presence.drawn:
@@ -57,11 +60,11 @@ class Broadcasts(WakeWindows):
         lazy.deliver_all_pending(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
         self.transport.mail = self.presence.forget(settled, mail)
 
+    @override
     def take_step(self, agent: Agent) -> None:
-        """See `WakeWindows.take_step`."""
         self.step(agent)
 
+    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        """See `Windowed.deliver_pending`."""
         self.transport.notes.make_room(0)
         lazy.deliver_all_pending(self.transport.mail, now, barrier)

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
@@ -52,27 +53,29 @@ class EventfulBroadcasts(WakeWindows):
         none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
         self.agenda = Agenda(none, none, none, np.zeros(agendas.PLACES, dtype=np.int64))
 
+    @override
     def init_clocks(self) -> Sequence[int]:
-        """See `Windowed.init_clocks`."""
         self.state.tables.agents[:, IS_SILENT] = [agent.silent for agent in self.world.agents]
         return windows.init_clocks(self.transport.mail)
 
+    @override
     def started(self, agent: Agent) -> None:
-        """See `Driver.started`."""
         super().started(agent)
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
 
+    @override
     def next_event(self) -> tuple[float, int] | None:
-        """See `Windowed.next_event`."""
         wake, arrival = super().next_event(), agendas.first(self.agenda)
         return min(filter(None, (arrival, wake)), default=None)
 
+    @override
     def at_work(self) -> tuple[int, float, str]:
-        """See `Windowed.at_work`; there is no compiled step."""
+        """Nobody is at work: there is no compiled step."""
         return -1, float(self.state.tables.now[NOW]), "step"
 
+    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        """Run a window, which ends where availability is not known."""
         assert self.presence is not None
         following = self.next_event()
         if following is not None and following[0] >= self.presence.drawn:
@@ -82,8 +85,8 @@ class EventfulBroadcasts(WakeWindows):
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
         return self.in_window(broadcast_events.run_broadcast_events, *arguments)
 
+    @override
     def handle(self, why: int, index: int) -> Pause:
-        """See `WakeWindows.handle`."""
         if why != broadcast_events.REACTION:
             return super().handle(why, index)
         message = self.state.arrived(index)
@@ -95,8 +98,8 @@ class EventfulBroadcasts(WakeWindows):
         self._falls_silent(agent)
         return Pause.GO_ON
 
+    @override
     def take_step(self, agent: Agent) -> None:
-        """See `WakeWindows.take_step`."""
         agent.reactions = 0
         self.state.hand_over(agent.index)
         self.step(agent)
@@ -110,26 +113,27 @@ class EventfulBroadcasts(WakeWindows):
     def _carry(
         self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
     ) -> None:
-        """See `Transport.carry`."""
+        """Send a vector over edges; its arrivals are events."""
         self.make_room()
         row = self.transport.new_version(vector, self.world.now, agent.tick)
         self.state.tables.now[NOW] = self.world.now
         what = agent.index, edges, rank, row, transmission, vectors
         broadcast_events.send_all(self.transport.mail, self.state.tables, self.agenda, *what)
 
+    @override
     def make_room(self) -> None:
-        """See `WakeWindows.make_room`."""
         self.state.make_room()
         made, heap = self.state.tables, self.agenda.heap
         most = len(made.copies) - int(made.counts[FREE_COPIES]) + self.state.room
         if len(heap) < most:
             self.agenda = self.agenda._replace(heap=extended(heap, most - len(heap) + most // 2))
 
+    @override
     def settle(self, *, final: bool) -> None:
-        """See `Driver.settle`."""
         super().settle(final=final)
         if final:
             self.state.hand_over_all()
 
+    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        """See `Windowed.deliver_pending`: every arrival was taken in when it happened."""
+        """Deliver nothing: every arrival was taken in when it happened."""

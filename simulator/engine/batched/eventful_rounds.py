@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
@@ -76,15 +77,17 @@ class EventfulRounds(WakeWindows):
         """Replaced when there is need for more room."""
         return self.state.tables
 
+    @override
     def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
-        """See `Windowed.follow`: changes are events here, and nothing is looked up."""
+        """Changes are events here, and nothing is looked up."""
         self._changes = self.changes_of(timelines)
         return AvailabilityArrays(
             ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.transport.mail
         )
 
+    @override
     def init_clocks(self) -> Sequence[int]:
-        """See `Windowed.init_clocks`: round 1 begins at once, and nobody waits for who is silent from the start."""
+        """Round 1 begins at once, and nobody waits for who is silent from the start."""
         assert self._changes is not None
         stop, counts = self.world.stop_condition, self.transport.mail.counts
         counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
@@ -98,8 +101,8 @@ class EventfulRounds(WakeWindows):
         stop.check()
         return ()
 
+    @override
     def next_event(self) -> tuple[float, int] | None:
-        """See `Windowed.next_event`."""
         assert self._changes is not None
         ahead = AHEAD
         while True:
@@ -111,20 +114,21 @@ class EventfulRounds(WakeWindows):
             self.agenda = agendas.with_changes(self.agenda, *self._changes.draw(needed, needed + AHEAD))
             ahead *= 2
 
+    @override
     def at_work(self) -> tuple[int, float, str]:
-        """See `Windowed.at_work`."""
         return int(self.tables.counts[tables.STEPPING]), float(self.tables.now[0]), "step"
 
+    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        """See `WakeWindows.run_compiled`; the window ends where availability is not known."""
+        """Run a window, which ends where availability is not known."""
         announce(round_events.run_round_events, "the rounds of the batched engine")
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
         arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
         return self.in_window(round_events.run_round_events, *arguments)
 
+    @override
     def handle(self, why: int, index: int) -> Pause:
-        """See `WakeWindows.handle`."""
         if why == round_events.STALL:
             raise Stall(self.state.complaint())
         if why == round_events.SENT_ENOUGH:
@@ -137,8 +141,8 @@ class EventfulRounds(WakeWindows):
             return Pause.WAIT
         return super().handle(why, index)
 
+    @override
     def make_room(self) -> None:
-        """See `WakeWindows.make_room`."""
         self.state.make_room()
         self.transport.make_room(len(self.rows) + 2, 0)
         self.transport.notes.make_room(self.state.room)
@@ -156,8 +160,9 @@ class EventfulRounds(WakeWindows):
             agenda = agenda._replace(ring=extended(ring, len(ring) + self.state.room))
         self.agenda = agenda
 
+    @override
     def take_step(self, agent: Agent) -> None:
-        """See `WakeWindows.take_step`; it ends the agent's round."""
+        """Take a step, which ends the agent's round."""
         self.state.prepare(agent)
         updates = agent.updates
         self.step(agent)
@@ -165,13 +170,15 @@ class EventfulRounds(WakeWindows):
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
 
+    @override
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Driver.send`; raises like `RoundState.charge`."""
+        """Send what a step says; raises like `RoundState.charge`."""
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
         self.transport.mail.silent[agent.index] = agent.silent
         round_events.speak(self.transport.mail, self.tables, agent.index, said, edges)
 
+    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        """See `Windowed.deliver_pending`: every arrival was taken in when it happened."""
+        """Deliver nothing: every arrival was taken in when it happened."""

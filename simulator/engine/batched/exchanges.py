@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import WAKE
 from ....agents.compilation.address_table import AddressTable
@@ -77,26 +78,27 @@ class Exchanges(Windowed):
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
         return bool(_busy(self.transport.mail, self.desk, edge))
 
+    @override
     def init_clocks(self) -> Sequence[int]:
-        """See `Windowed.init_clocks`."""
         return windows.init_clocks(self.transport.mail)
 
+    @override
     def next_event(self) -> tuple[float, int] | None:
-        """See `Windowed.next_event`."""
         time, priority = _upcoming(self.transport.mail, self.desk)
         if np.isinf(time):
             return None
         return float(time), int(priority) + (int(self.transport.mail.heap_agent[0]) if priority == WAKE else 0)
 
+    @override
     def at_work(self) -> tuple[int, float, str]:
-        """See `Windowed.at_work`: half of an exchange."""
+        """Which half of an exchange is being made."""
         mail, counts = self.transport.mail, self.desk.counts
         edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
         agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
         return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
 
+    @override
     def text_again(self, view: View, out: Out) -> None:
-        """See `Windowed.text_again`."""
         counts, graph, protocol = self.desk.counts, self.world.setting.graph, self.world.protocol
         phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
         acting = int(graph.reverse[edge]) if phase == ACCEPT else edge
@@ -110,11 +112,13 @@ class Exchanges(Windowed):
         else:
             protocol.finish(view, partner, vector)
 
+    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        """See `Windowed.deliver_pending`; arrivals are events here."""
+        """Deliver nothing: arrivals are events here."""
 
+    @override
     def window(self, limit: float, forced: bool) -> Pause:
-        """See `Windowed.window`; it ends where availability is not known."""
+        """Run a window, which ends where availability is not known."""
         assert self.presence is not None
         stop, mail, now = self.world.stop_condition, self.transport.mail, self.world.now
         if now >= self.presence.drawn:

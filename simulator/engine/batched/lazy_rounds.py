@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
@@ -52,8 +53,9 @@ class LazyRounds(WakeWindows):
         lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
         self.transport.mail = self.transport.mail._replace(first_node=lists)
 
+    @override
     def init_clocks(self) -> Sequence[int]:
-        """See `Windowed.init_clocks`: round 1 begins at once, and nobody waits for who is silent from the start."""
+        """Round 1 begins at once, and nobody waits for who is silent from the start."""
         mail, graph = self.transport.mail, self.world.setting.graph
         ended = windows.init_clocks(mail)
         speaking = np.bincount(graph.tails[~mail.silent[graph.heads]], minlength=graph.agents)
@@ -66,20 +68,22 @@ class LazyRounds(WakeWindows):
         )
         return ended
 
+    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        """See `WakeWindows.run_compiled`."""
         announce(round_windows.run_rounds, "the batched engine")
         header = self.world.network.size(0)
         return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, header, *self._call)
 
+    @override
     def make_room(self) -> None:
-        """See `WakeWindows.make_room`: who says nothing sends a message of its own to every neighbour."""
+        """Make room; who says nothing sends a message of its own to every neighbour."""
         super().make_room()
         most = int(self.world.setting.graph.degrees.max(initial=1))
         self.transport.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
 
+    @override
     def take_step(self, agent: Agent) -> None:
-        """See `WakeWindows.take_step`; it ends the agent's round."""
+        """Take a step, which ends the agent's round."""
         world = self.world
         world.views[agent.index].round = agent.tick + 1
         if world.traits.inbox == "every" and agent.tick > 0:
@@ -106,8 +110,9 @@ class LazyRounds(WakeWindows):
                 messages.append(Message(sender, agent.index, kind, vector, sent_at, order, tick, slot, size))
         return messages
 
+    @override
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Driver.send`.
+        """Send what a step says, to every neighbour.
 
         Raises
         ------
@@ -124,6 +129,6 @@ class LazyRounds(WakeWindows):
             if not sents:
                 self.transport.signal(agent, edge, EMPTY, attempt=0)
 
+    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        """See `Windowed.deliver_pending`."""
         round_windows.deliver_all_rounds(self.transport.mail, now, barrier)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from ....agents.agent import WAKE, Agent
 from ....agents.compilation.callbacks import as_callback
@@ -40,24 +41,25 @@ class WakeWindows(Windowed):
         complaint = f"{type(world.protocol).__name__} runs without exchanges in pairs, so its kernel must be a Kernel"
         self._call = self._arguments(checked(self.kernel, Kernel, complaint))
 
+    @override
     def next_event(self) -> tuple[float, int] | None:
-        """See `Windowed.next_event`."""
         mail = self.transport.mail
         if mail.counts[tallies.HEAP] == 0:
             return None
         return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
 
+    @override
     def at_work(self) -> tuple[int, float, str]:
-        """See `Windowed.at_work`: who wakes stays on top of the heap until its step is over."""
+        """Who wakes stays on top of the heap until its step is over."""
         mail = self.transport.mail
         return int(mail.heap_agent[0]), float(mail.heap_time[0]), "step"
 
+    @override
     def text_again(self, view: View, out: Out) -> None:
-        """See `Windowed.text_again`."""
         self.world.protocol.wake(view, out)
 
+    @override
     def window(self, limit: float, forced: bool) -> Pause:
-        """See `Windowed.window`."""
         stop, counts = self.world.stop_condition, self.transport.mail.counts
         counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         why, agent, now = self.run_compiled(limit, forced)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import simpy
+from typing_extensions import override
 
 from ....agents.agent import AVAILABILITY, Agent, At
 from ....agents.availability import Timeline
@@ -94,12 +95,13 @@ class Windowed(Driver):
             world.cached_losses = self.kernel.cached_losses
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=compiled)
 
+    @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Driver.steps`: the pump follows the clocks of all agents; an agent's own process waits for its end."""
+        """The pump follows the clocks of all agents; an agent's own process waits for its end."""
         yield self._clock_ends[agent.index]
 
+    @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Driver.begin`."""
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         mail, env = self.transport.mail, self.world.env
         if self.compiled and self.transport.notes.told:
@@ -125,29 +127,30 @@ class Windowed(Driver):
         look = lambda: world.effort.look(self.world.now)  # noqa: E731
         return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
 
+    @override
     def starting(self, agent: Agent) -> None:
-        """See `Driver.starting`; ticks are counted in the mail."""
+        """Ticks are counted in the mail."""
         self.tell(self.world.now)
         agent.tick = int(self.transport.mail.ticks[agent.index])
 
+    @override
     def started(self, agent: Agent) -> None:
-        """See `Driver.started`."""
         self.transport.mail.silent[agent.index] = agent.silent
 
+    @override
     def ready(self, agent: Agent) -> None:
-        """See `Driver.ready`: what was charged for the start is no longer there for steps."""
+        """What was charged for the start is no longer there for steps."""
         if self.kernel is not None:
             self.kernel.charges.started(agent.index)
 
+    @override
     def turn(self, agent: Agent) -> None:
-        """See `Driver.turn`; only leaving is an event."""
+        """Turn an agent off for good; only leaving is an event."""
         self.transport.mail.silent[agent.index] = True
 
+    @override
     def settle(self, *, final: bool) -> None:
-        """See `Driver.settle`.
-
-        What a step sends without delay arrives after the record or the end that the step itself brings about.
-        """
+        """What a step sends without delay arrives after the record or the end that the step itself brings about."""
         if self.presence is None:
             return
         self.transport.mail = mail = self.presence.draw(self.world.now, self.transport.mail)

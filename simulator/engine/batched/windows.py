@@ -325,7 +325,7 @@ def run_wakes(
 def run_window(
     mail: Mail, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
-    """See `run_wakes`; every delay is drawn when a copy is sent."""
+    """Run wake-ups as `run_wakes` does; every delay is drawn when a copy is sent."""
     return run_wakes(mail, False, limit, forced, compiled_step, step, table, ports, rows)
 
 
@@ -333,5 +333,5 @@ def run_window(
 def run_late_window(
     mail: Mail, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
-    """See `run_wakes`; delays are drawn when they have to be known."""
+    """Run wake-ups as `run_wakes` does; delays are drawn when they have to be known."""
     return run_wakes(mail, True, limit, forced, compiled_step, step, table, ports, rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import Agent
 from ...rules.broadcasts import on_arrival, send
@@ -37,22 +38,24 @@ class EventBroadcasts(EventDriver):
         self._send, self._on_arrival = map(self.plain, (send, on_arrival))
         self._reacts = world.traits.trigger == "message"
 
+    @override
     def wake(self, agent: Agent) -> None:
-        """See `EventDriver.wake`: it takes a step, with all that it has kept."""
+        """An agent wakes up, and takes a step with all that it has kept."""
         self.state.hand_over(agent.index)
         self.step(agent)
 
     def _carry(
         self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
     ) -> None:
-        """See `Transport.carry`."""
+        """Send a vector over edges; its arrivals are events."""
         self.state.make_room()
         row = self.transport.new_version(vector, self.env.now, agent.tick)
         self.draw_together(agent, edges, transmission, self.world.network.size(len(vector)))
         self._change(self._send, agent.index, edges.tolist(), rank, row, transmission, vectors)
 
+    @override
     def happen(self, asked: RuleEvent) -> None:
-        """See `EventDriver.happen`: a copy arrives."""
+        """A copy arrives."""
         subject = asked.subject
         if not self._reacts:
             self._change(self._on_arrival, subject)
@@ -75,8 +78,8 @@ class EventBroadcasts(EventDriver):
             transport.notes.tell()
         return result
 
+    @override
     def settle(self, *, final: bool) -> None:
-        """See `Driver.settle`."""
         super().settle(final=final)
         if final:
             self.state.hand_over_all()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import simpy
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import AVAILABILITY, WAKE, Agent, At
 from ....agents.availability import Timeline
@@ -91,8 +92,9 @@ class EventDriver(Driver):
         self._happen = [self.happen]
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
+    @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Driver.begin`: two processes for every agent, of its absences and of its life."""
+        """Begin two processes for every agent, of its absences and of its life."""
         env = self.world.env
         self.transport.notes.begin(self.world, empty=self.empty)
         for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
@@ -111,8 +113,9 @@ class EventDriver(Driver):
             agent.gone = agent.silent = True
             self.turn(agent)
 
+    @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Driver.steps`: by the agent's own clock, until that has no further tick or the agent has fallen silent.
+        """An agent steps by its own clock, until that has no further tick or the agent has fallen silent.
 
         A tick that finds the agent down is counted and does nothing else.
         """
@@ -134,12 +137,12 @@ class EventDriver(Driver):
         self.step(agent)
 
     def is_up(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
-        """See `hushnet.simulator.rules.lazy.is_up`: whether an agent is present and up at this instant."""
+        """Whether an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
         return one.present and one.up
 
     def fate(self, mail: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
-        """See `hushnet.simulator.rules.delivery.fate`: the law of the network, which may have no compiled form."""
+        """Draw a copy's delay, or its loss, by the network's law, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, transmission), None)
         if drawn is None:
             drawn = self.world.network.delay_and_loss(sender, mail.heads[edge], tick, transmission, now, size)
@@ -158,15 +161,15 @@ class EventDriver(Driver):
         self._drawn.update(zip(drawn, zip(delays.tolist(), losses.tolist(), strict=True), strict=False))
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
-        """See `hushnet.simulator.rules.effects.schedule`: what a rule asks for is an event at its time and priority."""
+        """Schedule what a rule asks for as an event of SimPy, at its time and priority."""
         RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
 
     def happen(self, asked: RuleEvent) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""
         return
 
+    @override
     def settle(self, *, final: bool) -> None:
-        """See `Driver.settle`."""
         super().settle(final=final)
         if final:
             self.transport.notes.keep()

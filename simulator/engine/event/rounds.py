@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, final
 
 import simpy
+from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
@@ -58,8 +59,8 @@ class EventRounds(EventDriver):
 
     # The processes.
 
+    @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
-        """See `Driver.begin`."""
         env = self.world.env
         self.transport.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
@@ -69,8 +70,9 @@ class EventRounds(EventDriver):
         for agent in self.world.agents:
             env.process(self.steps(agent))
 
+    @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Driver.steps`: a round ends, the agent steps, and waits for its neighbours."""
+        """A round ends, the agent steps, and waits for its neighbours."""
         self._change(start_rounds, agent.index)
         while True:
             yield self._round_ends[agent.index]
@@ -79,12 +81,12 @@ class EventRounds(EventDriver):
                 self._step(agent)
                 self._change(after_step, agent.index)
 
+    @override
     def turn(self, agent: Agent) -> None:
-        """See `Driver.turn`."""
         self._change(on_available, agent.index, agent.up, agent.gone)
 
+    @override
     def happen(self, asked: RuleEvent) -> None:
-        """See `EventDriver.happen`."""
         what, subject, serial = asked.what, asked.subject, asked.serial
         if what == ARRIVE:
             self._change(on_arrival, subject)
@@ -113,8 +115,9 @@ class EventRounds(EventDriver):
             self._say(agent, *self.state.nothing)
         self.transport.mail.updates[agent.index] = agent.updates
 
+    @override
     def send(self, agent: Agent, out: Out) -> None:
-        """See `Driver.send`; raises like `RoundState.charge`."""
+        """Send what a step says; raises like `RoundState.charge`."""
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 import simpy
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.agent import ARRIVAL, TIMER, Agent, At
 from ....protocols.kernel import ACCEPT, FINISH, OFFER
@@ -64,8 +65,9 @@ class EventSessions(EventDriver):
 
     # The processes.
 
+    @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """See `Driver.steps`: an agent whose clock has ended still completes what it has opened."""
+        """An agent whose clock has ended still completes what it has opened."""
         yield from super().steps(agent)
         self.tables.over[agent.index] = True
         if self.tables.watches[agent.index]:
@@ -97,7 +99,7 @@ class EventSessions(EventDriver):
     def _put_under_way(
         self, mail: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float
     ) -> None:
-        """See `hushnet.simulator.rules.session_agenda.push_copy`: an arrival is an event."""
+        """Put a copy under way; its arrival is an event."""
         counts = tables.counts
         counts[columns.FREE_COPIES] -= 1
         place, order = tables.free_copies[counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
@@ -141,7 +143,7 @@ class EventSessions(EventDriver):
         return vector
 
     def _set_timer(self, tables: Any, edge: int) -> None:
-        """See `hushnet.simulator.rules.session_agenda.set_timer`: the end of a caller's patience is an event."""
+        """Set a caller's timer; the end of its patience is an event."""
         tick = tables.sessions[edge][columns.TICK]
         At(self.env, self.env.now + tables.times[columns.PATIENCE], TIMER, partial(self._look_after, edge, tick))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ class Fields:
     def _features(self) -> str:
         if self.task.columns is not None:
             return self._columns(len(self.task.columns))
-        features = self._all_features()
+        features = self._all_features
         (begin, rows), width = self._span(), self.number(features.shape[1])
         how, dtype = ("single_rows", np.float32) if features.dtype == np.float32 else ("real_rows", np.float64)
         return f"{how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width})"
@@ -191,6 +192,7 @@ class Fields:
         rows, widths = (self.array(np.array([one.shape[k] for one in own]), np.int64) for k in (0, 1))
         return f"{how}({packed}, whole({begins}, agent), whole({rows}, agent), whole({widths}, agent))"
 
+    @cached_property
     def _all_features(self) -> NDArray[Any]:
         """The rows of all agents as their steps see them."""
         if not self.protocol.changes_rows:
@@ -265,7 +267,7 @@ class Fields:
         """The address of what solves an agent's own problem."""
         if not self.cold:
             return self.number(0)
-        single = self._all_features().dtype == np.float32
+        single = self._all_features.dtype == np.float32
         return self.number(minimiser_of(self.task.loss.name, single=single).address)
 
     def _writer(self) -> str:

@@ -29,10 +29,11 @@ from ..language.loading import LoadedScenario, load
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog
 from ..storage.dataset import Entry
-from ..storage.files import Frame, checksum, json_text, parquet
+from ..storage.files import Frame, checksum, json_text, parquet, read_table
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA
 from ..world.world import World
+from .difference import first_difference
 
 OF_ALL_RUNS = ("sweep", "tune", "figures", "style", "target", "quick")
 """Fields of a scenario that are about its runs together, and may name what a single one does not have."""
@@ -156,8 +157,18 @@ def _compare(trace: Frame, entry: Entry) -> None:
         else "its files are not what this scenario, seed and code give"
     )
     raise AuditFailure(
-        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}"
+        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; "
+        f"{_first_difference(trace, entry)}"
     )
+
+
+def _first_difference(trace: Frame, entry: Entry) -> str:
+    try:
+        saved = read_table(entry.folder / "trace.parquet", entry.checksums.get("trace.parquet"))
+    except InputError as error:
+        return f"the saved one cannot be read ({error})"
+    told = first_difference(saved, trace)
+    return f"the first difference: {told}" if told else "every row is equal, and the file's own bytes differ"
 
 
 def _planned(experiment: Experiment, manifest: dict[str, Any]) -> Run:

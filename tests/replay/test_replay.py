@@ -14,6 +14,7 @@ from hushnet.agents.graph import Graph
 from hushnet.simulator.cli import main
 from hushnet.simulator.replay import write_replay
 from hushnet.simulator.replay.chosen import chosen
+from hushnet.simulator.replay.difference import first_difference
 from hushnet.simulator.replay.film import AGES, FATES, film
 from hushnet.simulator.replay.layout import positions
 from hushnet.simulator.replay.rerun import rerun
@@ -164,8 +165,34 @@ def test_a_trace_that_was_changed_and_signed_anew_is_found_out(results, tmp_path
     with pytest.raises(AuditFailure, match="another trace"):
         write_replay(copy, ["cd"])
     assert main(["replay", str(copy), "--run", "cd"]) == 3
-    assert "its files are not what this scenario, seed and code give" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "its files are not what this scenario, seed and code give" in said
+    table = pd.read_parquet(entry.folder / "trace.parquet")
+    last = table.iloc[-1]
+    assert f"the first difference: row {len(table):,} of {len(table):,}, at time {float(last['time'])!r} after" in said
+    assert f"({last['metric']}, {last['statistic']}): value {float(last['value'])!r} was saved and is " in said
     assert not (copy / "replay.html").exists()
+
+
+def test_the_first_row_that_differs_is_told(results):
+    (entry,) = chosen(results, ["cd"])
+    trace = pd.read_parquet(entry.folder / "trace.parquet")
+    assert first_difference(trace, trace.copy()) == ""
+    other = trace.copy()
+    other.loc[[7, 9], "value"] += 1.0
+    other.loc[7, "messages"] = -1
+    told = first_difference(trace, other)
+    assert told.startswith(f"row 8 of {len(trace):,}, at time {float(trace['time'][7])!r} after ")
+    assert f"messages {trace['messages'][7]} was saved and is -1" in told
+    assert "value" in told
+    missing = trace.copy()
+    missing.loc[3, "value"] = np.nan
+    assert first_difference(missing, missing.copy()) == ""
+    assert first_difference(trace, missing).startswith("row 4 of")
+    shorter = first_difference(trace, trace.iloc[:5])
+    assert shorter.startswith("5 rows are equal, and then row 6, at time")
+    assert "was saved and is missing in the other" in shorter
+    assert "comes when made again" in first_difference(trace.iloc[:5], trace)
 
 
 def test_runs_are_named_by_protocol_seed_and_swept_values(results):

@@ -22,6 +22,7 @@ from .choices import choices
 from .comparison import comparison
 from .grid import Grid
 from .privacy import privacy_rows, unprotected
+from .recording import RunRecord
 from .runs import pictures, runs
 from .single import single_runs
 from .winners import METHOD, winners
@@ -109,7 +110,8 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
     apart = set_apart(collection)
     first = collection.manifests[0]["scenario"]
     name = str(collection.index.get("scenario") or first.get("scenario") or "results")
-    curves, finals = charts.curves(apart, grid), charts.finals(apart, grid)
+    recording = RunRecord(apart, charts.recorded(apart))
+    curves, finals = charts.curves(apart, grid, recording), charts.finals(apart, grid)
     own, won = finals.pop("own"), winners(collection, grid)
     start = _start(collection, curves)
     shown = {
@@ -156,7 +158,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
             "curves": curves,
             "finals": finals,
             "spreads": charts.spreads(collection, grid),
-            "single": single_runs(collection, grid, start),
+            "single": single_runs(collection, grid, start, recording),
             "start": start,
         },
     }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..analysis.results import Collection
 from ..figures.one_run import store_of
 from ..figures.portrait import layout, own_places
-from .charts import metric_id, recorded
+from .charts import metric_id
 from .grid import Grid
 from .recording import RunRecord
 
@@ -25,7 +25,7 @@ PLACES = (12, 80)
 """Places of a run's curve: as many as the numbers allow, within these limits."""
 
 
-def single_runs(collection: Collection, grid: Grid, start: dict[str, Any]) -> dict[str, Any]:
+def single_runs(collection: Collection, grid: Grid, start: dict[str, Any], recording: RunRecord) -> dict[str, Any]:
     """What the page can show of every single run.
 
     Where all metrics would take too many numbers, only the one that the page's curves start with is kept, and where
@@ -37,6 +37,8 @@ def single_runs(collection: Collection, grid: Grid, start: dict[str, Any]) -> di
     grid : Grid
     start : dict
         The ``metric`` that curves start with, and the ``agents``' column that spreads start with.
+    recording : RunRecord
+        Of all metrics, each of one kind (`hushnet.simulator.analysis.apart`).
 
     Returns
     -------
@@ -44,11 +46,11 @@ def single_runs(collection: Collection, grid: Grid, start: dict[str, Any]) -> di
         ``runs`` by name: series ``s``, times ``x``, ``m`` a curve by metric, ``a`` the agents' values, ``g`` the graph.
         ``agents``, what they are, or "" where there are none. ``graphs`` by name: places ``at`` and ``edges``.
     """
-    pairs, count = recorded(collection), len(collection.runs)
+    pairs, count = recording.pairs, len(collection.runs)
     if NUMBERS // (count * (1 + len(pairs))) < PLACES[0]:
         pairs = [pair for pair in pairs if metric_id(pair) == start["metric"]]
     most = int(np.clip(NUMBERS // (count * (1 + len(pairs))), *PLACES))
-    recording, agents = RunRecord(collection, pairs), _agents(collection, start["agents"])
+    recording, agents = recording.only(pairs), _agents(collection, start["agents"])
     runs: dict[str, Any] = {}
     for rank, series in enumerate(grid.series):
         for run in series.runs:

@@ -188,12 +188,12 @@ def test_the_readmes_scenario_and_protocol_run(tmp_path):
     assert set(collection.trace["protocol"]) == {"local", "cd", "cd-private", "mine"}
 
 
-def test_no_two_public_classes_have_one_name():
+def test_no_two_classes_have_one_name():
     found: dict[str, list[str]] = {}
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                if isinstance(node, ast.ClassDef):
                     found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 

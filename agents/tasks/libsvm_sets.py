@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
-from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
+from .partition import ByRows, Partition, check_split, partitioned, split_outline, split_size
 from .registry import TASKS, TaskKind
 
 PATH = ("task", "path")
@@ -40,6 +40,7 @@ class LibsvmSet(TaskKind):
     dataset: ClassVar[str]
     dimension: ClassVar[int]
     bounds: ClassVar[dict[str, float]]
+    draws_data: ClassVar[bool] = False
 
     path: str | None = None
     """Folder of the training and the test file, compressed (.bz2, .gz, .xz) or not; by default the data set's folder in
@@ -50,10 +51,19 @@ class LibsvmSet(TaskKind):
     """Read only so many test rows."""
     loss: ClassLossName = "logistic"
     """Loss of a score."""
+    split: Partition = Field(default_factory=ByRows)
+    """Rows to agents, or columns to parties."""
 
-    def read(
-        self, split: ByRows | ByColumns, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None
-    ) -> Task:
+    @model_validator(mode="after")
+    def _dealt(self) -> Self:
+        check_split(self.split, self.rows, self.dimension)
+        return self
+
+    def outline(self) -> Outline:
+        """What is known of the task before its data."""
+        return split_outline(self.dataset, self.loss, self.split)
+
+    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read both files and make the task; see `hushnet.agents.tasks.movielens.MovieLens.build` for the arguments.
 
         Raises
@@ -74,13 +84,13 @@ class LibsvmSet(TaskKind):
             **checksums(files, known.files),
         }
         return partitioned(
-            train, test, split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
+            train, test, self.split, name=known.title, loss=self.loss, bounds=self.bounds, notes=notes, rng=rng
         )
 
-    def extent_of(self, split: ByRows | ByColumns, files: Files | None) -> Extent:
+    def extent(self, files: Files | None) -> Extent:
         """How large the task will be; by lines of the files, where one may look, and else by their least number."""
-        agents, dimension = split_size(split, self.dimension)
-        rows = float(agents) if isinstance(split, ByRows) else 1.0
+        agents, dimension = split_size(self.split, self.dimension)
+        rows = float(agents) if isinstance(self.split, ByRows) else 1.0
         if files is not None:
             there = self._files(data_directory(files.data_dir), files.base).values()
             limits = zip(there, (self.rows, self.test_rows), strict=True)
@@ -132,26 +142,8 @@ class A9a(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": 14.0, "l2": math.sqrt(14.0)}
 
     kind: Literal["a9a"]
-    draws_data: ClassVar[bool] = False
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (66 and 57 in Hu et al. 2019)."""
-
-    @model_validator(mode="after")
-    def _dealt(self) -> A9a:
-        check_split(self.split, self.rows, self.dimension)
-        return self
-
-    def outline(self) -> Outline:
-        """What is known of the task before its data."""
-        return split_outline(self.kind, self.loss, self.split)
-
-    def extent(self, files: Files | None) -> Extent:
-        """Count rows, features and agents of the set without its numbers."""
-        return self.extent_of(self.split, files)
-
-    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the set and deal its rows to agents."""
-        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
 
 
 @final
@@ -164,26 +156,8 @@ class Gisette(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": 5000.0, "l2": math.sqrt(5000.0)}
 
     kind: Literal["gisette"]
-    draws_data: ClassVar[bool] = False
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents, or columns to parties (2000, 2000 and 1000 in Hu et al. 2019)."""
-
-    @model_validator(mode="after")
-    def _dealt(self) -> Gisette:
-        check_split(self.split, self.rows, self.dimension)
-        return self
-
-    def outline(self) -> Outline:
-        """What is known of the task before its data."""
-        return split_outline(self.kind, self.loss, self.split)
-
-    def extent(self, files: Files | None) -> Extent:
-        """Count rows, features and agents of the set without its numbers."""
-        return self.extent_of(self.split, files)
-
-    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the set and deal its rows to agents."""
-        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)
 
 
 @final
@@ -196,25 +170,7 @@ class Epsilon(LibsvmSet):
     bounds: ClassVar[dict[str, float]] = {"l1": math.sqrt(2000.0), "l2": 1.0}
 
     kind: Literal["epsilon"]
-    draws_data: ClassVar[bool] = False
     loss: ClassLossName = "hinge"
     """Loss of a score."""
     split: Partition = Field(default_factory=ByRows)
     """Rows to agents (20 in Liu et al. 2022), or columns to parties."""
-
-    @model_validator(mode="after")
-    def _dealt(self) -> Epsilon:
-        check_split(self.split, self.rows, self.dimension)
-        return self
-
-    def outline(self) -> Outline:
-        """What is known of the task before its data."""
-        return split_outline(self.kind, self.loss, self.split)
-
-    def extent(self, files: Files | None) -> Extent:
-        """Count rows, features and agents of the set without its numbers."""
-        return self.extent_of(self.split, files)
-
-    def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the set and deal its rows to agents."""
-        return self.read(self.split, rng=rng, data_dir=data_dir, base=base)

@@ -18,7 +18,7 @@ MANY, MORE = 100, 1.5
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _Magnitudes:
     """Largest numbers of blocks, and lengths of collections, at an instant."""
 
     now: float
@@ -39,7 +39,7 @@ class Remarks:
         self.on_sample = on_sample
         self._samples = 0
         self._began: NDArray[np.float64] | None = None
-        self._sizes: list[_Sizes] = []
+        self._magnitudes: list[_Magnitudes] = []
 
     def __call__(self, world: World) -> None:
         """Look at a world at a record instant."""
@@ -48,7 +48,7 @@ class Remarks:
             self._began = None if models is None or world.activations else models.copy()
         self._samples += 1
         if self._samples & (self._samples - 1) == 0:  # at ever longer intervals
-            self._sizes.append(_sizes(world))
+            self._magnitudes.append(_magnitudes_of(world))
         if self.on_sample:
             self.on_sample(world)
 
@@ -64,10 +64,10 @@ class Remarks:
             yield f"no model has changed in {world.activations} steps"
 
     def _growing(self, world: World) -> Iterator[str]:
-        before = [sizes for sizes in self._sizes if sizes.now <= world.now / 2]
+        before = [seen for seen in self._magnitudes if seen.now <= world.now / 2]
         if not before:
             return
-        half, end = before[-1], _sizes(world)
+        half, end = before[-1], _magnitudes_of(world)
         for name, largest in end.blocks.items():
             if largest >= LARGE and largest >= STEEP * half.blocks[name]:
                 yield (
@@ -98,11 +98,11 @@ def _unmade(world: World) -> Iterator[str]:
         yield f"releases planned for each agent {privacy.updates}, made {span}: the noise is larger than it has to be"
 
 
-def _sizes(world: World) -> _Sizes:
+def _magnitudes_of(world: World) -> _Magnitudes:
     blocks = {
         name: float(np.abs(block.values).max(initial=0.0))
         for name, block in (*world.state.agent.items(), *world.state.edge.items())
     }
     kept = vars(world.protocol).items()
     lengths = {n: len(v) for n, v in kept if isinstance(v, list | dict | set)}
-    return _Sizes(world.now, blocks, lengths)
+    return _Magnitudes(world.now, blocks, lengths)

@@ -26,7 +26,8 @@ import numpy as np
 
 from ...protocols.privacy.accounting import verified
 from ...protocols.privacy.mechanisms import Release, noise_of
-from ..contract.transcript import Draw, Recording
+from ..contract.draws import Draw
+from ..contract.transcript import Recording
 from .noise import Array, drawn, fresh, log_density, log_likelihood
 from .pairs import Pair, alone
 from .worlds import Subject

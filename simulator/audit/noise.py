@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.privacy.mechanisms import Release, noise_of
-from ..contract.transcript import Draw
+from ..contract.draws import Draw
 
 Array = NDArray[np.float64]
 

@@ -29,7 +29,8 @@ import numpy as np
 from scipy import stats
 
 from ...protocols.privacy.mechanisms import Release, noise_of
-from ..contract.transcript import Draw, Recording
+from ..contract.draws import Draw
+from ..contract.transcript import Recording
 from .noise import Array, drawn, fresh, log_density
 from .worlds import Subject
 

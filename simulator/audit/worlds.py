@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 from ...agents.tasks.base import Task
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
-from ..contract.transcript import Draw, Recording
+from ..contract.draws import Draw
+from ..contract.transcript import Recording
 from ..engine.selection import Engine, Name, engine_for
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws

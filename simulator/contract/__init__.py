@@ -1,7 +1,8 @@
 """What a protocol promises, tested: the contract for authors of plug-ins, and the replay that proves its privacy."""
 
 from .bench import protocol_parameters
-from .checks import check_contract, check_engines
+from .checks import check_contract
+from .networks import check_engines
 from .small_worlds import check_replay
 from .violation import ContractViolation
 

@@ -9,8 +9,8 @@ from ...protocols.privacy.accounting import Charge
 from ...protocols.privacy.mechanisms import Release, mechanism_of
 from ...protocols.privacy.mechanisms.release import noise_multiplier
 from ..world.world import World
-from .draws import Draw
-from .transcript import Recording, protects_nothing
+from .draws import Draw, protects_nothing
+from .transcript import Recording
 from .violation import ContractViolation
 
 Law = tuple[str, float, float]

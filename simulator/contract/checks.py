@@ -8,31 +8,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
 from ...protocols.base import EXCHANGE_TEXTS, Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
-from ...protocols.schedule_selection import rounds_of
 from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.record import text_in
-from ..engine.selection import BatchedEngine, EventEngine
-from ..network.latency import Constant, Exponential, Gamma, Lognormal, Uniform
-from ..network.network import Bernoulli, GilbertElliott, NetworkParameters
-from ..network.setting import Setting
+from ..network.latency import Constant
+from ..network.network import NetworkParameters
 from ..world.world import World
 from .bench import AGENTS, SEED, Bench, disturb, protocol_parameters, run_small, small_setting, split_setting
-from .charges import books_of
+from .draws import difference
+from .networks import check_alone, check_engines, check_networks
 from .replay import check_listed
 from .small_worlds import check_replay
-from .transcript import difference
 from .violation import ContractViolation
 
 Seen = Callable[[Bench, int], list[NDArray[np.float64]]]
@@ -298,114 +293,6 @@ def check_zero_noise(protocol: type[Protocol], parameters: ProtocolParameters) -
         silent = run_small(protocol, type(parameters).model_validate({**fields, "privacy": zero}), network=network)
         if not _same_state(reference.state, silent.state):
             raise ContractViolation(f"{mechanism} noise of multiplier 0 differs from the protocol without noise")
-
-
-def check_networks(
-    protocol: type[Protocol], parameters: ProtocolParameters, *, small: Callable[..., Setting] = small_setting
-) -> tuple[str, ...]:
-    """The protocol works under every latency, loss and churn, and traffic is conserved.
-
-    In rounds nobody joins or leaves, and with the usual schedule a lossy network repeats messages. A protocol may
-    refuse networks of a latency under which its agents answer each other's messages without end, but not all of them.
-
-    Returns
-    -------
-    tuple of str
-        The latencies that it refuses, and the sentences with which its runs end.
-    """
-    latencies = [
-        Constant(kind="constant", value=0.0),
-        Constant(kind="constant", value=3.0),
-        Uniform(kind="uniform", high=1.0),
-        Exponential(kind="exponential", mean=2.0),
-        Lognormal(kind="lognormal", mean=1.0, sigma=1.5),
-        Gamma(kind="gamma", mean=0.5, shape=0.5),
-    ]
-    losses = [
-        Bernoulli(kind="bernoulli", probability=0.0),
-        Bernoulli(kind="bernoulli", probability=0.5),
-        GilbertElliott(kind="gilbert_elliott", mean_good=2.0, mean_bad=2.0),
-    ]
-    churn = [
-        Always(kind="always"),
-        OnOff(kind="on_off", online=0.5, mean_down=1.0),
-        OnOff(kind="on_off", online=0.5, mean_down=1.0, distribution="lognormal"),
-        Diurnal(kind="diurnal", period=4.0, online=0.5),
-        Always(
-            kind="always", joins=Window(share=0.5, between=[1.0, 3.0]), leaves=Window(share=0.5, between=[3.0, 6.0])
-        ),
-    ]
-    if rounds_of(protocol.traits_for(parameters), parameters) is not None:
-        churn = [kind for kind in churn if kind.joins is None and kind.leaves is None]
-    refused: dict[str, str] = {}
-    for latency, loss, availability in itertools.product(latencies, losses, churn):
-        for start in ("known", "own", "zero"):
-            if repr(latency) in refused:
-                continue
-            network = NetworkParameters(latency=latency, loss=loss, start=start)
-            try:
-                world = run_small(protocol, parameters, network=network, availability=availability, small=small)
-            except LimitReached as limit:
-                refused[repr(latency)] = f"under {latency!r}: {limit}"
-                continue
-            if not world.traffic.conserved:
-                raise ContractViolation(f"traffic is not conserved under {latency!r}, {loss!r}, {availability!r}")
-    if len(refused) == len(latencies):
-        raise ContractViolation(f"agents answer each other's messages without end {refused[repr(latencies[-1])]}")
-    return tuple(refused.values())
-
-
-def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """One agent alone, with and without data, still runs, and on both engines to the same end."""
-    for empty in (False, True):
-        engines = (EventEngine(), BatchedEngine())
-        alone, compiled = (run_small(protocol, parameters, agents=1, empty=empty, engine=one) for one in engines)
-        _compare_engines(alone, compiled, 1e-9)
-
-
-def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """The batched engine runs the protocol as the event engine does.
-
-    With the protocol's own step everything is equal bit for bit; with its compiled form, models are up to rounding.
-    A network that it refuses (see `check_networks`) it refuses on both, in the same words.
-    """
-    always = Always(kind="always")
-    away = OnOff(kind="on_off", online=0.5, mean_down=1.0)
-    worlds: list[tuple[dict[str, Any], Any]] = [
-        ({}, always),
-        ({"latency": 3.0, "start": "own"}, always),
-        ({"latency": {"kind": "exponential", "mean": 2.0}, "start": "zero"}, always),
-        ({"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5}, "loss": 0.3}, away),
-    ]
-    for fields, availability in worlds:
-        network = NetworkParameters.model_validate(fields)
-        ran, limits = [], []
-        for engine in (EventEngine(), BatchedEngine(compiled=False), BatchedEngine()):
-            try:
-                ran.append(run_small(protocol, parameters, network=network, availability=availability, engine=engine))
-            except LimitReached as limit:
-                limits.append(str(limit))
-        if not limits:
-            reference, plain, compiled = ran
-            _compare_engines(reference, plain, 0.0)
-            _compare_engines(reference, compiled, 0.0 if compiled.engine == plain.engine else 1e-9)
-        elif ran or len(set(limits)) > 1:
-            raise ContractViolation(f"the engines end differently under {network!r}: {limits[0]}")
-
-
-def _compare_engines(reference: World, fast: World, rounding: float) -> None:
-    where = f"the {fast.engine} engine and the event engine under {reference.setting.network!r}"
-    for what in ("ended", "activations", "traffic"):
-        if getattr(reference, what) != getattr(fast, what):
-            raise ContractViolation(f"{what} differs between {where}")
-    for agent in range(reference.setting.graph.agents):
-        if books_of(reference, agent, exact=rounding == 0.0) != books_of(fast, agent, exact=rounding == 0.0):
-            raise ContractViolation(f"what agent {agent} is charged differs between {where}")
-    pairs = [(reference.state.agent, fast.state.agent), (reference.state.edge, fast.state.edge)]
-    for one, other in pairs:
-        for name in one:
-            if not np.allclose(one[name].values, other[name].values, rtol=rounding, atol=rounding, equal_nan=True):
-                raise ContractViolation(f"{name} differs between {where}")
 
 
 def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,16 @@ class Step:
     disclosed: tuple[Release, ...]
     silent: bool
     drawn: int
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """Releases that leave the agent in this step."""
+        return (*(sent.release for sent in self.sent), *self.disclosed)
+
+
+def law_of(release: Release) -> tuple[Any, ...]:
+    """What decides how noise for a release is drawn, and what it costs; a value may be released under a twin of it."""
+    return release.agent, release.mechanism, release.scale, release.verified_sensitivity, release.sampling, release.unit
 
 
 def protects_nothing(release: Release) -> bool:

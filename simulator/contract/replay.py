@@ -22,8 +22,10 @@ from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch
 from ..world.world import World
 from .charges import check_charges
+from .draws import difference
+from .forcing import Forcing
 from .neighbours import Domain, domain_of, replaced, shortened, some_agents
-from .transcript import Forcing, Recording, TooLarge, difference
+from .transcript import Recording, TooLarge
 from .violation import ContractViolation
 
 Make = Callable[[Setting, Watch], tuple[World, Engine]]

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_style import FigureStyle
+from ..language.inheritance import Family
 from ..language.mistakes import mistakes, sentences
-from ..language.transforms import Family
 from ..language.yaml_source import Source, read_file, read_text
 from .numbers import Spec, swept
 

@@ -20,7 +20,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import recordable
-from . import transforms
+from . import inheritance, transforms
 from .admissible import kinds_of
 from .fitting import check_fit, check_protocols
 from .mistakes import Mistake, mistakes, sentences, without_kind
@@ -241,9 +241,9 @@ def opening_comment(path: Path) -> str:
 def _checked(source: Source, code: Code) -> Scenario:
     data = dict(source.data)
     found: list[Mistake] = []
-    family = transforms.Family()
+    family = inheritance.Family()
     if isinstance(data.get("protocols"), Mapping):
-        family = transforms.inherit(data["protocols"])
+        family = inheritance.inherit(data["protocols"])
         found += [_as_mistake(error, source) for error in family.errors]
         data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
         for key in source.data["protocols"]:
@@ -278,7 +278,7 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
     where = ("protocols", key)
     placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
     if not isinstance(entry, Mapping):
-        found.append(Mistake(where, transforms.ENTRY, entry))
+        found.append(Mistake(where, inheritance.ENTRY, entry))
         return placeholder
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -289,7 +289,7 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
             wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
             found.append(Mistake((*where, "kind"), wrong, kind))
         return placeholder
-    if len(found) > transforms.MOST_SAID and kind not in code.known and not is_file(kind):
+    if len(found) > inheritance.MOST_SAID and kind not in code.known and not is_file(kind):
         found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:

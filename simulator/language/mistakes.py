@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
-from .transforms import MOST_SAID, Family, sentence
+from .inheritance import MOST_SAID, Family
+from .transforms import sentence
 from .yaml_source import Keys, Source, has, show
 
 _MISMATCHES = {

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ...protocols.base import ProtocolParameters
-from . import transforms
+from . import inheritance, transforms
 from .equal_budget import scaled_fields
 from .scenario import Scenario
 from .sweeps import TRIAL
@@ -88,7 +88,7 @@ class Checker:
         swept = {keys[1] for keys in paths if keys[0] == "protocols"}
         if swept:
             heirs = _heirs(draft.data["protocols"], swept)
-            entries = transforms.inherit(draft.data["protocols"], heirs).entries
+            entries = inheritance.inherit(draft.data["protocols"], heirs).entries
             made = {key: self.protocol(key, entries.get(key)) for key in heirs}
             if None in made.values():
                 return None

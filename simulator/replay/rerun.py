@@ -29,9 +29,9 @@ from ..language.loading import LoadedScenario, load
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog
 from ..storage.dataset import Entry
-from ..storage.files import Frame, checksum, json_text, parquet, read_table
+from ..storage.files import Frame, checksum, json_text, parquet, read_arrow
 from ..storage.provenance import code_version
-from ..storage.run_folder import TRACE_SCHEMA
+from ..storage.run_folder import TRACE_SCHEMA, modern
 from ..world.world import World
 from .difference import first_difference
 
@@ -164,10 +164,10 @@ def _compare(trace: Frame, entry: Entry) -> None:
 
 def _first_difference(trace: Frame, entry: Entry) -> str:
     try:
-        saved = read_table(entry.folder / "trace.parquet", entry.checksums.get("trace.parquet"))
+        table = read_arrow(entry.folder / "trace.parquet", entry.checksums.get("trace.parquet"))
     except InputError as error:
         return f"the saved one cannot be read ({error})"
-    told = first_difference(saved, trace)
+    told = first_difference(modern(table).to_pandas(), trace)
     return f"the first difference: {told}" if told else "every row is equal, and the file's own bytes differ"
 
 

@@ -49,13 +49,12 @@ def metric_id(pair: Pair) -> str:
     return ":".join(filter(None, pair))
 
 
-def curves(collection: Collection, grid: Grid, recording: RunRecord | None = None) -> dict[str, Any]:
+def curves(collection: Collection, grid: Grid, recording: RunRecord) -> dict[str, Any]:
     """Every metric on every axis, for every series.
 
     Where there are so many series that curves would get too coarse, only a metric's usual statistic is kept; where
     that does not help, only evenly spaced series are.
     """
-    recording = recording or RunRecord(collection, recorded(collection))
     pairs, kept = recording.pairs, list[Series](grid.series)
     if _places(kept, pairs, recording) < PLACES[0]:
         pairs = [pair for pair in pairs if pair[1] == _usual(pair[0], pairs)]

@@ -11,7 +11,8 @@ from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.privacy.mechanisms import Release, WatchedStream
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
-from hushnet.simulator.contract.transcript import Forcing, Recording
+from hushnet.simulator.contract.forcing import Forcing
+from hushnet.simulator.contract.transcript import Recording
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world

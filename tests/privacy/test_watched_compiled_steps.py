@@ -18,7 +18,8 @@ from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.charges import check_charges
-from hushnet.simulator.contract.transcript import Forcing, Recording
+from hushnet.simulator.contract.forcing import Forcing
+from hushnet.simulator.contract.transcript import Recording
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.world.world import World
 

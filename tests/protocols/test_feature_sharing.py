@@ -19,7 +19,7 @@ from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, rows_of
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
-from hushnet.simulator.contract import bench
+from hushnet.simulator.contract import bench, networks
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.latency import Lognormal
 from hushnet.simulator.network.network import Bernoulli, NetworkParameters
@@ -250,7 +250,7 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, field
 def test_runs_keep_the_contract(on_split_features, protocol, fields):
     parameters = contract.protocol_parameters(protocol, fields)
     contract.check_zero_noise(protocol, parameters)
-    contract.check_networks(protocol, parameters)
+    networks.check_networks(protocol, parameters)
 
 
 def test_gradient_steps_over_all_rows_are_gradient_descent():

@@ -8,7 +8,7 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator.contract import bench
+from hushnet.simulator.contract import bench, networks
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
@@ -234,5 +234,5 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
 def test_runs_keep_the_contract(on_split_features, fields):
     parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
     contract.check_zero_noise(StaleFeatureSharing, parameters)
-    contract.check_networks(StaleFeatureSharing, parameters)
-    contract.check_engines(StaleFeatureSharing, parameters)
+    networks.check_networks(StaleFeatureSharing, parameters)
+    networks.check_engines(StaleFeatureSharing, parameters)

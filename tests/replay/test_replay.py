@@ -174,6 +174,21 @@ def test_a_trace_that_was_changed_and_signed_anew_is_found_out(results, tmp_path
     assert not (copy / "replay.html").exists()
 
 
+def test_a_metrics_old_name_is_no_difference(results, tmp_path):
+    copy = tmp_path / "renamed"
+    shutil.copytree(results, copy)
+    (entry,) = chosen(copy, ["private"])
+    store = Store(copy)
+    result = store.load(entry.run)
+    old = result.trace["metric"].replace("epsilon_verified", "epsilon_tight")
+    assert (old != result.trace["metric"]).any()
+    result.trace["metric"] = old
+    shutil.rmtree(entry.folder)
+    store.save(entry.run, result)
+    with pytest.raises(AuditFailure, match="every row is equal, and the file's own bytes differ"):
+        write_replay(copy, ["private"])
+
+
 def test_the_first_row_that_differs_is_told(results):
     (entry,) = chosen(results, ["cd"])
     trace = pd.read_parquet(entry.folder / "trace.parquet")

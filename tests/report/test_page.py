@@ -25,6 +25,7 @@ from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
+from hushnet.simulator.report.recording import RunRecord
 
 from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
 
@@ -232,7 +233,7 @@ def test_the_numbers_of_curves_are_bounded_whatever_the_number_of_series(tmp_pat
     runs = [make_run(p, grid={"network.loss": loss / 100}) for p in LABELS for loss in range(30)]
     collection = load_all(make_experiment(tmp_path, runs))
     monkeypatch.setattr(charts, "NUMBERS", 12_000)
-    found = charts.curves(collection, Grid(collection))
+    found = charts.curves(collection, Grid(collection), RunRecord(collection, charts.recorded(collection)))
     drawn = [m["y"] for axis in found["curves"].values() for curve in axis for m in curve["m"].values()]
     assert sum(map(len, drawn)) <= 12_000
     assert found["left_out"] > 0

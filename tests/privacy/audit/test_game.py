@@ -12,7 +12,7 @@ from hushnet.simulator.audit.one_run import guess
 from hushnet.simulator.audit.pairs import bare, pairs
 from hushnet.simulator.audit.statistics import choose_test
 from hushnet.simulator.audit.worlds import subjects
-from hushnet.simulator.contract.transcript import Draw
+from hushnet.simulator.contract.draws import Draw
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from scipy.special import expit

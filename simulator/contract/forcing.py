@@ -1,0 +1,217 @@
+"""A run on neighbouring data, led along the transcript of another run.
+
+Every noisy value is replaced by the one that was noted, and whatever leaves an agent has to be what left it then. What
+may differ is the exact value under each noise, by no more than its release was charged for. Where that holds, the
+transcript is as likely on D' as the noise says, step by step: that is the proof of an epsilon, by adaptive composition.
+
+An agent that makes a release which protects nothing (multiplier 0, such as a plain one) is exposed: its epsilon is
+infinite, and there is nothing to show about its data, which neighbouring data sets should share. Where they do not, it
+says from there on what was noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocols.base import Out, Sent, View
+from ...protocols.privacy.mechanisms import Release
+from ..world.watchers import Phase
+from .draws import Draw, Step, difference, protects_nothing
+from .transcript import Recording
+from .violation import ContractViolation
+
+TERMS = (
+    "mechanism",
+    "dimension",
+    "norm",
+    "sensitivity",
+    "sensitivity_source",
+    "verified_sensitivity",
+    "scale",
+    "claimed_epsilon",
+    "claimed_delta",
+    "recipients",
+    "sampling",
+    "unit",
+    "adjacency",
+)
+"""What a release says in public; all of it has to be the same on neighbouring data."""
+
+
+def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
+    """What was noted, under the releases of this run where its messages are of the same kinds.
+
+    Compiled steps have paid for those when they drew their noise; the other run's would be paid for once more.
+    """
+    if [one.kind for one in noted] != [one.kind for one in now]:
+        return list(noted)
+    return [replace(before, release=own.release) for before, own in zip(noted, now, strict=True)]
+
+
+class Forcing(Recording):
+    """A watch that leads a run on neighbouring data along a transcript, and finds what may not be.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the run on the other data.
+    held : bool
+        Whether constants that the protocol treats as public are those of the usual data.
+    changed : iterable of int, optional
+        The agents whose data are others; all of them by default. Nothing at all may change for the rest.
+
+    Attributes
+    ----------
+    violation : ContractViolation or None
+        The first thing that may not be; raised at once, and kept for the case that somebody catches it.
+    ratio : float
+        The largest realised change in relation to the sensitivity that was charged for.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        changed: Iterable[int] | None = None,
+        held: bool = False,
+    ) -> None:
+        super().__init__(recording.names)
+        self.recording, self.held = recording, held
+        self.changed = None if changed is None else frozenset(changed)
+        self.violation: ContractViolation | None = None
+        self.ratio = 0.0
+        self._open: set[int] = set()
+
+    def assumed(self, name: str, value: Any) -> Any:
+        """What was prepared from the usual data, if that is held fixed."""
+        return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
+
+    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
+        """What was noted of the agent's next draws."""
+        return self.recording.values_from(agent, len(self.draws[agent]))
+
+    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
+        rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
+        return noted[rank].noisy if rank < len(noted) and noted[rank].noisy.shape == solution.shape else solution
+
+    def drew(self, draw: Draw) -> NDArray[np.float64]:
+        """Compare a draw with the one noted, and give out that one's value."""
+        agent, rank = draw.release.agent, len(self.draws[draw.release.agent])
+        noted = self.recording.draws[agent]
+        where = f"{self.agent(agent)} at time {draw.release.time:.6g}, noise {rank + 1},"
+        if rank >= len(noted):
+            self.fail(f"{where} draws noise that it does not draw on neighbouring data")
+        before = noted[rank]
+        self._same_terms(where, before.release, draw.release)
+        if draw.noisy.shape != before.noisy.shape:
+            self.fail(f"{where} is added to {draw.noisy.shape} numbers instead of {before.noisy.shape}")
+        self._check_change(where, before, draw)
+        super().drew(replace(draw, noisy=before.noisy))
+        return before.noisy.copy()
+
+    def _check_change(self, where: str, before: Draw, now: Draw) -> None:
+        release = before.release
+        if not self._may_change(release.agent):
+            if before.exact.tobytes() != now.exact.tobytes():
+                self.fail(
+                    f"{where} is added to a value that depends on other agents' data beyond what these have released: "
+                    f"{difference(before.exact.reshape(-1), now.exact.reshape(-1))}"
+                )
+            return
+        if protects_nothing(release):
+            return
+        change, allowed = before.change(now), before.allowed(now)
+        if not change <= allowed:
+            size = "not a number" if np.isnan(change) else f"{change:.6g}"
+            self.fail(
+                f"{where}: one change of its data moves the value under its {release.mechanism} noise by {size} in "
+                f"{release.norm}, which is more than the sensitivity {release.verified_sensitivity:.6g} that it is "
+                "charged for"
+            )
+        if release.verified_sensitivity > 0:
+            self.ratio = max(self.ratio, change / release.verified_sensitivity)
+
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        """Compare a step with the one noted, and let the same leave the agent."""
+        rank, step = len(self.steps), self.step(phase, view, out)
+        if rank >= len(self.recording.steps):
+            self.fail(f"{self.where(step)} is made although the run on neighbouring data has ended")
+        noted = self.recording.steps[rank]
+        for name in ("agent", "phase", "now", "tick", "updates"):
+            if getattr(noted, name) != getattr(step, name):
+                self.fail(
+                    f"{self.where(step)} is made in place of {self.where(noted)[:-1]}: the order of steps differs"
+                )
+        if self._may_change(step.agent) and any(protects_nothing(one) for one in (*noted.releases, *step.releases)):
+            self._open.add(step.agent)
+        if step.agent in self._open:
+            out.sent[:], out.silent = _under_own(noted.sent, step.sent), noted.silent
+        else:
+            self._compare(noted, step)
+            self.check_noise(step)
+        self.steps.append(step)
+
+    def _may_change(self, agent: int) -> bool:
+        """Whether an agent has other data than in the run that was noted."""
+        return self.changed is None or agent in self.changed
+
+    def _compare(self, noted: Step, step: Step) -> None:
+        """Whether the same leaves an agent on both data sets."""
+        where = self.where(step)
+        if noted.silent != step.silent:
+            self.fail(f"{where} falls silent on one of two neighbouring data sets only")
+        if noted.drawn != step.drawn:
+            self.fail(f"{where} has drawn noise {step.drawn} times, and {noted.drawn} times on neighbouring data")
+        if len(noted.disclosed) != len(step.disclosed):
+            self.fail(f"{where} discloses {len(step.disclosed)} releases, {len(noted.disclosed)} on neighbouring data")
+        for before, now in zip(noted.disclosed, step.disclosed, strict=True):
+            self._same_terms(where, before, now)
+        if [sent.kind for sent in noted.sent] != [sent.kind for sent in step.sent]:
+            kinds = [[sent.kind for sent in one.sent] or "nothing" for one in (step, noted)]
+            self.fail(f"{where} sends {kinds[0]}, and {kinds[1]} on neighbouring data")
+        for before, now in zip(noted.sent, step.sent, strict=True):
+            if before.to != now.to:
+                self.fail(
+                    f"{where} sends {now.kind!r} to {now.to or 'all'}, and to {before.to or 'all'} on neighbouring data"
+                )
+            self._same_terms(f"{where} {now.kind!r}", before.release, now.release)
+            self._same_vector(where, before, now)
+
+    def _same_vector(self, where: str, before: Sent, now: Sent) -> None:
+        if before.vector.tobytes() == now.vector.tobytes():
+            return
+        release, agent = now.release, now.release.agent
+        what = f"as public ({release.reason})" if release.free else f"under {release.mechanism} noise"
+        whose = "the agent's data" if self._may_change(agent) else "other agents' data"
+        beyond = "" if release.free else " beyond what was released"
+        self.fail(
+            f"{where} sends {now.kind!r} {what}, but it depends on {whose}{beyond}: "
+            f"{difference(before.vector, now.vector)}"
+        )
+
+    def _same_terms(self, where: str, before: Release, now: Release) -> None:
+        for name in TERMS:
+            one, other = getattr(before, name), getattr(now, name)
+            if one != other and not (one != one and other != other):
+                self.fail(f"{where}: the {name} of its release depends on the data, {other!r} in place of {one!r}")
+
+    def finished(self) -> None:
+        """Whether the run came as far as the one that was noted."""
+        if self.violation is not None:
+            raise self.violation
+        if len(self.steps) < len(self.recording.steps):
+            step = self.recording.steps[len(self.steps)]
+            self.fail(f"{self.where(step)} is not made on neighbouring data: the run ended before it")
+
+    def fail(self, sentence: str) -> Any:
+        """Raise what may not be, and keep the first such thing."""
+        violation = ContractViolation(sentence)
+        self.violation = self.violation or violation
+        raise violation

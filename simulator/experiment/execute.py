@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, Step
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import engine_for
+from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
+from ..recording.first_hit import FirstHit
 from ..recording.privacy_statement import privacy_statement
 from ..storage.provenance import code_version, commit, libraries
 from ..world.step_form import asked_form
@@ -75,6 +78,35 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         "activations_per_second": world.activations / max(seconds, 1e-9),
     }
     return RunResult(manifest, trace, agents, ledger, extras={} if log is None else {"messages": log.table(world)})
+
+
+def first_hit(
+    experiment: Experiment, run: Run, window: HitWindow, on_sample: Callable[[World], None] | None = None
+) -> list[Row]:
+    """The rows of a run's trace around the activation by which it met a target; the run is made again for that.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    run : Run
+        One of its runs, which is there.
+    window : HitWindow
+        Where its records have it.
+    on_sample : callable, optional
+        Called with the world now and then.
+
+    Returns
+    -------
+    list of tuple
+        Empty where no activation within the window meets the target: a record may see what arrived after the last one.
+    """
+    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"), suppress(*FAILURES.values()):
+        looking = FirstHit(experiment.recorder(run), window, on_sample)
+        world = experiment.world(run, looking)
+        world.record_time, world.record_activations = None, 1
+        engine_for(run.point.scenario.engine, world, debug=run.point.scenario.debug).run(world)
+        return looking.rows
+    return []
 
 
 def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdict) -> dict[str, Any]:

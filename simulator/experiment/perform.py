@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from ..storage.store import Store
 from ..world.world import World
 from .execute import FAILURES
 from .hiring import InProcess, hire
+from .hits import first_hits
 from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
@@ -64,6 +65,7 @@ def perform(
     on_run: Callable[[Run, RunOutcome], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
     on_check: Callable[[Run], None] | None = None,
+    on_look: Callable[[Run], None] | None = None,
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
@@ -82,6 +84,8 @@ def perform(
         Called with the world at every record instant; only where this process executes the runs.
     on_check : callable, optional
         Told of a run when the privacy contract of its protocol is about to be checked in its world.
+    on_look : callable, optional
+        Told of a run that was made again to see by which event it met the scenario's target.
 
     Returns
     -------
@@ -127,9 +131,18 @@ def perform(
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
         finally:
-            _write_index(store, experiment, runs, queue, outcomes)
+            known = _known_hits(store)
+            index = partial(_write_index, store, experiment, runs, queue, outcomes)
+            index(hits=known)
         store.sweep()
         store.consolidate()
+        listed = [(run_id, queue[rank]) for _, rank, run_id in _there(queue, outcomes)]
+        try:
+            hits = first_hits(experiment, listed, known, hired, on_look)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
+        if hits != known:
+            index(hits=hits)
     return [_failure(experiment, queue[rank], a) for rank, a in sorted(outcomes.items()) if a.status != "complete"]
 
 
@@ -145,34 +158,59 @@ def _failure(experiment: Experiment, planned: PlannedRun, outcome: RunOutcome) -
     return FAILURES[outcome.status](sentence)
 
 
+def _there(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome]) -> list[tuple[int, int, str]]:
+    """The runs that are there, in the experiment's order: place, rank in the queue, run id."""
+    return sorted(
+        (place, rank, str(outcome.run_id))
+        for rank, outcome in outcomes.items()
+        if outcome.status != FAILED
+        for place in queue[rank].places
+    )
+
+
+def _known_hits(store: Store) -> dict[str, Any] | None:
+    """What the index has of events by which targets were met, if there is one that can be read."""
+    with suppress(InputError):
+        return store.index().get("hits")
+    return None
+
+
 def _write_index(
-    store: Store, experiment: Experiment, runs: list[Run], queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome]
+    store: Store,
+    experiment: Experiment,
+    runs: list[Run],
+    queue: list[PlannedRun],
+    outcomes: Mapping[int, RunOutcome],
+    *,
+    hits: Mapping[str, Any] | None,
 ) -> None:
     """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
     scenario = experiment.loaded.scenario
-    ended = {place: (rank, outcome) for rank, outcome in outcomes.items() for place in queue[rank].places}
-    there = [place for place in sorted(ended) if ended[place][1].status != FAILED]
-    failed = [place for place in sorted(ended) if ended[place][1].status == FAILED]
-    if not ended:
+    there = _there(queue, outcomes)
+    failed = sorted(
+        (place, rank) for rank, outcome in outcomes.items() if outcome.status == FAILED for place in queue[rank].places
+    )
+    if not outcomes:
         return
     store.write_index(
         scenario=scenario.scenario,
-        runs=[str(ended[place][1].run_id) for place in there],
-        grids=[runs[place].point.values for place in there],
+        runs=[run_id for _, _, run_id in there],
+        grids=[runs[place].point.values for place, _, _ in there],
         figures=[figure.model_dump() for figure in scenario.figures],
         style=scenario.style.model_dump(exclude_none=True),
         labels={key: scenario.label(key) for key in scenario.protocols},
         time_unit=scenario.time_unit,
         target=scenario.target and scenario.target.model_dump(exclude_none=True),
+        hits=hits,
         tuning=experiment.loaded.tuning,
         failed=[
             {
                 "protocol": runs[place].protocol,
                 "seed": runs[place].seed,
                 "grid": runs[place].point.values,
-                "error": ended[place][1].error,
-                "details": failure_file(experiment, queue[ended[place][0]]).relative_to(store.root).as_posix(),
+                "error": outcomes[rank].error,
+                "details": failure_file(experiment, queue[rank]).relative_to(store.root).as_posix(),
             }
-            for place in failed
+            for place, rank in failed
         ],
     )

@@ -23,6 +23,7 @@ from ..language.yaml_source import Source
 from ..limits.memory import check_memory
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
+from ..metrics.trace import HitWindow
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
@@ -32,7 +33,7 @@ from ..storage.provenance import code_version, edges, edges_hash, libraries, nam
 from ..storage.user_code import source_hash
 from ..world.notes import Notebook
 from ..world.step_form import asked_form
-from ..world.watchers import Observer
+from ..world.watchers import Observer, Sampler
 from ..world.world import World
 
 KEPT = 2**26
@@ -240,7 +241,7 @@ class Experiment:
             limits=scenario.limits.limits(),
         )
 
-    def world(self, run: Run, recorder: Recorder | None = None, observer: Observer | Notebook | None = None) -> World:
+    def world(self, run: Run, recorder: Sampler | None = None, observer: Observer | Notebook | None = None) -> World:
         """The world of a run, ready to go."""
         scenario = run.point.scenario
         parameters = scenario.protocols[run.protocol]
@@ -314,11 +315,14 @@ class PlannedRun:
     run : Run
     places : tuple of int
         Where it stands in `Experiment.runs`.
+    window : HitWindow, optional
+        Where it is to be looked at closely, once it is there.
     """
 
     name: str
     run: Run
     places: tuple[int, ...]
+    window: HitWindow | None = None
 
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:

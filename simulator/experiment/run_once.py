@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import HushnetError, OutOfResources
+from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
 from ..world.effort import raised
 from ..world.world import World
-from .execute import execute
+from .execute import execute, first_hit
 from .plan import Experiment, PlannedRun, Run
 
 FAILED = "failed"
@@ -37,6 +38,8 @@ class RunOutcome:
         One sentence about a run that did not complete.
     seconds, cpu_seconds : float
         Wall-clock and processor time that it took, data included.
+    hit : tuple
+        Rows of the trace around the event by which it met its target, where that was looked for.
     """
 
     run_id: str | None
@@ -45,12 +48,13 @@ class RunOutcome:
     error: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    hit: tuple[Row, ...] = ()
 
 
 def run_once(
     experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None
 ) -> RunOutcome:
-    """Make sure that a run is in the store.
+    """Make sure that a run is in the store, or look closely at one that is (`PlannedRun.window`).
 
     Parameters
     ----------
@@ -67,10 +71,14 @@ def run_once(
     store, run_id = Store(experiment.folder, experiment.token), None
     began, worked = time.perf_counter(), time.process_time()
     there, status, error = False, FAILED, ""
+    hit: tuple[Row, ...] = ()
     try:
         run_id = experiment.run_id(planned.run)
-        there = not experiment.metrics and is_there(experiment, planned.run, run_id)
-        if there:
+        there = planned.window is not None or (not experiment.metrics and is_there(experiment, planned.run, run_id))
+        if planned.window is not None:
+            hit = tuple(first_hit(experiment, planned.run, planned.window, on_sample))
+            manifest = {"status": "complete", "error": ""}
+        elif there:
             manifest = store.manifest(run_id)
         else:
             result = execute(experiment, planned.run, on_sample)
@@ -92,7 +100,7 @@ def run_once(
         error = f"{type(failure).__name__}: {' '.join(str(failure).split()) or 'no message'}"
         keep_failure(experiment, planned, "".join(traceback.format_exception(failure)))
     times = (time.perf_counter() - began, time.process_time() - worked)
-    return RunOutcome(run_id, status, there, error, *times)
+    return RunOutcome(run_id, status, there, error, *times, hit)
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
 from ..metrics import METRICS, Metric, Reading, recordable
+from ..metrics.trace import ROW, Row
 from ..world.world import World
 from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
@@ -106,7 +107,7 @@ class Recorder:
         self.samples, self.on_sample = 0, on_sample
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
-        self._rows: list[tuple[float, int, int, int, int, str, str, float]] = []
+        self._rows: list[Row] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
         self._unfinished: int | None = None
@@ -129,10 +130,7 @@ class Recorder:
         self._last = instant
         if not final:
             self.samples += 1
-        traffic = world.traffic
-        head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
-        for metric, statistic, value in self._measure(world, final=final):
-            self._rows.append((*head, metric, statistic, float(value)))
+        self._take(world, self._measure(world, final=final))
         self.invariants = self.invariants or InvariantCheck(world)
         self.invariants.look(world)
         if self.on_sample:
@@ -143,11 +141,27 @@ class Recorder:
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
         self._fill_in_objective()
-        columns = ["time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value"]
-        frame = pd.DataFrame(self._rows, columns=columns)
+        frame = pd.DataFrame(self._rows, columns=list(ROW))
         frame.insert(0, "protocol", self.protocol)
         frame.insert(1, "seed", self.seed)
         return frame
+
+    def closely(self, world: World, metric: str) -> list[Row]:
+        """The rows of one metric now, and of the updates if they are recorded; nothing is kept of them.
+
+        Parameters
+        ----------
+        world : World
+        metric : str
+            A recorded one, as the trace has it.
+        """
+        among = {metric, "updates"}
+        own = {name: function for name, function in self.own.items() if name == metric}
+        kept = len(self._rows)
+        self._take(world, self._measure(world, final=True, among=among, own=own))
+        self._fill_in_objective()
+        found, self._rows = self._rows[kept:], self._rows[:kept]
+        return found
 
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
         """What the recorded metrics measure, by name, for the manifest."""
@@ -207,10 +221,27 @@ class Recorder:
         few = final or self.samples & (self.samples - 1) == 0
         return Reading(world, models, delta, few, self._kept)
 
-    def _measure(self, world: World, *, final: bool) -> Rows:
+    def _take(self, world: World, rows: Rows) -> None:
+        """Append rows, one by one, with where the run is."""
+        traffic = world.traffic
+        head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
+        for metric, statistic, value in rows:
+            self._rows.append((*head, metric, statistic, float(value)))
+
+    def _measure(
+        self,
+        world: World,
+        *,
+        final: bool,
+        among: Container[str] | None = None,
+        own: Mapping[str, OwnMetric] | None = None,
+    ) -> Rows:
+        """All metrics now, or some of them."""
         reading = self._look(world, final=final)
         models, task = reading.models, world.setting.task
         for metric in self._metrics():
+            if among is not None and metric.name not in among:
+                continue
             if not _concerns(metric, task):
                 raise InputError(
                     f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
@@ -221,8 +252,9 @@ class Recorder:
             else:
                 for statistic, value in metric.compute(reading):
                     yield metric.name, statistic, value
-        if self.own:
-            yield from self._own(world, models)
+        own = self.own if own is None else own
+        if own:
+            yield from self._own(world, models, own)
 
     def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._reading is None:
@@ -294,11 +326,11 @@ class Recorder:
         assert models is not None
         return world.setting.task.ids[int(np.argmax(np.abs(models).max(axis=1)))]
 
-    def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
+    def _own(self, world: World, models: NDArray[np.float64] | None, own: Mapping[str, OwnMetric]) -> Rows:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
         snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state))
-        for name, function in self.own.items():
+        for name, function in own.items():
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}
             for statistic, value in values.items():

@@ -134,8 +134,9 @@ def as_good_as_synchronous(runs: Runs) -> Finding:
 def propagation_is_faster(runs: Runs) -> Finding:
     """Communications that each method takes to 95 % of its own final accuracy, in both countings.
 
-    The first record that meets it is late by less than the distance of two records. What is asked for is therefore the
-    least ratio that the records admit: the slower method's record before, over the faster one's own.
+    First hits are those of events, for the scenario has this target; between two activations a protocol may carry
+    several messages. What is asked for is therefore the least ratio that they admit: the slower method's place just
+    before, over the faster one's own.
     """
     numbers, admitted = [], []
     for axis, counting in COUNTINGS["messages"].items():
@@ -150,8 +151,8 @@ def propagation_is_faster(runs: Runs) -> Finding:
         admitted.append(f"{least:.3g} to {most:.3g}{counting}")
     return Finding(
         tuple(numbers),
-        f"An order of magnitude is read as more than a factor of {MAGNITUDE}. First hits are read from the record "
-        f"grid, which admits ratios of {'; '.join(admitted)}.",
+        f"An order of magnitude is read as more than a factor of {MAGNITUDE}. First hits are those of single "
+        f"activations, which admit ratios of {'; '.join(admitted)}.",
     )
 
 

@@ -9,17 +9,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from ...agents.errors import InputError
 from ..language.figure_parameters import Figure
 from ..language.names import Duration
 from ..language.sweeps import RESERVED, TRIAL
+from ..metrics.trace import ROW
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 """A run's folder: a name, and no path."""
 Number = int | float
 Words = dict[str, Any]
+
+
+def _is_row(row: list[Number | str]) -> list[Number | str]:
+    """Refuse what is no row of a trace."""
+    texts = [rank for rank, entry in enumerate(row) if isinstance(entry, str)]
+    if len(row) != len(ROW) or texts != [ROW.index("metric"), ROW.index("statistic")]:
+        raise ValueError(f"must have {', '.join(ROW)}")
+    return row
+
+
+TraceRow = Annotated[list[Number | str], AfterValidator(_is_row)]
+"""A row of a trace, as `hushnet.simulator.metrics.trace.ROW` says."""
 
 
 class _Document(BaseModel):
@@ -49,6 +62,13 @@ class TargetEntry(_Document):
     level: Number | None = None
     of: str | dict[str, str] | None = None
     statistic: str | None = None
+
+
+class HitsEntry(_Document):
+    """Rows of traces around the events by which runs met the target, and by what they were found."""
+
+    found_by: str
+    runs: dict[str, list[TraceRow]]
 
 
 class FailedEntry(_Document):
@@ -93,6 +113,7 @@ class Index(_Document):
     time_unit: Duration | None = None
     grids: list[Words | None] | None = None
     target: TargetEntry | None = None
+    hits: HitsEntry | None = None
     tuning: TuningEntry | None = None
     failed: list[FailedEntry] | None = None
 

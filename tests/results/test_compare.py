@@ -322,7 +322,7 @@ def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
     assert (coarse["difference"], coarse["least"], coarse["most"]) == pytest.approx((2.5, -7.5, 3.5))
     assert coarse["p_holm"] < 0.05
     assert (coarse["verdict"], fine["verdict"]) == ("", "worse")
-    assert "record: {activations: 1}" in " ".join(printed(found).split())
+    assert "name the target in the scenario" in " ".join(printed(found).split())
 
 
 def test_a_break_even_point_says_from_how_many_points_it_is_interpolated(experiment):

@@ -28,6 +28,7 @@ PROTOCOLS: dict[str, str] = {
     "consensus": ".baselines:Consensus",
     "local": ".baselines:Local",
     "local_dp": ".local_dp:LocalDP",
+    "local_dp_descent": ".local_dp_descent:LocalDPDescent",
     "model_propagation": ".model_propagation:ModelPropagation",
     "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
     "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",

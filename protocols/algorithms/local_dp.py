@@ -110,14 +110,18 @@ class LocalDP(Protocol):
 
     def _release(self, view: View) -> Release:
         """What an agent's perturbed rows cost."""
+        return self.release_of(view.agent, view.now, len(view.neighbours))
+
+    def release_of(self, agent: int, now: float, recipients: int) -> Release:
+        """What an agent's perturbed rows cost, whoever hears of them when."""
         privacy = self.parameters.privacy
         if privacy is None or not active(privacy):
-            return Release.plain(view.agent, view.now, "the rows without noise")
+            return Release.plain(agent, now, "the rows without noise")
         dimension = self.problem.task.dimension
         cost = plan(privacy, np.ones(1), dimension=dimension)
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=agent,
+            time=now,
             mechanism=privacy.mechanism,
             norm=privacy.norm,
             sensitivity=2 * self.bound,
@@ -126,7 +130,7 @@ class LocalDP(Protocol):
             scale=float(cost.multipliers[0]) * 2 * self.bound,
             claimed_epsilon=float(cost.epsilons[0]),
             claimed_delta=float(cost.deltas[0]),
-            recipients=len(view.neighbours),
+            recipients=recipients,
             dimension=dimension,
         )
 

@@ -85,7 +85,7 @@ class Collection:
         for name in self.trace.columns.difference(added.columns):
             added[name] = added["run"].map(of_run[name])
         trace = pd.concat([self.trace, added[self.trace.columns]], ignore_index=True)
-        ranks = trace["run"].map(pd.Series(range(len(self.runs)), index=self.runs))
+        ranks = pd.Index(self.runs).get_indexer(pd.Index(trace["run"]))
         order = np.lexsort((trace["activations"], trace["time"], ranks))
         return replace(self, trace=trace.iloc[order].reset_index(drop=True))
 

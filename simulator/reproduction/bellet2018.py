@@ -76,7 +76,7 @@ PAPER = Paper(
         PaperFigure(
             "bellet2018-fig4",
             "Figure 4",
-            "Accuracy of local models from perturbed examples (local differential privacy), by dimension.",
+            "Accuracy of local and collaborative models from perturbed examples (local differential privacy), by dimension.",
             "bellet2018-fig4",
             quick=("sweep={task.dimension: [10, 100]}",),
         ),

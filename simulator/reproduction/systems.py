@@ -42,7 +42,7 @@ SYSTEMS = (
     System("B2", "private coordinate descent", ("coordinate_descent",), "privacy", "bellet2018-fig2a"),
     System("B3", "budget over updates", ("coordinate_descent",), "privacy.allocation", "bellet2018-proposition2"),
     System("B4", "private warm start", ("coordinate_descent",), "start: private_propagation", "bellet2018-fig2b"),
-    System("B5", "local differential privacy", ("local_dp",), "", "bellet2018-fig4"),
+    System("B5", "local differential privacy", ("local_dp", "local_dp_descent"), "", "bellet2018-fig4"),
     System("B6", "purely local models", ("local",), "", "bellet2018-fig1"),
     System("B7", "gossip ADMM as a baseline", ("collaborative_admm",), "objective: bellet", "bellet2018-fig1"),
     System("B8", "recommendation on MovieLens-100K", ("movielens",), "", "bellet2018-movielens"),

@@ -1,0 +1,113 @@
+"""Coordinate descent on perturbed examples, against Bellet et al. 2018, appendix D.1."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives.objectives import GraphRegularised
+from hushnet.agents.tables import Table
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
+from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent, LocalDPDescentParameters
+from hushnet.protocols.base import Problem
+from hushnet.simulator.contract import check_contract
+from hushnet.simulator.contract.violation import ContractViolation
+from hushnet.simulator.contract.bench import run_small, small_graph, small_task
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
+
+CLIP = {
+    "mechanism": "laplace",
+    "budget": {"epsilon": 2.0, "delta": 0.0},
+    "updates": 1,
+    "sensitivity": "clip",
+    "clip": 1.0,
+}
+
+
+def parameters(**fields) -> LocalDPDescentParameters:
+    return LocalDPDescentParameters.model_validate({"kind": "local_dp_descent", "mu": 0.5, **fields})
+
+
+@pytest.mark.parametrize("engine", [BatchedEngine(), EventEngine()])
+def test_it_ends_at_the_minimum_of_the_objective_on_the_perturbed_examples(engine):
+    world = run_small(LocalDPDescent, parameters(privacy=CLIP), time=400.0, engine=engine)
+    task, rows = small_task(), world.protocol.rows
+    noisy = np.concatenate([shard.features for shard in rows])
+    assert np.abs(noisy - task.train.features).max() > 1.0
+    learned = dataclasses.replace(task, train=Table(noisy, task.train.labels, task.train.offsets))
+    objective = GraphRegularised(learned, small_graph(task.agents), 0.5, world.protocol.confidence)
+    np.testing.assert_allclose(world.protocol.models(world.state), objective.minimise()[0], atol=1e-6)
+    assert world.traffic.messages > 100
+
+
+def test_an_agent_is_charged_once_however_much_it_says():
+    world = run_small(LocalDPDescent, parameters(privacy=CLIP))
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
+    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 2.0, 0.0), atol=1e-3)
+    assert [world.ledger.releases(agent) for agent in range(6)] == inhabited.astype(int).tolist()
+
+
+@pytest.mark.parametrize("engine", [BatchedEngine(), EventEngine()])
+def test_without_noise_it_is_coordinate_descent_and_gives_the_rows_away(engine):
+    world = run_small(LocalDPDescent, parameters(), engine=engine)
+    fields = {"kind": "coordinate_descent", "mu": 0.5}
+    plain = run_small(CoordinateDescent, CoordinateDescentParameters.model_validate(fields), engine=engine)
+    np.testing.assert_array_equal(world.protocol.models(world.state), plain.protocol.models(plain.state))
+    inhabited = small_task().train.counts > 0
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
+
+
+@pytest.mark.parametrize("privacy", [CLIP, {**CLIP, "mechanism": "gamma"}])
+def test_it_fits_the_contract(privacy):
+    check_contract(LocalDPDescent, {"privacy": privacy, "mu": 0.5})
+
+
+class Peeks(LocalDPDescent):
+    """Learns from its true examples, and calls what it says post-processing."""
+
+    def local_data(self, agent, shard):
+        return shard
+
+
+class StepsByTruth(LocalDPDescent):
+    """Takes its step sizes from the true examples."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        view.state["alpha"][0] *= float(np.tanh(np.abs(self.problem.task.shard(view.agent).features).sum()))
+
+
+class NeverPays(LocalDPDescent):
+    """Says what follows from perturbed examples that nobody has paid for."""
+
+    def start(self, view, out):
+        out.disclose = lambda release: None
+        super().start(view, out)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (Peeks, "depends on the agent's data"),
+        (StepsByTruth, "depends on the (agent's )?data"),
+        (NeverPays, "noise"),
+    ],
+)
+def test_the_contract_finds_who_tells_more_than_what_follows_from_paid_examples(mistake, words):
+    with pytest.raises(ContractViolation, match=words):
+        check_contract(mistake, {"privacy": CLIP, "mu": 0.5})
+
+
+def test_labels_and_numbers_of_rows_are_listed_as_assumed_public():
+    world = run_small(LocalDPDescent, parameters(privacy=CLIP))
+    assert {"labels of the perturbed examples", "numbers of rows (confidences)"} <= set(world.assumed_public)
+
+
+def test_a_loss_without_step_sizes_is_refused():
+    task = dataclasses.replace(small_task(), loss=LOSSES["hinge"])
+    with pytest.raises(InputError, match="needs a smooth loss"):
+        LocalDPDescent(parameters(privacy=CLIP), Problem(task, small_graph(task.agents)))

@@ -34,10 +34,13 @@ Lambda_ei = -Lambda_ej, whatever is late, lost or repeated.
 
 Where we depart: (7) is stated for sums of losses over an agent's points, which are c_i L_i with c_i = m_i
 (``confidence: count``) and L_i as elsewhere the mean plus lambda_i |theta|^2. An agent without neighbours works alone.
+The warm start that section 4.2 offers as an alternative, the solution of model propagation, is computed in one place
+and not by messages (``start: {kind: propagation}``).
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -48,7 +51,7 @@ from typing_extensions import override
 from ...agents.errors import FieldError, InputError
 from ...agents.losses import Loss, spectral_smoothness
 from ...agents.objectives.objectives import GraphRegularised, Objective, check_unique
-from ...agents.parameters import Positive, Repeats
+from ...agents.parameters import Parameters, Positive, Repeats
 from ...agents.solitary import Solitary, solitary_model
 from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
@@ -57,11 +60,22 @@ from ..schedule import RoundsSchedule
 from ..steps import Constants, as_written, heard_of, local_gradient, minimised
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, confidences
+from .model_propagation import ModelPropagation, ModelPropagationParameters
 
 Array = NDArray[np.float64]
 
 PRECISION = 1e-10
 """Distance to the exact minimiser at which a local problem counts as solved."""
+
+
+class PropagatedStart(Parameters):
+    """A warm start: the solution of model propagation, computed centrally, whose messages are not counted."""
+
+    kind: Literal["propagation"]
+    alpha: float = Field(default=0.99, gt=0, lt=1)
+    """Trade-off of model propagation in (0, 1): towards 1, agreement with neighbours counts more."""
+    confidence: Literal["uniform"] | Confidence = "relative"
+    """c_i of model propagation: m_i / max m (``relative``), m_i (``count``), 1/2 (``uniform``), or a list of them."""
 
 
 class CollaborativeAdmmParameters(ProtocolParameters):
@@ -81,8 +95,8 @@ class CollaborativeAdmmParameters(ProtocolParameters):
     """Penalty on disagreement about an edge's two models; changes the speed, not the optimum."""
     local_steps: Literal["exact"] | Repeats = "exact"
     """How an agent solves its own problem at each step: exactly, or by so many gradient steps."""
-    start: Literal["zero", "local"] = "local"
-    """First models: zeros, or the solitary models."""
+    start: Literal["zero", "local"] | PropagatedStart = "local"
+    """First models: zeros, the solitary models, or what model propagation makes of these."""
     solitary: Solitary = "exact"
     """Solitary models: ``exact`` minimisers, or ``{steps: 10, step_size: 1.0}`` gradient steps from zero."""
 
@@ -125,9 +139,10 @@ class CollaborativeAdmm(Protocol):
     @classmethod
     def traits_for(cls, parameters: CollaborativeAdmmParameters) -> Traits:
         """Sessions in pairs, or rounds where the schedule says so."""
+        central = isinstance(parameters.start, PropagatedStart)
         if isinstance(parameters.schedule, RoundsSchedule):
-            return Traits(trigger="round", inbox="per_round")
-        return Traits(exchange="pairwise")
+            return Traits(trigger="round", inbox="per_round", central=central)
+        return Traits(exchange="pairwise", central=central)
 
     @classmethod
     @override
@@ -139,7 +154,9 @@ class CollaborativeAdmm(Protocol):
     def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_steps(surroundings.task.loss, parameters)
-        if parameters.start == "local" and parameters.solitary == "exact":
+        if isinstance(parameters.start, PropagatedStart):
+            check_length(parameters.start.confidence, surroundings.task.agents, "start", "confidence")
+        if parameters.start != "zero" and parameters.solitary == "exact":
             check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
 
     def prepare(self) -> None:
@@ -150,6 +167,16 @@ class CollaborativeAdmm(Protocol):
         self.edge_weights = self.problem.graph.weights[:, None] * share
         self.kappa = self.edge_weights * rho / (self.edge_weights + rho)
         check_steps(self.problem.task.loss, self.parameters)
+        self.disclosed = False
+
+    @cached_property
+    def warm(self) -> Array:
+        """(n, p) what model propagation makes of everybody's solitary models."""
+        asked = self.parameters.start
+        assert isinstance(asked, PropagatedStart)
+        fields = {"alpha": asked.alpha, "confidence": asked.confidence, "solitary": self.parameters.solitary}
+        propagation = ModelPropagationParameters(kind="model_propagation", closed_form=True, **fields)
+        return ModelPropagation(propagation, self.problem).closed_form
 
     def layout(self) -> Layout:
         """Models; Z and Lambda of every edge for either model, and what was last offered over it."""
@@ -168,7 +195,10 @@ class CollaborativeAdmm(Protocol):
     def start(self, view: View, out: Out) -> None:
         """Start model, told to the neighbours, and Z of the own model; Lambda = 0."""
         task, model = self.problem.task, view.state["model"]
-        if self.parameters.start == "local" or not len(view.neighbours):
+        if isinstance(self.parameters.start, PropagatedStart):
+            self._disclose_all(view, out)
+            model[:] = self.warm[view.agent]
+        elif self.parameters.start == "local" or not len(view.neighbours):
             model[:] = solitary_model(view.data, task, view.agent, self.parameters.solitary)
         if not len(view.neighbours):
             out.fall_silent()
@@ -179,6 +209,13 @@ class CollaborativeAdmm(Protocol):
             out.send("solitary", model, out.public("the start does not depend on data"))
         else:
             out.send("solitary", model, self.release(view))
+
+    def _disclose_all(self, view: View, out: Out) -> None:
+        """Charge everybody with the first start: the models of agents that join later are part of it, too."""
+        if not self.disclosed:
+            for agent in np.flatnonzero(self.problem.task.train.counts > 0).tolist():
+                out.disclose(Release.plain(agent, view.now, "the solitary model"))
+        self.disclosed = True
 
     def constants(self) -> Constants:
         """The trade-off, confidences, and w and kappa of every edge."""

@@ -1,8 +1,8 @@
 """Coordinate descent on locally perturbed examples (Bellet, Guerraoui, Taziki, Tommasi 2018, appendix D.1).
 
-The appendix asks whether collaboration helps where every example was perturbed once: it runs the collaborative algorithm
-on what `hushnet.protocols.algorithms.local_dp` learns from. An agent perturbs the features of its examples before its
-first step, is charged once for that, and then makes update (4) on them without further noise,
+The appendix asks whether collaboration helps where every example was perturbed once: it runs the collaborative
+algorithm on what `hushnet.protocols.algorithms.local_dp` learns from. An agent perturbs the features of its examples
+before its first step, is charged once for that, and then makes update (4) on them without further noise,
 
     Theta_i <- (1 - alpha) Theta_i + alpha (sum_j W_ij Theta_j / D_ii - mu c_i L~_i'(Theta_i)),
 

@@ -167,7 +167,7 @@ class ModelPropagation(Protocol):
                 for agent in range(self.problem.task.agents):
                     out.disclose(self._reserved(agent, view, out))
             view.state["solitary"][:] = self._solitary(view)
-            view.state["model"][:] = self._closed_form[view.agent]
+            view.state["model"][:] = self.closed_form[view.agent]
             out.fall_silent()
             return
         release = self._reserved(view.agent, view, out)
@@ -196,7 +196,7 @@ class ModelPropagation(Protocol):
         return release
 
     @cached_property
-    def _closed_form(self) -> NDArray[np.float64]:
+    def closed_form(self) -> NDArray[np.float64]:
         """(n, p) minimisers (4), from everybody's solitary models, with their noise."""
         if self.noise is None:
             return self.objective().minimise()[0]

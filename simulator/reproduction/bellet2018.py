@@ -76,7 +76,8 @@ PAPER = Paper(
         PaperFigure(
             "bellet2018-fig4",
             "Figure 4",
-            "Accuracy of local and collaborative models from perturbed examples (local differential privacy), by dimension.",
+            "Accuracy of local and of collaborative models from perturbed examples (local differential privacy), by "
+            "dimension.",
             "bellet2018-fig4",
             quick=("sweep={task.dimension: [10, 100]}",),
         ),
@@ -108,13 +109,13 @@ PAPER = Paper(
         PaperFigure(
             "bellet2018-table1-updates",
             "Table 1, private rows over T",
-            "Test RMSE per user by the number T of updates that a budget is spread over, under two readings of the "
-            "item features; the paper prints neither.",
+            "Test RMSE per user by the number T of updates that a budget is spread over, under six readings of the "
+            "item features (regularisation of ALS-WR, and whether features are scaled); the paper prints neither.",
             "bellet2018-movielens-updates",
             quick=(
                 "stop.updates=20",
                 "sweep={reading: {zip: {task.als_regularisation: [0.01], task.feature_scaling: [standard]}, "
-                "labels: [printed local error]}, T: {zip: {"
+                "labels: [0.01 scaled]}, T: {zip: {"
                 + ", ".join(f"protocols.{key}.privacy.updates: [1, 3]" for key in ("eps-1", "eps-0-5", "eps-0-1"))
                 + "}}}",
             ),

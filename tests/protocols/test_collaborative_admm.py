@@ -10,6 +10,8 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
+from hushnet.protocols.base import Problem
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
@@ -270,3 +272,42 @@ def test_alpha_is_one_over_one_plus_mu_and_only_one_of_them_is_given():
 )
 def test_the_protocol_keeps_the_contract(fields):
     check_contract(CollaborativeAdmm, {"mu": 0.5, **fields})
+
+
+WARM = {"start": {"kind": "propagation", "alpha": 0.7, "confidence": "count"}}
+
+
+@pytest.mark.parametrize("schedule", [None, "rounds"])
+def test_a_warm_start_is_where_model_propagation_ends(schedule):
+    """Section 4.2: Theta(0) and Z(0) from the solution of section 3, Lambda(0) = 0."""
+    fields = WARM | ({} if schedule is None else {"schedule": schedule})
+    world = world_of(parameters(mu=0.5, **fields), stop=Stop(activations=1))
+    agents = world.setting.task.agents
+    for agent in world.agents:
+        world.start(agent)
+    propagation = ModelPropagationParameters.model_validate(
+        {"kind": "model_propagation", "alpha": 0.7, "confidence": "count", "closed_form": True}
+    )
+    expected = ModelPropagation(propagation, Problem(world.setting.task, world.setting.graph)).closed_form
+    models = np.array([world.state.agent["model"][agent] for agent in range(agents)])
+    np.testing.assert_allclose(models, expected, atol=1e-12)
+    assert np.abs(models - local_models(world.setting.task)).max() > 0.01
+    for edge, tail in enumerate(world.setting.graph.tails.tolist()):
+        np.testing.assert_array_equal(world.state.edge["z_own"][edge], models[tail])
+        np.testing.assert_array_equal(world.state.edge["dual_own"][edge], 0.0)
+
+
+def test_a_warm_start_changes_the_way_and_not_the_end():
+    ends = []
+    for fields in ({}, WARM):
+        world = world_of(parameters(mu=0.5, **fields), stop=Stop(time=600.0))
+        drive(world)
+        ends.append(world.protocol.models(world.state))
+    np.testing.assert_allclose(*ends, atol=1e-6)
+
+
+def test_a_warm_start_is_said_to_be_central_and_fits_the_contract():
+    world = world_of(parameters(mu=0.5, **WARM), stop=Stop(activations=1))
+    assert world.traits.central
+    check_contract(CollaborativeAdmm, WARM)
+    check_contract(CollaborativeAdmm, {**WARM, "schedule": "rounds"})

@@ -14,8 +14,8 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, C
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent, LocalDPDescentParameters
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract import check_contract
-from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
+from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
 CLIP = {

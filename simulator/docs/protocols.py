@@ -8,7 +8,7 @@ import sys
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.invariants import Invariant
-from ..experiment import Experiment
+from ..experiment import Experiment, Run
 from ..language.described import described, summary
 from ..language.loading import load, shipped
 from ..language.yaml_source import read_text
@@ -17,10 +17,13 @@ from ..shell.new_scenario import scenario_text
 from ..world.world import World
 from .markdown import code, link, prose, table
 from .reference import fields_of
+from .releases import DISCLOSED, Observed, SeenRelease, observed, private_runs
 
 BY_COLUMNS = """\
 task:
   kind: gisette_like
+  rows: 40
+  test_rows: 10
   dimension: 12
   split: {by: columns, parts: [4, 4, 4]}
 topology: {kind: star}
@@ -63,7 +66,8 @@ def _systems(name: str) -> list[str]:
 
 
 def _page(name: str, kind: type[Protocol]) -> str:
-    world = example_world(name)
+    experiment, run = example(name)
+    world = experiment.world(run)
     text = [
         f"(protocol-{name})=",
         f"# {name}\n",
@@ -73,7 +77,7 @@ def _page(name: str, kind: type[Protocol]) -> str:
         "## When it steps, and what it sends\n",
         _steps(world),
         "## What it reveals\n",
-        _reveals(world, kind),
+        _reveals(world, experiment, run),
         "## What it keeps on any network\n",
         _keeps(world),
         "## Fields\n",
@@ -84,8 +88,8 @@ def _page(name: str, kind: type[Protocol]) -> str:
     return "\n".join(text)
 
 
-def example_world(name: str) -> World:
-    """A small world in which a protocol could run, not started."""
+def example(name: str) -> tuple[Experiment, Run]:
+    """A small experiment with a protocol, and its first run."""
     usual, columns = {"topology": "ring"}, name.startswith(("feature", "stale_feature"))
     content = scenario_text("example", kinds=usual, among=[name])
     if columns:
@@ -96,7 +100,7 @@ def example_world(name: str) -> World:
             flags=re.MULTILINE,
         )
     experiment = Experiment(load(read_text(content, name).data))
-    return experiment.world(next(experiment.runs()))
+    return experiment, next(experiment.runs())
 
 
 def _steps(world: World) -> str:
@@ -118,24 +122,43 @@ def _steps(world: World) -> str:
     return "\n".join([*lines, "", table(head, rows)])
 
 
-def _reveals(world: World, kind: type[Protocol]) -> str:
-    noise = [name for name in ("privacy", "noise") if name in kind.Parameters.model_fields]
-    lines = []
-    if noise:
-        lines.append(
-            f"With `{noise[0]}`, what leaves an agent is perturbed and charged to its ledger; without it a message "
-            "counts as data without noise, and epsilon is infinite."
-        )
-    elif world.protocol.layout().messages:
-        lines.append("It has no noise: what it sends counts as data without noise, and epsilon is infinite.")
-    else:
-        lines.append("Nothing leaves an agent while it runs, beside what is listed here.")
+def _reveals(world: World, experiment: Experiment, run: Run) -> str:
+    """What a run without noise and the private ones of the shipped scenarios were seen to reveal."""
+    kind = experiment.loaded.scenario.protocols[run.protocol].kind
+    lines = [
+        "Observed in small runs, of which every message was noted.\n",
+        *_told("With its defaults", observed(experiment, run)),
+    ]
+    shown: set[tuple[SeenRelease, ...]] = set()
+    for private, each in private_runs(kind):
+        found = observed(private, each)
+        if found.rows not in shown:
+            lines += _told(f"`{each.protocol}` of {link(private.loaded.scenario.scenario, _anchor(private))}", found)
+        shown.add(found.rows)
     if world.protocol.traits.central:
-        lines.append("Starts are computed in one place, from what all agents disclose; results say so.")
+        lines.append("Starts are computed in one place, from what all agents disclose; results say so.\n")
     public = list(world.protocol.assumed_public)
     if public:
-        lines += ["", "Treated as public, though computed from data:", "", *(f"- {each}" for each in public)]
+        lines += ["Treated as public, though computed from data:", "", *(f"- {each}" for each in public)]
     return "\n".join(lines) + "\n"
+
+
+def _anchor(experiment: Experiment) -> str:
+    return f"scenario-{experiment.loaded.scenario.scenario}"
+
+
+def _told(title: str, found: Observed) -> list[str]:
+    """What was seen, as a table, and how often agents were charged."""
+    counts = " to ".join(map(str, sorted({min(found.charged), max(found.charged)})))
+    told = f"In {found.steps} steps of all agents, each was charged for {counts} release{'s' * (counts != '1')}."
+    if not found.rows:
+        return [f"{title}: nothing left an agent. {told}\n"]
+    head = ("when", "message", "numbers", "to", "released as")
+    rows = (
+        (row.moment, row.kind if row.kind == DISCLOSED else code(row.kind), row.numbers, row.to, row.released)
+        for row in found.rows
+    )
+    return [f"{title}:\n", table(head, rows), f"{told}\n"]
 
 
 def _keeps(world: World) -> str:

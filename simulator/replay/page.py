@@ -15,6 +15,7 @@ from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from .chosen import chosen
 from .film import EPSILONS, FATES, film
+from .parting import parting
 from .rerun import rerun
 
 FOLDER = Path(__file__).parent
@@ -150,6 +151,7 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
         same_luck=len({tuple(each["luck"]) for each in films}) == 1 and len(films) > 1,
         private=any(each["private"] for each in films),
         window=window,
+        parting=parting(films[0], films[1], FATES) if len(films) == 2 else None,
         spent=spent,
         data=Markup(data.replace("<", "\\u003c")),
         script=Markup(script),

@@ -26,6 +26,8 @@ function drawOne() {
   const run = data.single.runs[one.key];
   at("one-curve").hidden = !run || !at("one-metric").value;
   at("one-agents").hidden = !run?.a;
+  at("one-timeline").hidden = !(run?.t?.x.length > 1);
+  if (!at("one-timeline").hidden) drawOneTimeline(run.t);
   if (!at("one-curve").hidden) drawOneCurve(run);
   if (!at("one-agents").hidden) drawOneAgents(run);
 }
@@ -43,6 +45,20 @@ function drawOneCurve(run) {
   const rows = [[time, name], ...spaced(run.x.length, 20).map((k) => [Text.number(run.x[k]), Text.number(y[k])])];
   const caption = `${name} of this run` + (traces.length > 1 ? `; dotted: the mean of the ${Text.runs(data.series[run.s].runs)} that differ by their seed only.` : ".");
   draw(at("one-curve"), traces, { xaxis: axisLayout(time, false), yaxis: axisLayout(name, false) }, caption, `Line chart of ${name} over ${time} in one run.`, rows);
+}
+
+// What happened from one recorded instant to the next, per time unit; a line for each kind of event.
+function drawOneTimeline({ x, ...rates }) {
+  const time = data.curves.axes.find(({ id }) => id === "time").name, dashes = ["solid", "dash", "dot", "dashdot", "longdash"];
+  const tones = { steps: "#0072b2", "messages sent": "#d55e00", lost: "#cc79a7", dropped: "#009e73", overtaken: "#56b4e9" };
+  const names = Object.keys(rates);
+  const traces = names.map((name, k) => ({
+    type: "scatter", mode: "lines", x, y: [...rates[name], rates[name].at(-1)], name, line: { shape: "hv", color: tones[name], width: 2, dash: dashes[k] },
+  }));
+  const rows = [[time, ...names], ...spaced(x.length - 1, 20).map((k) => [`${Text.number(x[k])} to ${Text.number(x[k + 1])}`, ...names.map((name) => Text.number(rates[name][k]))])];
+  const caption = "Timeline: what happened in this run per time unit, from each recorded instant to the next. The replay shows every event.";
+  const legend = { orientation: "h", y: 1.02, yanchor: "bottom" };
+  draw(at("one-timeline"), traces, { xaxis: axisLayout(time, false), yaxis: { ...axisLayout("events per time unit", false), rangemode: "tozero" }, showlegend: true, legend }, caption, "Line chart of steps and messages per time unit over time in one run.", rows);
 }
 
 function drawOneAgents(run) {

@@ -18,8 +18,14 @@ from .recording import RunRecord
 NUMBERS = 160_000
 """Numbers of all curves of single runs together, and likewise of all their agents."""
 
+TIMELINE_NUMBERS = 60_000
+"""Numbers of all timelines together; where a dozen instants of each run take more, there are none."""
+
 GRAPH_NUMBERS = 12_000
 """Numbers of all graphs together."""
+
+TIMELINES = 6
+"""Numbers of an instant of a timeline, at most."""
 
 PLACES = (12, 80)
 """Places of a run's curve: as many as the numbers allow, within these limits."""
@@ -43,14 +49,16 @@ def single_runs(collection: Collection, grid: Grid, start: dict[str, Any], recor
     Returns
     -------
     dict
-        ``runs`` by name: series ``s``, times ``x``, ``m`` a curve by metric, ``a`` the agents' values, ``g`` the graph.
+        ``runs`` by name: series ``s``, times ``x``, ``m`` a curve by metric, ``a`` the agents' values, ``g`` the graph,
+        ``t`` the timeline: times ``x`` and rates from each to the next by name.
         ``agents``, what they are, or "" where there are none. ``graphs`` by name: places ``at`` and ``edges``.
     """
     pairs, count = recording.pairs, len(collection.runs)
     if NUMBERS // (count * (1 + len(pairs))) < PLACES[0]:
         pairs = [pair for pair in pairs if metric_id(pair) == start["metric"]]
     most = int(np.clip(NUMBERS // (count * (1 + len(pairs))), *PLACES))
-    recording, agents = recording.only(pairs), _agents(collection, start["agents"])
+    whole, agents = recording, _agents(collection, start["agents"])
+    recording, instants = recording.only(pairs), TIMELINE_NUMBERS // (count * TIMELINES)
     runs: dict[str, Any] = {}
     for rank, series in enumerate(grid.series):
         for run in series.runs:
@@ -61,6 +69,9 @@ def single_runs(collection: Collection, grid: Grid, start: dict[str, Any], recor
                 "x": _short(x),
                 "m": {name: y for name, y in known.items() if any(v is not None for v in y)},
             }
+            if instants >= PLACES[0]:
+                times, rates = whole.pace(run, min(instants, PLACES[1]))
+                entry["t"] = {"x": _short(times)} | {name: _short(rate) for name, rate in rates.items()}
             if agents is not None and collection.runs[run] in agents:
                 entry["a"] = _short(agents[collection.runs[run]][start["agents"]].to_numpy(np.float64))
                 entry["g"] = (collection.manifests[run].get("topology") or {}).get("graph")

@@ -16,7 +16,7 @@ task: {kind: linear_classification, agents: 8, dimension: 3, samples: [4, 9]}
 topology: {kind: ring}
 network: {latency: 0.4}
 stop: {updates: 6}
-record: {every: 1.0}
+record: {every: 1.0, metrics: [objective, accuracy, traffic]}
 seeds: 3
 protocols:
   cd: {kind: coordinate_descent, mu: 0.5}
@@ -101,3 +101,33 @@ def test_a_run_fits_on_a_phone_in_the_dark(opened, swept):
     assert view.is_visible("#one")
     assert view.evaluate("document.documentElement.scrollWidth") <= 390
     assert found.complaints == []
+
+
+def test_every_run_has_a_timeline_whose_rates_add_up_to_its_totals(swept):
+    collection = load_all(swept)
+    found = content(collection, swept)["data"]["single"]
+    for name, manifest in zip(collection.runs, collection.manifests, strict=True):
+        own = dict(found["runs"][name]["t"])
+        times = np.array(own.pop("x"))
+        totals = manifest["totals"]
+        if totals["time"] == 0:
+            assert own == {}
+            continue
+        assert {"steps", "messages sent"} <= set(own)
+        for rate, total in (("steps", "activations"), ("messages sent", "messages")):
+            assert np.diff(times) @ own[rate] == pytest.approx(totals[total], rel=1e-2)
+        assert ("lost" in own) == (totals["lost"] > 0)
+
+
+def test_timelines_are_left_out_where_runs_are_too_many(swept, monkeypatch):
+    monkeypatch.setattr(single, "TIMELINE_NUMBERS", 40)
+    found = content(load_all(swept), swept)["data"]["single"]
+    assert all("t" not in own for own in found["runs"].values())
+
+
+def test_the_timeline_is_drawn_beside_its_numbers(opened, swept):
+    view = opened(swept).page
+    view.locator("#runs-table a.one").nth(0).click()
+    view.wait_for_selector("#one-timeline .chart .main-svg")
+    assert "per time unit" in (view.text_content("#one-timeline figcaption") or "")
+    assert view.locator("#one-timeline .numbers tr").count() > 3

@@ -56,7 +56,7 @@ function drawOneTimeline({ x, ...rates }) {
     type: "scatter", mode: "lines", x, y: [...rates[name], rates[name].at(-1)], name, line: { shape: "hv", color: tones[name], width: 2, dash: dashes[k] },
   }));
   const rows = [[time, ...names], ...spaced(x.length - 1, 20).map((k) => [`${Text.number(x[k])} to ${Text.number(x[k + 1])}`, ...names.map((name) => Text.number(rates[name][k]))])];
-  const caption = "Timeline: what happened in this run per time unit, from each recorded instant to the next. The replay shows every event.";
+  const caption = "Timeline: what happened in this run per time unit, from each recorded instant to the next. A broadcast counts once as sent; what was lost, dropped or overtaken counts per receiver. The replay shows every event.";
   const legend = { orientation: "h", y: 1.02, yanchor: "bottom" };
   draw(at("one-timeline"), traces, { xaxis: axisLayout(time, false), yaxis: { ...axisLayout("events per time unit", false), rangemode: "tozero" }, showlegend: true, legend }, caption, "Line chart of steps and messages per time unit over time in one run.", rows);
 }

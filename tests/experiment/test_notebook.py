@@ -9,6 +9,8 @@ import sys
 import types
 from pathlib import Path
 
+import nbclient
+import nbformat
 import pytest
 from hushnet.simulator import run
 from hushnet.simulator.api import Result
@@ -99,6 +101,22 @@ def test_the_example_notebook_does_what_it_shows(tmp_path, monkeypatch):
     assert all(getattr(value, "_repr_html_", None) or value is not None for value in shown)
     assert "<table" in shown[0]._repr_html_()
     assert len(shown) == 5
+
+
+def test_in_a_real_kernel_runs_report_and_results_are_tables_and_pictures(tmp_path):
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    progress, result = outputs[0]
+    assert "done" in progress["data"]["text/html"]
+    for output, part in (
+        (result, "<table"),
+        (outputs[1][0], "<table"),
+        (outputs[2][0], "<img"),
+        (outputs[3][0], "<table"),
+    ):
+        assert part in output["data"]["text/html"]
 
 
 def test_the_example_notebook_has_no_output_that_could_be_stale():

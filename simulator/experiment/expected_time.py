@@ -7,6 +7,7 @@ others, or are away, step less often. Rounds are taken to last as long as the sl
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ...agents.compilation.compiled import form_of
 from ...protocols import catalog
@@ -54,7 +55,8 @@ def seconds_of(
         return None if start is None else least + agents * start
     calm = scenario.network.lossless and bool(form_of(scenario.availability, "unfailing"))
     steps = Steps(parameters.kind, way, noise_of(parameters), expected_form(scenario, protocol), lossy=not calm)
-    step, start = times.step(steps, size), times.start(steps, size)
+    read = replace(size, rows=protocol.rows_of_step(parameters, size.rows))
+    step, start = times.step(steps, read), times.start(steps, size)
     if step is None or start is None:
         return None
     made = wakes

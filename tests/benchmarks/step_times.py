@@ -35,11 +35,13 @@ from threadpoolctl import threadpool_limits
 from ..engine.driving import drive, prepared
 from ..protocols.columns import split_task, star
 from .cases import SEED, Case, make_task, random_regular
-from .matrix.cases import ENTRIES, Row, rows_of
+from .matrix.cases import ENTRIES, Entry, Row, rows_of
 from .measure import Stopwatch, undisturbed
 from .run import processor
 
 AGENTS = 100
+LIKE_OTHERS = (Entry("local_dp_descent", {"mu": 0.04}),)
+"""Protocols that have no row of the matrix, for their step is another one's."""
 GRID: dict[str, list[float]] = {"dimension": [2, 20, 100], "rows": [5, 100], "degree": [4, 20]}
 PARTIES = [2, 8]
 COLUMNS: dict[str, list[float]] = {
@@ -118,7 +120,7 @@ def table(*, quick: bool = False, only: Sequence[str] = ()) -> dict[str, Any]:
     steps: dict[str, list[float]] = {}
     starts: dict[str, list[float]] = {}
     kinds = []
-    for entry in {entry.kind: entry for entry in ENTRIES}.values():
+    for entry in {entry.kind: entry for entry in (*ENTRIES, *LIKE_OTHERS)}.values():
         if only and entry.kind not in only:
             continue
         split = entry.protocol.learns_from == "columns"

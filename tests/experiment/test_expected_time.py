@@ -71,6 +71,16 @@ def test_it_grows_with_agents_time_dimension_seeds_and_records(tmp_path):
     assert seconds(tmp_path, network={**SMALL["network"], "loss": 0.05}) >= base
 
 
+@pytest.mark.parametrize("name", ["dual_averaging", "push_sum_dual_averaging"])
+def test_who_draws_its_rows_takes_no_longer_where_there_are_more(name):
+    kind, few, many = catalog.resolve(name), 10.0, 20_000.0
+    drawn = kind.Parameters.model_validate({"kind": name, "batch": 3})
+    full = kind.Parameters.model_validate({"kind": name, "sampling": "full"})
+    assert kind.rows_of_step(drawn, few) == kind.rows_of_step(drawn, many) == 3.0
+    assert kind.rows_of_step(drawn, 2.0) == 2.0
+    assert kind.rows_of_step(full, many) == many
+
+
 def test_who_falls_silent_makes_no_more_steps(tmp_path):
     few = {"cd": {"kind": "coordinate_descent", "updates": 10}}
     assert seconds(tmp_path, protocols=few, stop={"time": 500}) < seconds(tmp_path)

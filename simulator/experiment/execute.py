@@ -103,7 +103,7 @@ def first_hit(
     with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"), suppress(*FAILURES.values()):
         looking = FirstHit(experiment.recorder(run), window, on_sample)
         world = experiment.world(run, looking)
-        world.record_time, world.record_activations = None, 1
+        world.record_time, world.record_activations = None, window.after or window.stride
         engine_for(run.point.scenario.engine, world, debug=run.point.scenario.debug).run(world)
         return looking.rows
     return []

@@ -4,11 +4,15 @@ What a target asks of a run may follow from other runs: from the start of the pr
 from the end of the one that its accuracy is held against. So runs are looked at closely when all of them are there.
 Each is made again, as far as its first record that meets the target, and its metric is read after every activation
 since the record before. The rows found are kept in the index, beside the target.
+
+Where more than `MOST_LOOKS` activations lie between the two records, fewer looks narrow them down first: then the event
+is the first one within the part in which the first of these looks met the target.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -18,10 +22,15 @@ from typing import Any
 from ...agents.errors import InputError
 from ..analysis.results import load_all
 from ..analysis.targets import windows
-from ..metrics.trace import HitWindow, Row
+from ..metrics.trace import ROW, HitWindow, Row
 from ..storage.files import json_text
 from .plan import Experiment, PlannedRun, Run
 from .workers import Workers
+
+MOST_LOOKS = 2_000
+"""Activations after each of which a run is looked at, at most."""
+LOOKS = 64
+"""Looks that narrow down a longer stretch of a run."""
 
 
 def first_hits(
@@ -69,8 +78,51 @@ def first_hits(
     except InputError:  # whoever asks for the target is told what is wrong with it
         return None
     planned = dict(zip(collection.runs, (each for _, each in listed), strict=True))
-    asked = {(planned[run].name, window): planned[run] for run, window in places.items()}
-    queue = [replace(each, window=window) for (_, window), each in asked.items()]
+    found: dict[str, list[list[Any]]] = {}
+    while places:
+        asked = {(planned[run].name, _looks(window)): planned[run] for run, window in places.items()}
+        queue = [replace(each, window=window) for (_, window), each in asked.items()]
+        seen = _seen(experiment, queue, workers, on_look)
+        narrower: dict[str, HitWindow] = {}
+        for run, window in places.items():
+            look = _looks(window)
+            rows = seen.get((planned[run].name, look), ())
+            if look.stride > 1:
+                narrower |= _narrowed(run, window, rows)
+            elif rows and look.met(_value(rows, look)):
+                found[run] = [list(row) for row in rows]
+        places = narrower
+    return {"found_by": found_by, "runs": {run: found[run] for run in planned if run in found}}
+
+
+def _looks(window: HitWindow) -> HitWindow:
+    """A window with the stride at which it is looked at: every activation, if they are few enough."""
+    width = window.until - window.after
+    return replace(window, stride=1 if width <= MOST_LOOKS else math.ceil(width / LOOKS))
+
+
+def _narrowed(run: str, window: HitWindow, rows: Sequence[Row]) -> dict[str, HitWindow]:
+    """The part of a wide window in which the target was met, by run; none if nothing was seen."""
+    instants = sorted({row[ROW.index("activations")] for row in rows})
+    if not instants:
+        return {}
+    if not window.met(_value(rows, window)):
+        return {run: replace(window, after=instants[-1])} if instants[-1] < window.until else {}
+    return {run: replace(window, after=instants[0] if len(instants) > 1 else window.after, until=instants[-1])}
+
+
+def _value(rows: Sequence[Row], window: HitWindow) -> float:
+    """The last value of a window's metric."""
+    return [row[-1] for row in rows if row[-3:-1] == (window.metric, window.statistic)][-1]
+
+
+def _seen(
+    experiment: Experiment,
+    queue: Sequence[PlannedRun],
+    workers: Workers,
+    on_look: Callable[[Run], None] | None,
+) -> dict[tuple[str, HitWindow | None], tuple[Row, ...]]:
+    """What was seen of runs that are made again, by their names and windows."""
     seen: dict[tuple[str, HitWindow | None], tuple[Row, ...]] = {}
     with closing(workers.work(experiment, queue)) as work:
         for rank, outcome in work:
@@ -79,6 +131,5 @@ def first_hits(
             if on_look:
                 on_look(each.run)
             if outcome.error:
-                warnings.warn(f"{each.run.place}: when it met the target was not found: {outcome.error}", stacklevel=2)
-    found = {run: [list(row) for row in seen[planned[run].name, window]] for run, window in places.items()}
-    return {"found_by": found_by, "runs": {run: rows for run, rows in found.items() if rows}}
+                warnings.warn(f"{each.run.place}: when it met the target was not found: {outcome.error}", stacklevel=3)
+    return seen

@@ -15,7 +15,7 @@ from .names import Key
 
 
 class TargetParameters(Parameters):
-    """What reached means, for times to target and the cost of getting there."""
+    """What reached means, for times to target and the cost of getting there; of this target by the very event."""
 
     metric: str = "objective"
     """A recorded metric."""

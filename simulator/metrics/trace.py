@@ -24,6 +24,8 @@ class HitWindow:
         Whether it is met from below.
     after, until : int
         Activations at the last record that does not meet it, and at the first that does.
+    stride : int
+        Activations between two looks, >= 1.
     """
 
     metric: str
@@ -32,6 +34,7 @@ class HitWindow:
     rising: bool
     after: int
     until: int
+    stride: int = 1
 
     def met(self, value: float) -> bool:
         """Say whether a value meets the target."""

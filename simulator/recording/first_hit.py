@@ -17,7 +17,7 @@ MET = "the target was met"
 
 
 class FirstHit:
-    """Looks at a target's metric after every activation within a window, and ends the run once it is met.
+    """Looks at a target's metric within a window, at every stride of activations, and ends the run once it is met.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class FirstHit:
     Attributes
     ----------
     rows : list of tuple
-        The rows of the trace at the first activation that meets the target and at the one before it, as far as that
-        lies in the window; empty if none does.
+        The rows of the trace at the first look that meets the target, after those of the look before it, as far as that
+        lies in the window; those of the last look if none does.
     """
 
     def __init__(self, recorder: Recorder, window: HitWindow, on_sample: Callable[[World], None] | None = None) -> None:
@@ -44,12 +44,18 @@ class FirstHit:
         """Look, if the run has come to the window and not beyond it."""
         if self.on_sample:
             self.on_sample(world)
-        if self._over or world.activations <= self.window.after:
+        if self._over or world.activations < self.window.after:
             return
         rows = [row for row in self.recorder.closely(world, self.window.metric) if math.isfinite(row[-1])]
+        if world.activations == self.window.after:
+            self._before = rows
+            if not final:
+                world.record_each(self.window.stride)
+            return
         for *_, metric, statistic, value in rows:
             if (metric, statistic) == (self.window.metric, self.window.statistic) and self.window.met(value):
-                self.rows, self._over = [*self._before, *rows], True
+                self._over = True
+        self.rows = [*self._before, *rows]
         self._before, self._over = rows, self._over or world.activations >= self.window.until
         if self._over:
             world.stop_condition.end(MET)

@@ -29,6 +29,7 @@ from ..network.network import Network
 from ..network.randomness import Purpose, stable_ids
 from ..network.setting import Setting
 from ..tables import tallies
+from ..tables.mail import RECORD_EVERY
 from ..tables.rounds import RoundTables
 from ..tables.sessions import SessionTables
 from . import rounds, sessions
@@ -210,6 +211,11 @@ class World:
     def recorded_steps(self) -> int:
         """Activations between two records; 0 if they do not count."""
         return self.record_activations or 0 if self.recorder else 0
+
+    def record_each(self, activations: int) -> None:
+        """From now on record whenever the activations are a multiple of this number, and at no other time."""
+        self.record_time, self.record_activations = None, activations
+        self.transport.mail.clock[RECORD_EVERY] = activations
 
     @property
     def ended(self) -> str:

@@ -10,7 +10,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.api import run
-from hushnet.simulator.experiment import run_once
+from hushnet.simulator.experiment import hits, run_once
 
 AXES = ("time", "activations", "messages", "vectors", "bytes", "updates", "vectors_with_start")
 COMMON = """
@@ -83,6 +83,21 @@ def found_times(collection):
 @pytest.mark.parametrize("engine", ["batched", "event"])
 def test_a_run_meets_its_target_by_the_event_that_a_record_of_every_activation_shows(results, kind, engine):
     check_against_every_activation(results, COMMON + PROTOCOLS[kind] + f"engine: {engine}\n", "every: 5.0")
+
+
+@pytest.mark.parametrize("engine", ["batched", "event"])
+def test_long_stretches_are_narrowed_down_before_every_activation_is_looked_at(results, monkeypatch, engine):
+    """The distance to a target falls here all the way, so that the first of few looks is after the very event."""
+    monkeypatch.setattr(hits, "MOST_LOOKS", 8)
+    monkeypatch.setattr(hits, "LOOKS", 3)
+    looked, first_hit = [], run_once.first_hit
+    monkeypatch.setattr(run_once, "first_hit", lambda *given: looked.append(given[2]) or first_hit(*given))
+    plain = PROTOCOLS["broadcasts"].split("  b:")[0] + "stop: {time: 12}\n"
+    check_against_every_activation(
+        results, COMMON + plain + f"engine: {engine}\n", "every: 5.0", axes=("time", "vectors")
+    )
+    assert {window.stride for window in looked} > {1}
+    assert all(window.until - window.after <= 8 for window in looked if window.stride == 1)
 
 
 def test_a_share_of_what_another_protocol_ends_with_is_met_by_an_event_as_well(results):

@@ -22,7 +22,7 @@ from typing import Any
 from ...agents.errors import InputError
 from ..analysis.results import load_all
 from ..analysis.targets import windows
-from ..metrics.trace import ROW, HitWindow, Row
+from ..metrics.trace import HitWindow, Row
 from ..storage.files import json_text
 from .plan import Experiment, PlannedRun, Run
 from .workers import Workers
@@ -103,7 +103,7 @@ def _looks(window: HitWindow) -> HitWindow:
 
 def _narrowed(run: str, window: HitWindow, rows: Sequence[Row]) -> dict[str, HitWindow]:
     """The part of a wide window in which the target was met, by run; none if nothing was seen."""
-    instants = sorted({row[ROW.index("activations")] for row in rows})
+    instants = sorted({row[1] for row in rows})
     if not instants:
         return {}
     if not window.met(_value(rows, window)):

@@ -213,7 +213,7 @@ class World:
         return self.record_activations or 0 if self.recorder else 0
 
     def record_each(self, activations: int) -> None:
-        """From now on record whenever the activations are a multiple of this number, and at no other time."""
+        """Record whenever the activations are a multiple of this number from now on, and at no other time."""
         self.record_time, self.record_activations = None, activations
         self.transport.mail.clock[RECORD_EVERY] = activations
 

@@ -59,6 +59,10 @@ CASES = [
     Case("coordinate_descent", {"mu": 0.5, "privacy": TARGET}),
     Case("local", {}),
     Case("local_dp", {"privacy": {"mechanism": "laplace", "budget": BUDGET, "updates": 1, "clip": 1.0}}),
+    Case(
+        "local_dp_descent",
+        {"mu": 0.5, "privacy": {"mechanism": "laplace", "budget": BUDGET, "updates": 1, "clip": 1.0}},
+    ),
     Case("solitary", {}),
     Case("consensus", {}),
     Case("model_propagation", {}),

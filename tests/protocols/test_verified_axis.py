@@ -26,6 +26,7 @@ PRIVATE = {
     "model_propagation": (ROWS, {"privacy": ONCE}, "privacy"),
     "model_propagation, gamma": (ROWS, {"privacy": {**ONCE, "mechanism": "gamma"}}, "privacy"),
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
+    "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),

@@ -109,6 +109,7 @@ CASES = [
     Case("solitary"),
     Case("consensus"),
     Case("local_dp", {"privacy": {**NOISY, "updates": 1}}),
+    Case("local_dp_descent", {"mu": 0.5, "privacy": {**NOISY, "updates": 1}}),
     Case("coordinate_descent", {"mu": 0.5}),
     Case("coordinate_descent", {"mu": 0.5, "updates": 4, "start": "local"}),
     Case("coordinate_descent", {"mu": 0.5, "privacy": NOISY}),

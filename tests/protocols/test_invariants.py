@@ -15,6 +15,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
@@ -63,6 +64,14 @@ def checked_run(case, setting, engine, *, protocol=None):
 
 class KeepsSomethingBack(CoordinateDescent):
     """Goes on from another model than it has told."""
+
+    def wake(self, view, out):
+        super().wake(view, out)
+        view.state["model"][0] += 1e-6
+
+
+class KeepsPerturbedBack(LocalDPDescent):
+    """Goes on from another model than it has told, on perturbed examples."""
 
     def wake(self, view, out):
         super().wake(view, out)
@@ -231,6 +240,7 @@ class StepsTooFarLate(StaleFeatureSharing):
 PENALTY = {"noise": {"alpha": 3.0}}
 MUTANTS = [
     (KeepsSomethingBack, Case("coordinate_descent", {"mu": 0.5}), {"model told"}),
+    (KeepsPerturbedBack, Case("local_dp_descent", {"mu": 0.5}), {"model told"}),
     (
         ForgetsToDivide,
         Case("model_propagation", {"alpha": 0.7, "schedule": "async"}),

@@ -156,7 +156,7 @@ def _differences_table(comparison: Comparison, rows: Frame) -> Table:
     table = _new_table(str(rows["title"].iloc[0]), ["protocol", *swept], NUMBERS)
     table.add_column("", no_wrap=True)
     for row in rows.to_dict("records"):
-        texts = [row["label"], *(str(row[path]) for path in comparison.grid)]
+        texts = [row["label"], *(swept_text(row[path]) for path in comparison.grid)]
         cells = [*map(escape, map(str, texts)), *_cells(row), row["verdict"]]
         table.add_row(*cells, style=COLOURS.get(row["verdict"]))
     return _fix_widths(table)
@@ -204,12 +204,17 @@ def _break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], l
     """Every break-even point with its cells: measure, protocol, axis, elsewhere, place, interval, neighbours."""
     for row in comparison.break_even.to_dict("records"):
         others = [path for path in comparison.grid if path != row["axis"]]
-        where = ", ".join(f"{path.rpartition('.')[2]} {row[path]}" for path in others)
+        where = ", ".join(f"{path.rpartition('.')[2]} {swept_text(row[path])}" for path in others)
         half = (row["high"] - row["low"]) / 2
         low, high = (number(row[name], half) for name in ("low", "high"))
         interval = DASH if DASH in (low, high) else f"{low} to {high}"
         place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}", str(row["points"])]
         yield row, [row["title"], row["label"], row["axis"], where, *place]
+
+
+def swept_text(value: Any) -> str:
+    """A swept value in words; a dash where it is not set."""
+    return DASH if pd.isna(value) else str(value)
 
 
 def number(value: float, half: float = math.nan) -> str:
@@ -235,7 +240,7 @@ def p_value(p: float) -> str:
 def _differences_latex(comparison: Comparison) -> str:
     """A booktabs table of all differences."""
     rows = [
-        [row["title"], row["label"], *(str(row[path]) for path in comparison.grid), *_cells(row)]
+        [row["title"], row["label"], *(swept_text(row[path]) for path in comparison.grid), *_cells(row)]
         for row in comparison.differences.to_dict("records")
     ]
     names = ["measure", "protocol", *comparison.grid, *NUMBERS]

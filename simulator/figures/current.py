@@ -18,6 +18,8 @@ from ..storage.provenance import code_version
 from ..storage.run_folder import read_manifest
 
 FILE = "drawn.json"
+PASSING = ("timings", "commit")
+"""What manifests say of how a run came about; the rest is the same every time, wherever the same code runs."""
 
 
 def made_of(folder: Path, collection: Collection) -> str:
@@ -34,7 +36,7 @@ def made_of(folder: Path, collection: Collection) -> str:
     digest.update(json_text(read_json(folder / "index.json")).encode())
     for run in dict.fromkeys(run.partition("#")[0] for run in collection.runs):
         manifest, checksums = read_manifest(folder / run)
-        told = {name: value for name, value in manifest.items() if name != "timings"}  # the rest is the same every time
+        told = {name: value for name, value in manifest.items() if name not in PASSING}
         digest.update(json_text([run, told, checksums], indent=None).encode())
     return digest.hexdigest()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis.results import Collection
@@ -24,7 +24,7 @@ class SweptAxis:
     """
 
     path: str
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] = field(hash=False)
 
     @property
     def numeric(self) -> bool:
@@ -72,10 +72,19 @@ class Grid:
         self.protocols = list(collection.labels)
         points = [manifest.get("grid") or {} for manifest in collection.manifests]
         self.axes = [SweptAxis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
-        self._ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
+        ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
+        places = [
+            tuple(rank[_identity(point.get(axis.path))] for axis, rank in zip(self.axes, ranks, strict=True))
+            for point in points
+        ]
+        # Tables have columns of one type: a number among texts is a text in them, and no value is not a number.
+        tables = collection.places
+        self._in_tables = [
+            {_identity(value): at[number] for value, at in zip(tables[axis.path].tolist(), places, strict=True)}
+            for number, axis in enumerate(self.axes)
+        ]
         found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        for run, (manifest, point) in enumerate(zip(collection.manifests, points, strict=True)):
-            at = self.ranks(point)
+        for run, (manifest, at) in enumerate(zip(collection.manifests, places, strict=True)):
             found.setdefault((manifest["protocol"], at), []).append(run)
         order = sorted(found, key=lambda key: (self.protocols.index(key[0]), key[1]))
         complete = {run for run, m in enumerate(collection.manifests) if m.get("status") == "complete"}
@@ -83,8 +92,8 @@ class Grid:
         self.series = [Series(*key, own, tuple(run for run in own if run in complete)) for key, own in runs]
 
     def ranks(self, point: Mapping[str, Any]) -> tuple[int, ...]:
-        """The rank of a point's value on every axis."""
-        pairs = zip(self.axes, self._ranks, strict=True)
+        """The rank on every axis of a point whose values are as tables have them, see `Collection.places`."""
+        pairs = zip(self.axes, self._in_tables, strict=True)
         return tuple(rank[_identity(point.get(axis.path))] for axis, rank in pairs)
 
     def texts(self, series: Series) -> list[str]:

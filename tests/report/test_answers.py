@@ -47,6 +47,15 @@ def test_the_page_begins_with_who_wins_and_where_it_is_open(answered):
     assert text.index('id="answer"') < text.index('id="winners"') < text.index('id="results"')
 
 
+@pytest.mark.parametrize("values", [(0.1, {"kind": "exponential", "mean": 0.2}), (0.5, None), (1, None), ("a", True)])
+def test_a_sweep_may_mix_numbers_with_other_things(values, tmp_path):
+    folder = made(tmp_path / "made", losses=values)
+    text = page(load_all(folder), folder)
+    cells = re.findall(r'<td class="(?:won|open)".*?data-at="([\d,]*)">(.*?)</a>', text)
+    assert [at for at, _ in cells[:2]] == ["0", "1"]
+    assert [said.startswith("open") for _, said in cells[:2]] == [True, False]
+
+
 def test_a_point_of_the_map_leads_to_its_runs(opened, answered):
     found = opened(answered)
     view = found.page

@@ -235,6 +235,18 @@ def test_nothing_in_the_table_is_cut_off(experiment, width):
         assert words in text
 
 
+@pytest.mark.parametrize("values", [(0.5, None), (1, None), ("a", None)])
+def test_a_value_that_is_not_set_is_a_dash(experiment, tmp_path, values):
+    runs = []
+    for value in values:
+        for protocol, ends in (("local", [0.5, 0.6]), ("cd", [0.7, 0.9])):
+            runs += with_values(ends, protocol, grid={"protocols.cd.clip": value})
+    comparison = compare(load_all(experiment(runs)))
+    tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
+    for text in (printed(comparison, 200), tex):
+        assert not re.search(r"\b(nan|None)\b", text)
+
+
 def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
     runs = with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd", label=r"CD [bold] 5% _$\x")
     comparison = compare(load_all(experiment(runs)))

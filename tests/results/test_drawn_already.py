@@ -9,7 +9,9 @@ import sys
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
+from hushnet.simulator.figures import current
 from hushnet.simulator.figures.current import FILE, drawn_already
+from hushnet.simulator.storage.run_folder import read_manifest
 
 TEXT = """\
 schema: 1
@@ -78,3 +80,15 @@ def test_other_runs_figures_or_styles_are_drawn(drawn):
         assert drawn_already(out, load_all(out)) is not None
     assert main(["plot", str(out), "--width", "two columns"]) == 0
     assert drawn_already(out, load_all(out)) is None
+
+
+def test_what_a_checkout_knows_of_its_commit_draws_nothing(drawn, monkeypatch):
+    _, out = drawn
+    assert drawn_already(out, load_all(out)) is not None
+
+    def elsewhere(folder):
+        manifest, checksums = read_manifest(folder)
+        return {**manifest, "commit": "of another checkout"}, checksums
+
+    monkeypatch.setattr(current, "read_manifest", elsewhere)
+    assert drawn_already(out, load_all(out)) is not None

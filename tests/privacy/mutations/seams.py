@@ -27,7 +27,8 @@ class Plant:
         self._before: list[tuple[Any, str, Any]] = []
 
     def put(self, owner: Any, name: str, new: Any) -> None:
-        """Replace an attribute of a class or module that defines it itself, or inherits it."""
+        """Replace an attribute of a class or module that defines it itself, or inherits it; none that is not there."""
+        inspect.getattr_static(owner, name)
         self._before.append((owner, name, vars(owner).get(name, _NOTHING)))
         setattr(owner, name, new)
 

@@ -42,3 +42,8 @@ def test_mistakes_are_taken_out_again():
             pass
     for name, case in CASES.items():
         assert seen(case) == _usual(name, "python")
+
+
+def test_a_mistake_is_planted_only_where_there_is_something():
+    with pytest.raises(AttributeError), planted(lambda plant: plant.put(Counter, "no_such_thing", None)):
+        pass

@@ -56,7 +56,7 @@ def compiled_gradients_not_clipped(plant):
 
         return inlined(whole)
 
-    plant.put(gradient_forms, "_shortened", shortened)
+    plant.everywhere(gradient_forms.shortened_in, lambda _: shortened)
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract", form="compiled")

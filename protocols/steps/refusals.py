@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 
 from .text import Text
 
 KNOWN = (
+    (r"The '(with) \(context manager\)[^\n]* construct is not supported", "compiled steps have no {0!r}"),
+    (r"opcode \((IMPORT)_\w+\)", "compiled steps have no import"),
     (r"Unknown attribute '(\w+)' of type Me", "an agent has no {0!r}"),
     (r"Untyped global name '(\w+)'", "{0!r} has no compiled form"),
     (r"NameError: name '(\w+)'", "{0!r} is not defined"),
@@ -34,13 +37,19 @@ def sentence_of(error: Exception, texts: Sequence[Text]) -> str:
         All that were compiled.
     """
     said = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    why = next((words.format(*found.groups()) for law, words in KNOWN if (found := re.search(law, said))), "")
+    meant = re.sub(r"\.*\s*Raised from [^\n]*", "", said)
+    why = next((words.format(*found.groups()) for law, words in KNOWN if (found := re.search(law, meant))), "")
     if not why:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        lines = [line.strip() for line in meant.splitlines() if line.strip()]
         why = next((line for line in lines if not line.startswith("Failed in")), "numba refuses it")
     places = re.findall(r'File "([^"]+)", line (\d+)', said) + re.findall(r"(\S+\.py) \((\d+)\)", said)
     for file, number in reversed(places):
         for text in texts:
             if text.file.endswith(file.lstrip("./")):
                 return f"{text.at(int(number))}: {why}"
+    if "context manager" in said:  # numba has forgotten the line
+        for text in texts:
+            for node in ast.walk(text.tree):
+                if isinstance(node, ast.With):
+                    return f"{text.at(node)}: {why}"
     return why

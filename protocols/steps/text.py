@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
 import math
@@ -69,6 +70,23 @@ class Text:
     def names(self) -> frozenset[str]:
         """The variables that it names, its own ones and others."""
         return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        """The variables that it gives a value somewhere, and what stands in annotations, which nobody looks up."""
+        code, found = self.function.__code__, set[str]()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.alias):
+                found.add((node.asname or node.name).partition(".")[0])
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+                found.add(node.name or "")
+            written = getattr(node, "annotation", None)
+            found.update(one.id for one in ast.walk(written) if isinstance(one, ast.Name)) if written else None
+        return frozenset(found).union(code.co_varnames, code.co_freevars)
 
     @cached_property
     def calls(self) -> tuple[tuple[str, bool], ...]:
@@ -160,6 +178,8 @@ def used_fields(text: Text, names: Names) -> set[str]:
         if what == "name":
             if node.id in known:
                 _check_name(text, node, known[node.id])
+            elif node.id not in text.own_names and not hasattr(builtins, node.id):
+                raise TextError(f"{text.at(node)}: {node.id!r} is not defined")
         elif what == "global":
             raise TextError(f"{text.at(node)}: a step cannot change {', '.join(node.names)}, which is outside it")
         elif what == "part":

@@ -70,7 +70,8 @@ def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]
         beyond = " beyond the spread over seeds" if not all(behind) else ""
         return f"{who} a trivial prediction{beyond}{where}: {constant}."
 
-    nobody = [found for found in leads if not any(low > 0 for _, low in found.values())]
+    everybody = _measured(collection, own_name(metric)) <= {key for found in leads for key in found}
+    nobody = [found for found in leads if not any(low > 0 for _, low in found.values())] if everybody else []
     if nobody:
         yield sentence("Nobody beats", [all(mean <= 0 for mean, _ in found.values()) for found in nobody]), True
     if len(nobody) < len(leads):
@@ -79,6 +80,13 @@ def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]
             behind = [mean <= 0 for mean, low in own if not low > 0]
             if behind:
                 yield sentence(f"{label} does not beat", behind), False
+
+
+def _measured(collection: Collection, own: str) -> set[str]:
+    """Keys of the protocols with a metric of this name, of whichever kind: one kind speaks for nobody of another."""
+    metrics = {metric for metric in with_baselines(collection) if own_name(metric) == own}
+    rows = collection.trace[collection.trace["metric"].isin(metrics)]
+    return set(map(str, rows["protocol"].unique()))
 
 
 def _leads(values: Frame, theirs: Any, metric: str) -> dict[str, tuple[float, float]]:

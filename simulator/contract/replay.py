@@ -53,6 +53,8 @@ class Replayed:
         Whether constants that the protocol takes from records and treats as public had to be held fixed.
     changed : int
         Agents whose data were changed at all.
+    failure : str
+        How the run that was noted has failed; empty where it has reached its end.
     """
 
     runs: int
@@ -61,6 +63,7 @@ class Replayed:
     ratio: float
     held: bool
     changed: int
+    failure: str = ""
 
 
 class Noted:
@@ -230,7 +233,8 @@ def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone
             runs, single = runs + 1, single + 1
             most, fixed = noted.force(task, [agent])
             ratio, held = max(ratio, most), held or fixed
-    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able))
+    failure = "" if noted.world.ended else noted.ended
+    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able), failure)
 
 
 def _planted(make: Make, setting: Setting) -> Noted:

@@ -107,6 +107,9 @@ def judged(
             return Verdict("unchecked", str(error), warnings)
         except ContractViolation as violation:
             return Verdict("failed", str(violation), warnings)
+    if own.failure and not own.steps:
+        # Two runs that fail alike before anybody has finished a step show nothing.
+        return Verdict("unchecked", f"nobody finishes a step: {own.failure}", warnings)
     return Verdict("passed", _said(small, own), warnings)
 
 

@@ -108,7 +108,7 @@ def scenario_text(name: str, *, kinds: Mapping[str, str] | None = None, among: S
             raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
         within = len(SECTIONS[section]) > 1
         if section == "loss" and section not in (kinds or {}):
-            network += ["  # loss: 0.05  # the share of messages that are lost"]
+            network += ["  # loss: 0  # in [0, 1); the share of messages that are lost"]
             continue
         block = [f"{section}:", *(f"  {line}" for line in fields(known[kind], kind))]
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
@@ -124,15 +124,19 @@ def scenario_text(name: str, *, kinds: Mapping[str, str] | None = None, among: S
 def fields(model: type[BaseModel], kind: str) -> Iterator[str]:
     """The lines of a part: examples of what has to be given, and the rest as comments with defaults."""
     yield f"kind: {kind}"
+    unset = {info.alias or name for name, info in model.model_fields.items() if info.get_default() is None}
     for field in described(model):
         if field.name == "kind":
             continue
-        given = f"# {field.name}: {field.default}" if field.default is not None else f"{field.name}: {field.example}"
+        # What pages call none is null in YAML, where none is a text.
+        default = "null" if field.name in unset else field.default
+        given = f"# {field.name}: {default}" if field.default is not None else f"{field.name}: {field.example}"
         yield textwrap.shorten(f"{given}  # {_said(field)}", WIDTH - 6, placeholder=" ...") if _said(field) else given
 
 
 def _said(field: Described) -> str:
     """Range, unit and the first sentence of what a field means."""
-    first = re.split(r"(?<=[.;])\s", " ".join(field.meaning.split()), maxsplit=1)[0].rstrip(".;")
+    meaning = " ".join(field.meaning.replace("``", "").split())
+    first = re.split(r"(?<=[.;])\s", meaning, maxsplit=1)[0].rstrip(".;")
     bounds = f"in {field.range}" if field.range else ""
     return "; ".join(part for part in (" ".join(filter(None, (bounds, field.unit))), first) if part)

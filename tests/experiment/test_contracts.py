@@ -7,9 +7,11 @@ import math
 import pickle
 
 import pytest
+from hushnet.agents.errors import RunFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import claim_of, print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
@@ -48,6 +50,22 @@ class Breaks(Honest):
         if self.problem.task.agents < 8:
             raise RuntimeError("too few of us")
         super().start(view, out)
+
+
+class Stumbles(Protocol):
+    """Asks for a neighbour that nobody has, in everybody's first step."""
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("the start is 0"))
+
+    @staticmethod
+    def step(me):
+        me.model = me.heard[me.degree]
+        me.message = me.model
 
 
 def scenario(kind="mine", **fields):
@@ -130,6 +148,14 @@ def test_what_fails_in_a_small_world_for_other_reasons_is_a_warning(tmp_path):
     [manifest] = ran(tmp_path, Breaks, PRIVATE).manifests
     assert manifest["contract"]["text"].startswith("passed: own world, 32 steps")
     assert any("too few of us" in warning for warning in manifest["warnings"])
+
+
+def test_a_protocol_that_finishes_no_step_has_passed_nothing(tmp_path):
+    with pytest.raises(RunFailure, match="out of bounds"):
+        ran(tmp_path, Stumbles, {})
+    [manifest] = load_all(tmp_path / "results").manifests
+    assert manifest["contract"]["status"] == "unchecked"
+    assert "nobody finishes a step: StepFailure: agent" in manifest["contract"]["text"]
 
 
 def test_a_shipped_protocol_has_passed_before(tmp_path):

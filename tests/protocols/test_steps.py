@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from pathlib import Path
@@ -23,6 +24,7 @@ from hushnet.protocols.steps import (
     perturbed,
     slopes,
 )
+from hushnet.protocols.steps.refusals import sentence_of
 from hushnet.protocols.steps.rewriting import notes_found_model
 from hushnet.protocols.steps.text import Text, most_draws
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
@@ -531,6 +533,10 @@ def _folder(tmp_path):
             "me.model -= me.stepsize",
             r"text0.py:2, `me.model -= me.stepsize`: an agent has no 'stepsize'; it has .*step_size",
         ),
+        (
+            "me.model -= stepsize * me.model",
+            r"text0.py:2, `me.model -= .*`: 'stepsize' is not defined",
+        ),
         ("me.weights[0] = 1.0", r"text0.py:2, .*: me.weights is not for a step to change; it may assign count, gap, m"),
         ("me.features = me.features", r"me.features is not for a step to change"),
         ("me.model = me.message", r"me.message is assigned as a whole, and never read"),
@@ -592,3 +598,25 @@ def test_a_text_that_fails_says_where_on_both_engines(text, line, error):
         assert "\n" not in said[-1]
     assert f"text0.py:{line}, `" in said[0] or "ValueError" in error
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("The 'with (context manager) as (variable):' construct is not supported.. Raised from None", "'with'"),
+        ("Use of unsupported opcode (IMPORT_NAME) found. Raised from {file} (4)", "import"),
+        ("format spec in f-strings not supported yet. Raised from {file} (4)", "not supported yet"),
+    ],
+)
+def test_refusals_that_name_no_line_of_their_own_end_up_at_the_author_s(tmp_path, error, said):
+    file = tmp_path / "opens.py"
+    file.write_text(
+        "def step(me):\n    me.model = me.model\n    # a file\n    with open('x') as handle: handle.read()\n"
+    )
+    spec = importlib.util.spec_from_file_location("opens", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sentence = sentence_of(TypeError(error.format(file=file)), [Text.of(module.step)])
+    assert sentence.startswith("opens.py:4, `with open('x')")
+    assert said in sentence
+    assert "Raised" not in sentence

@@ -26,6 +26,7 @@ from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
 from hushnet.simulator.report.recording import RunRecord
+from hushnet.simulator.report.winners import winners
 
 from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
 
@@ -306,3 +307,17 @@ def test_the_pages_intervals_are_those_of_the_figures():
     code = f"{function[0]}\nconsole.log(JSON.stringify({json.dumps(asked)}.flatMap((case_) => interval(...case_))));"
     done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == pytest.approx(expected)
+
+
+def test_whole_numbers_among_others_in_a_sweep_have_their_places(tmp_path):
+    """YAML's 4 beside 0.2 is 4.0 in tables of both."""
+    runs = [
+        make_run(protocol, seed, grid={"network.latency.mean": mean})
+        for protocol in LABELS
+        for seed in range(3)
+        for mean in (0.2, 4)
+    ]
+    collection = load_all(make_experiment(tmp_path / "made", runs))
+    found = winners(collection, Grid(collection))[0]
+    assert found["columns"] == ["0.2", "4"]
+    assert all(cell for row in found["rows"] for cell in row["cells"])

@@ -137,3 +137,17 @@ def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
     start = result.collection.trace.query("metric == 'objective' and statistic == 'gap' and time == 0")
     assert known["objective"]["zero model"] > 0
     assert len(start) == 1
+
+
+def test_one_kind_of_a_metric_speaks_for_nobody_of_another():
+    """Nobody of this kind is ahead, but the other protocol was never held against the same prediction."""
+    made = with_baseline({"cd": 0.7, "local": 0.9}, 0.8)
+    for run_made in made:
+        if run_made.manifest["protocol"] == "local":
+            run_made.trace["metric"] = "accuracy of local"
+            run_made.manifest["baselines"] = {"accuracy": {"majority class": 0.8}}
+    collection = collected(made)
+    said = unbeaten(collection)
+    assert said, collection.kinds.metrics
+    assert not any(text.startswith("Nobody") for text, _ in said)
+    assert any(text.startswith("coordinate descent does not beat") for text, _ in said)

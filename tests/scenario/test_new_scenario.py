@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.described import SECTIONS, described, kinds_in, protocols
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.shell.new_scenario import USUAL, write_scenario
+from hushnet.simulator.shell.new_scenario import USUAL, scenario_text, write_scenario
 
 KINDS = [(section, kind) for section in SECTIONS for kind in kinds_in(section)]
 UNFIT = {
@@ -65,6 +67,44 @@ def test_comments_show_the_defaults(tmp_path):
     with_comments = load(tmp_path / "mine.yaml").scenario
     (tmp_path / "other.yaml").write_text(text.replace("  # label_noise: 0.05", "  label_noise: 0.05"))
     assert load(tmp_path / "other.yaml").scenario == with_comments
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_comment_that_is_taken_away_changes_nothing(section, tmp_path):
+    """A newcomer takes away a # before changing the value behind it."""
+    for kind in kinds_in(section):
+        if (section, kind) not in UNFIT:
+            takes_comments_away(tmp_path, {section: kind}, ())
+
+
+def test_a_comment_of_a_protocol_that_is_taken_away_changes_nothing(tmp_path):
+    for kind in protocols():
+        if kind not in {"feature_sgd", "feature_sharing", "stale_feature_sharing"}:
+            takes_comments_away(tmp_path, {}, [kind])
+
+
+def takes_comments_away(folder, kinds, among):
+    text = scenario_text("mine", kinds=kinds, among=among)
+    if "topology" not in kinds and refuses(folder, text):
+        text = scenario_text("mine", kinds={**kinds, "topology": "ring"}, among=among)
+    expected = loaded(folder, text)
+    open_text, taken = re.subn(r"^( +)# (\w+: )", r"\1\2", text, flags=re.MULTILINE)
+    assert taken > 0
+    assert loaded(folder, open_text) == expected
+    assert "``" not in text
+
+
+def loaded(folder, text):
+    (folder / "open.yaml").write_text(text)
+    return load(folder / "open.yaml").scenario
+
+
+def refuses(folder, text):
+    try:
+        loaded(folder, text)
+    except InputError:
+        return True
+    return False
 
 
 def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):

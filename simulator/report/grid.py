@@ -113,9 +113,7 @@ def _ordered(values: list[Any]) -> tuple[Any, ...]:
 
 
 def _identity(value: Any) -> str:
-    """A value as a key; 4 and 4.0 are one number, for a table of both kinds of numbers has the second only."""
-    whole = isinstance(value, float) and value.is_integer()
-    return json_text(int(value) if whole else value, indent=None)
+    return json_text(value, indent=None)
 
 
 def value_text(value: Any) -> str:

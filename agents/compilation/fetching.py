@@ -22,7 +22,15 @@ prefetch: Any = Deferred(_made)
 
 
 @compiled(forceinline=True, _nrt=False)
+def prefetch_vector(values):  # pragma: no cover - compiled
+    """Ask the processor for the beginning of a vector."""
+    first = min(len(values), FIRST)
+    for part in range(0, first, LINE):
+        prefetch(values, part)
+    prefetch(values, first - 1)
+
+
+@compiled(forceinline=True, _nrt=False)
 def prefetch_row(table, row):  # pragma: no cover - compiled
     """Ask the processor for the beginning of a row that is there, of a table of two dimensions."""
-    for part in range(0, min(table.shape[1], FIRST), LINE):
-        prefetch(table[row], part)
+    prefetch_vector(table[row])

@@ -45,7 +45,7 @@ from ..noise import check_all_rows
 from ..privacy.budget import Privacy
 from ..steps import Constants, perturbed, weighted_sum
 from ..surroundings import Surroundings, check_slope
-from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient
+from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient, drawn_rows
 
 Array = NDArray[np.float64]
 
@@ -152,11 +152,11 @@ class DualAveraging(Protocol):
     @staticmethod
     def step(me: Any) -> bool:
         """Equations (4) and (5), a perturbed subgradient, and the message of the round."""
-        t = me.updates + 1
+        t, rows = me.updates + 1, drawn_rows(me)
         me.before = me.sent
         me.dual = (1 - me.mixing.sum()) * me.sent + weighted_sum(me, me.mixing)
         total = total_weight(me, t)
-        gain = gained(me, me.dual, total - total_weight(me, t - 1), total, t)
+        gain = gained(me, me.dual, total - total_weight(me, t - 1), total, t, rows)
         me.sent = me.dual + gain
         me.put_in += gain
         me.message = me.sent
@@ -229,7 +229,7 @@ def total_weight(me: Any, t: float) -> float:
     return t * (t + 1) / 2 if me.step_weights == "linear" else 1.0 * t
 
 
-def gained(me: Any, dual: Array, weight: float, total: float, t: float) -> Array:
+def gained(me: Any, dual: Array, weight: float, total: float, t: float, rows: NDArray[np.int64] | None) -> Array:
     """Part of a text: the model (2) of a dual, its share of the block ``average``, and what it adds to the dual.
 
     Parameters
@@ -241,6 +241,8 @@ def gained(me: Any, dual: Array, weight: float, total: float, t: float) -> Array
         Weight of the step, > 0, and A(t).
     t : float
         The step's time, > 0.
+    rows : (k,) int64 or None
+        The examples drawn for it, see `drawn_rows`.
 
     Returns
     -------
@@ -249,7 +251,7 @@ def gained(me: Any, dual: Array, weight: float, total: float, t: float) -> Array
     """
     model = dual / -(me.mu * total + me.gamma + me.growth * math.sqrt(t))
     me.average += (weight / total) * (model - me.average)
-    return weight * perturbed(me, drawn_gradient(me, model))
+    return weight * perturbed(me, drawn_gradient(me, model, rows))
 
 
 def metropolis(graph: Graph) -> Array:

@@ -54,6 +54,7 @@ from ..noise import check_all_rows
 from ..steps import Constants, add_scaled, affords, heard_of, post_processed
 from ..surroundings import Surroundings, check_slope
 from .dual_averaging import Averaging, AveragingParameters, gained, total_weight
+from .subgradient_noise import drawn_rows
 
 Array = NDArray[np.float64]
 
@@ -127,11 +128,12 @@ class PushSumDualAveraging(Protocol):
     @staticmethod
     def step(me: Any) -> bool:
         """Take in, step, give, and tell."""
+        rows = drawn_rows(me)
         answered = taken_in(me)
         if answered.any() or me.degree == 0:
             if not affords(me):
                 return True
-            advance(me)
+            advance(me, rows)
             give(me, answered)
         else:
             post_processed(me)
@@ -195,7 +197,7 @@ def taken_in(me: Any) -> NDArray[np.bool_]:
     return answered
 
 
-def advance(me: Any) -> None:
+def advance(me: Any, rows: NDArray[np.int64] | None) -> None:
     """Part of a text: the model, and the weighted subgradient there, which is added to the mass.
 
     A step at the time of the step before (at time 0) weighs nothing: what is given then was in the mass before.
@@ -205,7 +207,7 @@ def advance(me: Any) -> None:
         return
     total = total_weight(me, me.now)
     dual = me.mass[:-1] / me.mass[-1]
-    gain = gained(me, dual, total - total_weight(me, me.progress[0]), total, me.now)
+    gain = gained(me, dual, total - total_weight(me, me.progress[0]), total, me.now, rows)
     add_scaled(me.mass[:-1], 1.0, gain)
     add_scaled(me.put_in[:-1], 1.0, gain)
     me.progress[0] = me.now

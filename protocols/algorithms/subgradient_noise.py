@@ -149,20 +149,26 @@ class SubgradientNoise(StepNoise):
         return Amount(multiplier, sensitivity, gaussian_epsilon(1 / multiplier, delta), delta)
 
 
-def drawn_gradient(me: Any, model: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Part of a text: (p,) mean subgradient of the examples drawn for a step, each clipped where noise relies on it.
+def drawn_rows(me: Any) -> NDArray[np.int64] | None:
+    """Part of a text: ranks of the examples drawn for a step, None for all of them.
+
+    A step draws first, so that the memory of the rows comes while it mixes.
+    """
+    if me.sampling == "full":
+        return None
+    if me.sampling == "poisson":
+        return draw_each(me, min(me.batch, me.rows) / max(me.rows, 1))
+    return draw_rows(me, me.batch)
+
+
+def drawn_gradient(me: Any, model: NDArray[np.float64], rows: Any) -> NDArray[np.float64]:
+    """Part of a text: (p,) mean subgradient of what `drawn_rows` gave, each row's clipped where noise relies on it.
 
     A Poisson draw of k examples counts k / batch times their mean, so that it is unbiased; of none, zeros.
     """
-    if me.sampling == "full":
-        return loss_gradient(me, model)
-    if me.rows == 0:
-        return np.zeros(len(model))
-    batch = min(me.batch, me.rows)
     if me.sampling == "poisson":
-        rows = draw_each(me, batch / me.rows)
-        return len(rows) / batch * loss_gradient(me, model, rows)
-    return loss_gradient(me, model, draw_rows(me, batch))
+        return len(rows) / max(min(me.batch, me.rows), 1) * loss_gradient(me, model, rows)
+    return loss_gradient(me, model, rows)
 
 
 def check_theorem1(privacy: Privacy | None) -> None:

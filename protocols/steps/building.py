@@ -22,6 +22,7 @@ from ...agents.compilation.addresses import reals
 from ...agents.compilation.callbacks import Callback
 from ...agents.compilation.code_store import code_store
 from ...agents.compilation.compiled import REASSOCIATED
+from ...agents.compilation.fetching import prefetch_row, prefetch_vector
 from ...agents.streams import begin_stream
 from ..kernel import SAID as SAID_COLUMN
 from ..kernel import SILENT, UNBOUNDED, UNSAID, Kernel, PairKernel
@@ -266,7 +267,23 @@ def _begun(stream, tick, number):  # pragma: no cover - compiled
     return stream
 
 
+@fast
+def _asked(values):  # pragma: no cover - compiled
+    """A vector whose memory is asked for when a step begins, of which no two agents' lie together."""
+    prefetch_vector(values)
+    return values
+
+
+@fast
+def _asked_rows(table):  # pragma: no cover - compiled
+    """Likewise a table's first row; what follows it comes by itself."""
+    prefetch_row(table, 0)
+    return table
+
+
 _HELPERS = {
+    "asked": _asked,
+    "asked_rows": _asked_rows,
     "begun": _begun,
     "unbounded": _unbounded,
     "gathered": _gathered,

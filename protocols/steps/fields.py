@@ -126,7 +126,8 @@ class Fields:
         place = self.array(block.values, written=True)
         if block.uniform:
             width = self.number(block.width)
-            return f"reals({place}, agent * {width}, {width})"
+            code = f"reals({place}, agent * {width}, {width})"
+            return code if self.names.is_number(name) else f"asked({code})"
         offsets = self.array(block.offsets, np.int64)
         return f"reals({place}, whole({offsets}, agent), whole({offsets}, agent + 1) - whole({offsets}, agent))"
 
@@ -180,7 +181,7 @@ class Fields:
         features = self._all_features
         (begin, rows), width = self._span(), self.number(features.shape[1])
         how, dtype = ("single_rows", np.float32) if features.dtype == np.float32 else ("real_rows", np.float64)
-        return f"{how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width})"
+        return f"asked_rows({how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width}))"
 
     def _columns(self, agents: int) -> str:
         """All rows of an agent's own columns, one agent's after the other's."""

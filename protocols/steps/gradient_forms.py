@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.compilation.fetching import prefetch_row
 from ...agents.compiled_losses import CompiledLoss
 from .word_form import Categories, Form, NoForm, fast, reading
 
@@ -147,8 +146,6 @@ def _loss_gradient(categories: Categories) -> Callable[..., Any]:
             for row in range(len(me.labels)):
                 add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(me.labels), out)
         else:
-            for row in rows:
-                prefetch_row(me.features, row)
             for row in rows:
                 add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
         return out

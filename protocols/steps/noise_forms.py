@@ -9,6 +9,7 @@ import numpy as np
 
 from ...agents import streams
 from ...agents.compilation.deferred import Deferred
+from ...agents.compilation.fetching import prefetch, prefetch_row
 from . import tape
 from .word_form import Categories, Form, NoForm, fast, reading
 
@@ -95,6 +96,14 @@ def _post_processed(_: Categories) -> Callable[..., Any]:
     return fast(post_processed)
 
 
+@fast
+def fetch_rows(me, ranks):  # pragma: no cover - compiled
+    """Ask for the memory of rows that were drawn, which comes while a step does something else."""
+    for rank in ranks:
+        prefetch_row(me.features, rank)
+        prefetch(me.labels, rank)
+
+
 def _draw_rows(_: Categories) -> Callable[..., Any]:
     _agreed("integer")
     _agreed("sampled")
@@ -106,6 +115,7 @@ def _draw_rows(_: Categories) -> Callable[..., Any]:
             out[0] = streams.integers(me.sampling_, rows)
         elif len(out) > 1:
             streams.choose(me.sampling_, rows, out)
+        fetch_rows(me, out)
         return out
 
     return fast(draw_rows)
@@ -117,7 +127,9 @@ def _draw_each(_: Categories) -> Callable[..., Any]:
     def draw_each(me, share):  # pragma: no cover - compiled
         luck = np.empty(len(me.labels))
         streams.fill_uniform(me.sampling_, luck)
-        return np.flatnonzero(luck < share)
+        ranks = np.flatnonzero(luck < share)
+        fetch_rows(me, ranks)
+        return ranks
 
     return fast(draw_each)
 
@@ -127,5 +139,5 @@ PERTURBED = Form(
 )
 AFFORDS = Form(lambda categories: ("affordable_", "draws_") if categories.mechanism else ("affordable_",), _affords)
 POST_PROCESSED = Form(reading("free_"), _post_processed)
-DRAW_ROWS = Form(reading("labels", "sampling_"), _draw_rows)
-DRAW_EACH = Form(reading("labels", "sampling_"), _draw_each)
+DRAW_ROWS = Form(reading("features", "labels", "sampling_"), _draw_rows)
+DRAW_EACH = Form(reading("features", "labels", "sampling_"), _draw_each)

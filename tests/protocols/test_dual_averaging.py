@@ -16,7 +16,7 @@ from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
-from hushnet.protocols.algorithms.subgradient_noise import calibrated, drawn_gradient, verified_epsilon
+from hushnet.protocols.algorithms.subgradient_noise import calibrated, drawn_gradient, drawn_rows, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
@@ -182,7 +182,8 @@ def test_the_drawn_subgradient_is_unbiased(sampling, batch):
     draws = []
     for tick in range(4000):
         view.begin(0.0, tick, tick)
-        draws.append(drawn_gradient(world.protocol.steps.record(view), model))
+        me = world.protocol.steps.record(view)
+        draws.append(drawn_gradient(me, model, drawn_rows(me)))
     error = np.std(draws, axis=0) / math.sqrt(4000)
     exact = full_subgradient(task)(2, model)
     assert (np.abs(np.mean(draws, axis=0) - exact) < 5 * error).all()

@@ -401,15 +401,15 @@ def _rows_drawn(plant, choose):
     choose = partial(choose)  # no part of a text
 
     def change(gradient):
-        def other(own, model):
+        def other(own, model, rows):
             view, noise = own._view, own._names.protocol.step_noise
             count = len(view.data)
             if noise.sampling == "full" or count == 0 or noise.privacy is None:
-                return gradient(own, model)
+                return gradient(own, model, rows)
             chosen = choose(noise, view, view.stream("sampling"))
-            rows = Shard(view.data.features[chosen], view.data.labels[chosen])
+            shard = Shard(view.data.features[chosen], view.data.labels[chosen])
             size = min(noise.batch, count)
-            return len(rows) / size * clipped_gradient(model, rows, noise.task.loss, 0.0, "l2", noise.privacy.clip)
+            return len(shard) / size * clipped_gradient(model, shard, noise.task.loss, 0.0, "l2", noise.privacy.clip)
 
         return other
 
@@ -455,14 +455,14 @@ def mean_over_those_drawn(plant):
     """Poisson batches are averaged over the rows drawn, which may be fewer than the sensitivity takes."""
 
     def change(gradient):
-        def other(own, model):
+        def other(own, model, rows):
             view, noise = own._view, own._names.protocol.step_noise
             count = len(view.data)
             if noise.privacy is None or not count:
-                return gradient(own, model)
+                return gradient(own, model, rows)
             chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, noise.batch / count))
-            rows = Shard(view.data.features[chosen], view.data.labels[chosen])
-            return clipped_gradient(model, rows, noise.task.loss, 0.0, "l2", noise.privacy.clip)
+            shard = Shard(view.data.features[chosen], view.data.labels[chosen])
+            return clipped_gradient(model, shard, noise.task.loss, 0.0, "l2", noise.privacy.clip)
 
         return other
 

@@ -6,7 +6,7 @@ import numpy as np
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.subgradient_noise import drawn_gradient
-from hushnet.protocols.steps import average, draw_rows, local_gradient, loss_gradient, perturbed
+from hushnet.protocols.steps import average, local_gradient, loss_gradient, perturbed
 
 from .declarations import mistake
 
@@ -152,8 +152,7 @@ def text_perturbs_the_sum_of_gradients(plant):
 def text_takes_the_first_rows(plant):
     """A step draws a batch and takes the first rows instead."""
 
-    def drawn(me, model):
-        rows = draw_rows(me, 2)
+    def drawn(me, model, rows):
         for place in range(len(rows)):
             rows[place] = place
         return loss_gradient(me, model, rows)
@@ -165,7 +164,7 @@ def text_takes_the_first_rows(plant):
 def text_takes_all_rows(plant):
     """A step takes all of its rows where a batch of two is charged."""
 
-    def drawn(me, model):
+    def drawn(me, model, rows):
         return loss_gradient(me, model)
 
     plant.everywhere(drawn_gradient, lambda _: drawn)

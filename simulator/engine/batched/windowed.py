@@ -81,6 +81,8 @@ class Windowed(Driver):
             watched, why = watched_steps(world)
             world.steps = watched or world.protocol
         self.compiled = compiled = self.kernel is not None
+        if compiled:
+            world.views.let_go()
         form = "compiled" if compiled or watched else "Python"
         self.form = said_form(world, why, compiled=form == "compiled")
         self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"

@@ -20,7 +20,7 @@ from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.mail import COPIES_OUT, LINE
-from .mail import make_mail, with_brackets, with_limits, with_room
+from .mail import make_mail, with_brackets, with_copies, with_limits, with_room
 from .notes import NOTHING, Notes
 from .traffic import Traffic
 
@@ -103,6 +103,13 @@ class Transport:
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """Set the limits at which compiled windows end."""
         self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
+        if not compiled:
+            self.mail = with_copies(self.mail, self.inbox)
+
+    def copy_out(self) -> None:
+        """Copy everything that is known into the inbox, which compiled steps do not do."""
+        self.mail = with_copies(self.mail, self.inbox)
+        lazy.copy_all(self.mail)
 
     def draw_delays_late(self) -> None:
         """Let delays be drawn only when they have to be known."""

@@ -312,8 +312,7 @@ class World:
         before = agent.silent
         self._made("start", agent, view, out)
         agent.silent = agent.silent or before
-        for sent in out.sent:
-            self.transport.remember(agent, sent, -1)
+        self.transport.remember_start(agent, out)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

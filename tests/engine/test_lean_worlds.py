@@ -3,7 +3,8 @@
 import gc
 
 import numpy as np
-from hushnet.protocols.view import View
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.view import Sent, View
 
 from ..benchmarks.cases import CASES, make_setting, protocol_of
 from .driving import drive, fast_world
@@ -64,3 +65,16 @@ def test_a_view_made_after_a_compiled_run_reads_what_one_of_python_reads():
         assert ours.sent_at("model").tolist() == theirs.sent_at("model").tolist()
         assert ours.neighbours.tolist() == theirs.neighbours.tolist()
         assert ours.updates == plain.agents[agent].updates
+
+
+def test_a_compiled_run_keeps_no_object_of_what_agents_have_said_or_revealed():
+    def kept():
+        gc.collect()
+        return sum(type(one) in (Release, Sent) for one in gc.get_objects())
+
+    before = kept()
+    world = drive(world_of())
+    assert kept() - before < len(world.agents) / 10
+    vectors, known = world.transport.told("model")
+    assert known.all()
+    assert np.any(vectors)

@@ -6,8 +6,10 @@ The slot of the directed edge i -> j holds what i knows of j; so agent i's inbox
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,25 +64,28 @@ class Inbox:
 
     Attributes
     ----------
-    values : dict of str to Block
-        Per kind, the newest vector of every slot; zeros until something was heard.
     sent_at, order, tick : dict of str to (E,) array
         When it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock (-1: a start
         message; -2: never heard).
-    pending : list of list of Message
+    pending : dict of int to list of Message
         Per agent, what arrived since its last step (inbox ``every`` only).
     """
 
     def __init__(self, graph: Graph, widths: Mapping[str, Width]) -> None:
         edges = len(graph.heads)
-        self.values: dict[str, Block] = {}
+        self._edges, self._widths = edges, dict[str, Width]()
         self.sent_at: dict[str, NDArray[np.float64]] = {}
         self.order: dict[str, NDArray[np.int64]] = {}
         self.tick: dict[str, NDArray[np.int64]] = {}
         for kind, width in widths.items():
             per_sender = np.asarray(width, dtype=np.int64)
-            self.values[kind] = Block(edges, int(width) if per_sender.ndim == 0 else per_sender[graph.heads])  # type: ignore[arg-type]
+            self._widths[kind] = int(width) if per_sender.ndim == 0 else per_sender[graph.heads]  # type: ignore[arg-type]
             self.sent_at[kind] = np.full(edges, -math.inf)
             self.order[kind] = np.full(edges, -1, dtype=np.int64)
             self.tick[kind] = np.full(edges, -2, dtype=np.int64)
-        self.pending: list[list[Message]] = [[] for _ in range(graph.agents)]
+        self.pending: defaultdict[int, list[Message]] = defaultdict(list)
+
+    @cached_property
+    def values(self) -> dict[str, Block]:
+        """Per kind, the newest vector of every slot; zeros until something was heard."""
+        return {kind: Block(self._edges, width) for kind, width in self._widths.items()}

@@ -148,6 +148,7 @@ class View:
     """
 
     __slots__ = (
+        "__weakref__",
         "_fill",
         "_inbox",
         "_kinds",
@@ -199,12 +200,6 @@ class View:
         self._streams: dict[str, np.random.Generator] = {}
         self._fill = unheard == "own"
         self._received: dict[str, Any] = {}
-        for kind, block in inbox.values.items():
-            values = block.of(slots)
-            if block.uniform and isinstance(values, np.ndarray):
-                self._received[kind] = _read_only(values)
-            else:
-                self._received[kind] = [_read_only(array) for array in values]
 
     def received(self, kind: str) -> Any:
         """The newest vector of this kind from each neighbour, in the order of `neighbours`.
@@ -215,11 +210,22 @@ class View:
             A list of vectors where widths differ. A neighbour that was never heard shows the agent's own block
             (`MessageKind.mirrors`), or zeros.
         """
-        values, mirrors = self._received[kind], self._kinds[kind].mirrors
+        values, mirrors = self._newest(kind), self._kinds[kind].mirrors
         if not self._fill or mirrors is None or not isinstance(values, np.ndarray):
             return values
         heard = self.heard(kind)
         return values if heard.all() else np.where(heard[:, None], values, self.state[mirrors])
+
+    def _newest(self, kind: str) -> Any:
+        """The slices of the inbox that the view reads of a kind, made when they are first read."""
+        blocks = self._inbox.values  # asked for each time, which brings it up to date
+        if kind not in self._received:
+            values = blocks[kind].of(self._slots)
+            if blocks[kind].uniform and isinstance(values, np.ndarray):
+                self._received[kind] = _read_only(values)
+            else:
+                self._received[kind] = [_read_only(array) for array in values]
+        return self._received[kind]
 
     def heard(self, kind: str) -> NDArray[np.bool_]:
         """(degree,) whether each neighbour was ever heard with this kind of message."""

@@ -41,6 +41,11 @@ WITHOUT_SAMPLING: str = Charge._field_defaults["adjacency"]
 
 Which = Literal["claimed", "basic_composition", "advanced_composition", "gaussian", "verified"]
 
+Entry = tuple[Charge, str | None]
+"""What is counted: a charge, and where the sensitivity comes from."""
+Kinds = tuple[tuple[str, str, str], ...]
+"""Unit, adjacency, and why nothing is verified, of all that an agent has released: each once, the first one first."""
+
 COLUMNS = [
     "agent",
     "mechanism",
@@ -100,8 +105,9 @@ class Ledger:
         self._meters = None if budget is None or counted_in_advance else [Meter(budget) for _ in range(agents)]
         self._budgeted = budget is not None
         self._limited = self._budgeted or self._updates < math.inf
-        self._counts: list[dict[tuple[Charge, str | None], int]] = [{} for _ in range(agents)]
-        self._kinds: list[dict[tuple[str, str, str], None]] = [{} for _ in range(agents)]
+        self._counts: list[dict[Entry, int]] = [{} for _ in range(agents)]
+        self._kinds: list[Kinds] = [()] * agents
+        self._different: dict[Kinds, Kinds] = {}  # each is held once for all agents
         self._totals = [0] * agents
         self._reserved = [0] * agents
         self._pending: dict[Release, Charge] = {}
@@ -179,7 +185,7 @@ class Ledger:
         if self._meters is not None and unreserved:
             self._meters[agent].add(charge, unreserved)
         counts = self._counts[agent]
-        entry = (charge, release.sensitivity_source)
+        entry = _entry(charge, release.sensitivity_source)
         if entry not in counts:
             self._note(release)
         counts[entry] = counts.get(entry, 0) + owed
@@ -189,7 +195,7 @@ class Ledger:
 
     def add(self, release: Release, times: int) -> None:
         """Charge several releases like this one, which a compiled step has sent without reserving them."""
-        counts, entry = self._counts[release.agent], (charge_of(release), release.sensitivity_source)
+        counts, entry = self._counts[release.agent], _entry(charge_of(release), release.sensitivity_source)
         self._note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
@@ -245,7 +251,10 @@ class Ledger:
     def _note(self, release: Release) -> None:
         """Remember what a release is about, and why nothing can be verified about it if that is so."""
         reason = release.reason if release.multiplier == 0 else ""
-        self._kinds[release.agent][release.unit, release.adjacency, reason] = None
+        kind, kinds = (release.unit, release.adjacency, reason), self._kinds[release.agent]
+        if kind not in kinds:
+            kinds = (*kinds, kind)
+            self._kinds[release.agent] = self._different.setdefault(kinds, kinds)
 
     def units(self, agents: Iterable[int]) -> tuple[str, ...]:
         """What some agents' releases protect (``record``, ``party``), each once."""
@@ -349,6 +358,12 @@ def charge_of(release: Release) -> Charge:
 def _charge(*fields: Any) -> Charge:
     """A charge, made and checked once for all releases that cost the same."""
     return Charge(*fields)
+
+
+@lru_cache(maxsize=2**12)
+def _entry(charge: Charge, source: str | None) -> Entry:
+    """What is counted, held once for all agents."""
+    return charge, source
 
 
 def _distinct(words: Iterable[str]) -> tuple[str, ...]:

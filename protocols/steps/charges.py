@@ -100,6 +100,9 @@ class StepCharges(Charges):
             raise NoForm("its text may draw noise more than once in a step, and its budget counts draws")
         self.plain_bits, self.undrawn_bits = np.zeros((2, agents), dtype=np.int64)
         self.affordable = np.full(agents, UNLIMITED)
+        self._seen: dict[int, tuple[Shard, NDArray[np.int64]]] = {}  # data and neighbours of agents that draw noise
+        self._drawn_before: dict[int, Release] = {}
+        self._reasons = [""] * agents
         self.scales, self.growth = np.zeros((agents, 0)), None
         if self.noisy and noise is not None:
             self.scales, self.growth = np.ascontiguousarray(noise.scales(), dtype=np.float64), noise.growth
@@ -110,7 +113,6 @@ class StepCharges(Charges):
             self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
         self._settled = self.draws.copy()
-        self._releases: dict[int, Release] = {}
         self._afforded: dict[Any, int] = {}
 
     def _try_release(self) -> None:
@@ -122,7 +124,7 @@ class StepCharges(Charges):
         """
         for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
             try:
-                self._staged(agent, 0)
+                self._staged(agent, 0, 0.0)
             except _Unreadable as missing:
                 line = traceback.extract_tb(missing.__traceback__)[-2]
                 raise NoForm(
@@ -130,9 +132,12 @@ class StepCharges(Charges):
                     "compiled steps depend on agent, data, neighbours and updates"
                 ) from None
 
-    def _staged(self, agent: int, stage: int) -> Release:
-        view = self.around.view(agent)
-        return self.protocol.release(StagedView(agent, view.now, view.data, view.neighbours, stage))
+    def _staged(self, agent: int, stage: int, now: float) -> Release:
+        seen = self._seen.get(agent)
+        if seen is None:
+            view = self.around.view(agent)
+            seen = view.data, view.neighbours
+        return self.protocol.release(StagedView(agent, now, *seen, stage))
 
     @override
     def started(self, agent: int) -> None:
@@ -144,21 +149,25 @@ class StepCharges(Charges):
             If its noise has another scale than `StepNoise.scales` says.
         """
         view = self.around.view(agent)
-        release = self._releases[agent] = self.protocol.release(view)
+        release = self.protocol.release(view)
         drawing = self.noisy and release.noisy
         if drawing:
             self._check_scale(agent, view.updates, release)
+            self._seen[agent] = view.data, view.neighbours
+        elif release.noisy:
+            self._drawn_before[agent] = release
+        self._reasons[agent] = release.reason
         self.plain_bits[agent] = 0 if release.free or drawing else PLAIN
         self.undrawn_bits[agent] = PLAIN if drawing else 0
         ledger = self.around.ledger
         if release.free or ledger.holds(release) or not ledger.limited:
             return
         stages = range(self.scales.shape[1]) if drawing else ()
-        charges = [charge_of(self._at(agent, stage)) for stage in stages] or [charge_of(release)]
+        charges = [charge_of(self._at(agent, stage, view.now)) for stage in stages] or [charge_of(release)]
         self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
 
-    def _at(self, agent: int, stage: int) -> Release:
-        """The release of an agent's step at a stage.
+    def _at(self, agent: int, stage: int, now: float) -> Release:
+        """The release of an agent's step at a stage, which is charged now.
 
         Raises
         ------
@@ -169,7 +178,7 @@ class StepCharges(Charges):
         """
         name = type(self.protocol).__name__
         try:
-            release = self._staged(agent, stage)
+            release = self._staged(agent, stage, now)
         except _Unreadable as missing:
             raise StepFailure(
                 f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of compiled "
@@ -201,21 +210,20 @@ class StepCharges(Charges):
     @override
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
         """Charge a step; noise that was drawn at the start is charged once."""
-        release = self._releases[agent]
         if self.undrawn_bits[agent]:
             ledger.add(Release.plain(agent, now, UNPERTURBED), times)
-        elif release.noisy:
-            ledger.commit(release)
+        elif agent in self._drawn_before:
+            ledger.commit(self._drawn_before[agent])
         else:
-            ledger.add(Release.plain(agent, now, release.reason), times)
+            ledger.add(Release.plain(agent, now, self._reasons[agent]), times)
 
     @override
     def settle(self, ledger: Ledger, now: float) -> None:
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
             if self.growth is None:
-                ledger.add(self._at(agent, stage), int(due[agent, stage]))
+                ledger.add(self._at(agent, stage, now), int(due[agent, stage]))
                 continue
             for number in range(int(self._settled[agent, 0]), int(self.draws[agent, 0])):
-                ledger.add(self._at(agent, number), 1)
+                ledger.add(self._at(agent, number, now), 1)
         self._settled[:] = self.draws

@@ -179,7 +179,7 @@ class Network:
         law = None if self._matrix is not None else form_of(parameters.latency, "law")
         self._law, self._chance = law, form_of(parameters.loss, "chance")
         # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
-        self._attempts: list[tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = [(-1, {}) for _ in ids]
+        self._attempts: dict[int, tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = {}
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
@@ -219,9 +219,10 @@ class Network:
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
         """How many messages of the kind of this rank each receiver was sent before within this tick; counts these."""
-        if self._attempts[sender][0] != tick:
-            self._attempts[sender] = (tick, {})
-        made = self._attempts[sender][1]
+        last, made = self._attempts.get(sender, (None, {}))
+        if last != tick:
+            made = {}
+            self._attempts[sender] = tick, made
         if kind not in made:
             made[kind] = receivers
             return [0] * len(receivers)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.blocks import Block
 from ...agents.graph import Graph
@@ -16,6 +18,9 @@ from ...protocols.base import Layout
 class TableInbox(Inbox):
     """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
 
+    Vectors are in the mail, once for all who have heard them. Copies of them, one for every slot, are only made where
+    somebody reads them: steps in Python, observers, tests.
+
     Attributes
     ----------
     refresh : callable or None
@@ -25,29 +30,39 @@ class TableInbox(Inbox):
     def __init__(self, graph: Graph, layout: Layout) -> None:
         self.refresh: Callable[[], None] | None = None
         super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()})
-        edges, kinds = len(graph.heads), list(self._values)
-        blocks = list(self._values.values())
+        edges, kinds = len(graph.heads), list(layout.messages)
         self.flat_sent_at = np.full(edges * len(kinds), -math.inf)
         self.flat_order = np.full(edges * len(kinds), -1, dtype=np.int64)
         self.flat_tick = np.full(edges * len(kinds), -2, dtype=np.int64)
-        starts = np.cumsum([0, *(len(block.values) for block in blocks)])
-        self.flat_values = np.zeros(int(starts[-1]))
-        parts = [block.offsets[:-1] + start for block, start in zip(blocks, starts[:-1], strict=True)]
-        self.places = np.concatenate([*parts, starts[-1:]]).astype(np.int64)
         for rank, kind in enumerate(kinds):
             slots = slice(rank * edges, (rank + 1) * edges)
             self.sent_at[kind] = self.flat_sent_at[slots]
             self.order[kind] = self.flat_order[slots]
             self.tick[kind] = self.flat_tick[slots]
-            blocks[rank].values = self.flat_values[starts[rank] : starts[rank + 1]]
 
     @property
     def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Per kind, the newest vector of every slot; zeros until something was heard."""
         if self.refresh is not None:
             self.refresh()
-        return self._values
+        return self._copies[0]
 
-    @values.setter
-    def values(self, blocks: dict[str, Block]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self._values = blocks
+    @property
+    def flat_values(self) -> NDArray[np.float64]:
+        """The vectors of all slots, one after the other."""
+        return self._copies[1]
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """(slots + 1,) where the vector of each slot begins, and where the last one ends."""
+        return self._copies[2]
+
+    @cached_property
+    def _copies(self) -> tuple[dict[str, Block], NDArray[np.float64], NDArray[np.int64]]:
+        blocks = {kind: Block(self._edges, width) for kind, width in self._widths.items()}
+        starts = np.cumsum([0, *(len(block.values) for block in blocks.values())])
+        values = np.zeros(int(starts[-1]))
+        for block, start, end in zip(blocks.values(), starts[:-1], starts[1:], strict=True):
+            block.values = values[start:end]
+        parts = [block.offsets[:-1] + start for block, start in zip(blocks.values(), starts[:-1], strict=True)]
+        return blocks, values, np.concatenate([*parts, starts[-1:]]).astype(np.int64)

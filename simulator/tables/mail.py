@@ -74,7 +74,7 @@ class Mail(NamedTuple):
     first_node, known : (Q,) int64
         Per slot: the newest copy under way, and the version known; -1 for none.
     heard_sent_at, heard_order, heard_tick, values, places
-        The inbox: per slot, and where its vector is in ``values``.
+        The inbox: per slot, and where its vector is in ``values``; both are empty while nobody reads copies.
     joins, leaves, gone_from : (n,) float64
         When agents join and leave, and from when on they are down for good.
     was_up : (n,) bool

@@ -75,7 +75,7 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.law
         constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = forms.bursts
         constants[LOSS_CHANCE] = forms.chance
-    constants[COPIES_OUT], constants[MOST_UPDATES] = 1.0, -1.0
+    constants[MOST_UPDATES] = -1.0
     constants[[MOST_ACTIVATIONS, MOST_VECTORS]] = math.inf
     fixed = network.link_delays(graph.tails, graph.heads)
     whole: dict[str, Any] = {
@@ -113,8 +113,8 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,
-        values=inbox.flat_values,
-        places=inbox.places,
+        values=np.empty(0),
+        places=np.empty(0, dtype=np.int64),
         was_up=np.ones(agents, dtype=bool),
         changes=np.empty((agents, 0)),
         clock=np.zeros(CLOCK_CONSTANTS),
@@ -151,6 +151,11 @@ def with_limits(mail: Mail, stop: Stop, forms: CompiledLaws | None, *, record: i
         offsets = np.cumsum([0, *(len(own) for own in times)])
         return mail._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
     return mail
+
+
+def with_copies(mail: Mail, inbox: TableInbox) -> Mail:
+    """The tables of a run that can copy vectors into the inbox."""
+    return mail._replace(values=inbox.flat_values, places=inbox.places)
 
 
 def with_brackets(mail: Mail, forms: CompiledLaws) -> Mail:

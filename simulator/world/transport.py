@@ -20,10 +20,12 @@ from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.mail import COPIES_OUT, LINE
-from .mail import make_mail, with_brackets, with_limits, with_room
+from .mail import make_mail, with_brackets, with_copies, with_limits, with_room
 from .notes import NOTHING, Notes
 from .traffic import Traffic
 
+LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
+"""An agent's last message of each kind and address, the newest at the end, with time and tick of sending."""
 Carry = Callable[[Agent, NDArray[np.int64], int, NDArray[np.float64], int, int], None]
 MIRRORED = {
     "sent": (tallies.SENT, tallies.SENT_BYTES),
@@ -84,9 +86,7 @@ class Transport:
         self.agents, self.inbox = agents, TableInbox(graph, layout)
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
-        self._last_sent: list[dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]] = [
-            {} for _ in range(graph.agents)
-        ]
+        self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms = now, forms
         self._take_row = PlainRules()(delivery.take_row)
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
@@ -103,6 +103,13 @@ class Transport:
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """Set the limits at which compiled windows end."""
         self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
+        if not compiled:
+            self.mail = with_copies(self.mail, self.inbox)
+
+    def copy_out(self) -> None:
+        """Copy everything that is known into the inbox, which compiled steps do not do."""
+        self.mail = with_copies(self.mail, self.inbox)
+        lazy.copy_all(self.mail)
 
     def draw_delays_late(self) -> None:
         """Let delays be drawn only when they have to be known."""
@@ -138,9 +145,28 @@ class Transport:
 
     def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
-        last = self._last_sent[agent.index]
+        last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
         last[sent.kind, sent.to] = (sent, self.now, tick)
+
+    def remember_start(self, agent: Agent, out: Out) -> None:
+        """Keep what an agent has said at its start, as `remember` does.
+
+        Where compiled steps keep in the mail what they have said last to all, a start that costs nothing is kept there,
+        too, and nowhere else.
+        """
+        if len(out.sent) == 1 and self._goes_into_mail(out.sent[0]):
+            row = self.new_version(out.sent[0].vector, self.now, -1)
+            self.mail.latest[agent.index] = row  # which holds its one reference
+            return
+        for sent in out.sent:
+            self.remember(agent, sent, -1)
+
+    def _goes_into_mail(self, start: Sent) -> bool:
+        """Whether the only message of a start is kept in the mail; it is one of the first kind then."""
+        in_mail = self.mail.constants[COPIES_OUT] == 0.0 and not self.sessions
+        first = self._ranks[start.kind] == 0 and not self.layout.messages[start.kind].addressed
+        return in_mail and first and start.to is None and start.release.free
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.
@@ -170,7 +196,7 @@ class Transport:
         """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""
         known = np.zeros(len(vectors), dtype=bool)
         for agent in agents:
-            entry = self._last_sent[agent].get((kind, None))
+            entry = self._last_sent.get(agent, {}).get((kind, None))
             if entry is not None:
                 vectors[agent], known[agent] = entry[0].vector, True
         return known
@@ -234,20 +260,21 @@ class Transport:
 
         One broadcast before anything else was sent is told to all neighbours at once.
         """
-        last = self._last_sent[agent.index]
-        if joining or [to for _, to in last] != [None]:
+        last, row = self._last_sent.get(agent.index, {}), int(self.mail.latest[agent.index])
+        if joining or (row < 0 and [to for _, to in last] != [None]):
             self._exchange_each(agent, joining=joining)
             self.notes.make_room(0)
             lazy.tell_each(self.mail, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
             self._telling.clear()
             return
-        ((kind, _), (sent, sent_at, tick)) = next(iter(last.items()))
+        kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
         slots = self.graph.edges_of(agent.index)
         neighbours = self.graph.heads[slots].tolist()
         there = np.array([self.agents[neighbour].present for neighbour in neighbours], dtype=bool)
         places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
         if len(places):
-            row = self._row_of(agent.index, sent, sent_at, tick)
+            if row < 0:
+                row = self._row_of(agent.index, *last[kind, None])
             lazy.tell_many(self.mail, places, row, int(self.mail.counts[tallies.ORDER]) + 1)
             self.mail.counts[tallies.ORDER] += len(places)
             self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
@@ -297,7 +324,7 @@ class Transport:
 
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""
-        if not joining and not self._last_sent[agent.index]:
+        if not joining and agent.index not in self._last_sent:
             return
         slots = self.graph.edges_of(agent.index)
         for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
@@ -308,4 +335,6 @@ class Transport:
 
     def _meant(self, sender: int, receiver: int) -> dict[str, tuple[Sent, float, int]]:
         """Find by kind what a sender has sent last to a receiver or to all, with the time and tick of sending."""
-        return {kind: last for (kind, to), last in self._last_sent[sender].items() if to is None or receiver in to}
+        return {
+            kind: last for (kind, to), last in self._last_sent.get(sender, {}).items() if to is None or receiver in to
+        }

@@ -39,6 +39,7 @@ from .step_form import StepForm
 from .stop_condition import Reactions, StopCondition
 from .traffic import Traffic
 from .transport import Transport
+from .views import Views
 from .watchers import Observer, Phase, Sampler, Watch
 
 
@@ -164,7 +165,8 @@ class World:
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
-        self.views = [self._view(i) for i in range(graph.agents)]
+        self._problem = Problem(task, graph)
+        self.views = Views(graph.agents, self._view)
 
     @property
     def now(self) -> float:
@@ -237,9 +239,9 @@ class World:
 
     def _view(self, index: int) -> View:
         unheard = "zero" if self.setting.network.start == "zero" else "own"
-        return View(
+        view = View(
             index,
-            Problem(self.setting.task, self.setting.graph),
+            self._problem,
             self.layout,
             self.state,
             self.inbox,
@@ -248,6 +250,8 @@ class World:
             partner_uniform=self._partner_uniform,
             unheard=unheard,
         )
+        view.begin(self.now, self.agents[index].tick, self.agents[index].updates)
+        return view
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
@@ -308,8 +312,7 @@ class World:
         before = agent.silent
         self._made("start", agent, view, out)
         agent.silent = agent.silent or before
-        for sent in out.sent:
-            self.transport.remember(agent, sent, -1)
+        self.transport.remember_start(agent, out)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

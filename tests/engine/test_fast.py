@@ -372,7 +372,8 @@ def test_what_waits_for_a_step_at_the_end_of_a_run_is_there_on_both_engines():
     for engine in (World, fast_world):
         world = engine(plain_setting(), Collect, Stamp.Parameters())
         drive(world)
-        waiting.append([[(message.sender, message.order) for message in kept] for kept in world.inbox.pending])
+        kept = [world.inbox.pending[agent.index] for agent in world.agents]
+        waiting.append([[(message.sender, message.order) for message in messages] for messages in kept])
     assert waiting[0] == waiting[1]
     assert any(waiting[0])
 

@@ -541,7 +541,7 @@ def test_a_reaction_before_the_first_tick_has_luck_of_its_own():
 def test_a_protocol_may_keep_every_message_until_its_next_step():
     world, log = run(Collect, latency={"kind": "uniform", "high": 5.0}, availability=CHURN)
     heard = world.protocol.models(world.state)[:, 0]
-    waiting = [len(messages) for messages in world.inbox.pending]
+    waiting = [len(world.inbox.pending[agent]) for agent in range(6)]
     for agent in range(6):
         arrived = sum(up for _, _, (_, receiver, _), _, up, _ in log.of("arrived") if receiver == agent)
         assert heard[agent] + waiting[agent] == arrived > 0

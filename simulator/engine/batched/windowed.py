@@ -81,6 +81,8 @@ class Windowed(Driver):
             watched, why = watched_steps(world)
             world.steps = watched or world.protocol
         self.compiled = compiled = self.kernel is not None
+        if compiled:
+            world.views.let_go()
         form = "compiled" if compiled or watched else "Python"
         self.form = said_form(world, why, compiled=form == "compiled")
         self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"
@@ -110,7 +112,7 @@ class Windowed(Driver):
         mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
         self.presence = self.follow(timelines)
         if self.compiled:
-            self.transport.inbox.refresh = lambda: lazy.copy_all(self.transport.mail)
+            self.transport.inbox.refresh = self.transport.copy_out
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
             if mail.alone[agent.index]:
                 self._clock_ends[agent.index] = env.event()
@@ -220,7 +222,6 @@ class Windowed(Driver):
             return
         mail = self.transport.mail
         agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
-        lazy.copy_all(mail)
         view, out = world.open(agent)
         self.text_again(view, out)
 

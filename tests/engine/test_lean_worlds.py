@@ -1,0 +1,80 @@
+"""What a world of compiled steps does not hold for each of its agents: what only Python's steps read."""
+
+import gc
+
+import numpy as np
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.view import Sent, View
+
+from ..benchmarks.cases import CASES, make_setting, protocol_of
+from .driving import drive, fast_world
+
+
+def world_of(*, compiled=True, updates=3.0, **options):
+    setting = make_setting(CASES["100k"].toy, updates)
+    return fast_world(setting, *protocol_of("broadcast"), compiled=compiled, **options)
+
+
+def views_of(world):
+    """The views of a world's agents that somebody still has."""
+    return [one for one in gc.get_objects() if type(one) is View and one._inbox is world.inbox]
+
+
+def test_a_world_that_was_not_run_has_made_no_view():
+    assert views_of(world_of()) == []
+
+
+def test_a_compiled_run_keeps_no_view_of_an_agent():
+    world = drive(world_of())
+    assert world.activations > 0
+    assert views_of(world) == []
+
+
+def test_steps_in_python_find_the_views_of_the_steps_before():
+    world = drive(world_of(compiled=False))
+    assert len(views_of(world)) == len(world.agents)
+
+
+def test_a_view_that_somebody_has_is_the_agents_only_one():
+    world = drive(world_of())
+    view = world.views[3]
+    assert world.views[3] is view
+    assert views_of(world) == [view]
+    assert view.state["model"].tolist() == world.state.agent["model"][3].tolist()
+
+
+def test_a_compiled_run_copies_no_vector_for_an_edge_until_somebody_reads_it():
+    world = drive(world_of())
+    assert len(world.transport.mail.values) == len(world.transport.mail.places) == 0
+    heard = world.inbox.values["model"].rows
+    assert heard.shape == (len(world.setting.graph.heads), world.setting.task.dimension)
+    assert np.any(heard)
+
+
+def test_a_run_in_python_copies_vectors_as_they_arrive():
+    world = drive(world_of(compiled=False))
+    assert len(world.transport.mail.values) == len(world.inbox.values["model"].values)
+
+
+def test_a_view_made_after_a_compiled_run_reads_what_one_of_python_reads():
+    compiled, plain = drive(world_of()), drive(world_of(compiled=False))
+    for agent in range(len(plain.agents)):
+        ours, theirs = compiled.views[agent], plain.views[agent]
+        np.testing.assert_allclose(ours.received("model"), theirs.received("model"), rtol=1e-9, atol=1e-12)
+        assert ours.heard("model").tolist() == theirs.heard("model").tolist()
+        assert ours.sent_at("model").tolist() == theirs.sent_at("model").tolist()
+        assert ours.neighbours.tolist() == theirs.neighbours.tolist()
+        assert ours.updates == plain.agents[agent].updates
+
+
+def test_a_compiled_run_keeps_no_object_of_what_agents_have_said_or_revealed():
+    def kept():
+        gc.collect()
+        return sum(type(one) in (Release, Sent) for one in gc.get_objects())
+
+    before = kept()
+    world = drive(world_of())
+    assert kept() - before < len(world.agents) / 10
+    vectors, known = world.transport.told("model")
+    assert known.all()
+    assert np.any(vectors)

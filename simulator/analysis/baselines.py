@@ -6,7 +6,8 @@ whoever shows a metric shows them beside it, and says so where nobody beats them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,9 @@ def with_baselines(collection: Collection) -> list[str]:
     return [metric for metric in collection.kinds.metrics if own_name(metric) in named]
 
 
-def best_trivial(collection: Collection, metric: str) -> tuple[str, Any]:
-    """The best trivial prediction of a metric, by its mean over runs: name, and values by run; none where none is."""
-    table = baselines(collection, metric).dropna(axis="columns", how="all")
+def best_trivial(table: Frame, metric: str) -> tuple[str, Any]:
+    """The best of some runs' trivial predictions, by its mean: name, and values by run; none where none is."""
+    table = table.dropna(axis="columns", how="all")
     if table.empty:
         return "", pd.Series(dtype=np.float64)
     means = table.mean()
@@ -48,10 +49,40 @@ def best_trivial(collection: Collection, metric: str) -> tuple[str, Any]:
     return name, table[name]
 
 
+def axes_that_matter(collection: Collection, tables: Iterable[Any]) -> list[str]:
+    """Swept parameters along which some trivial prediction (values by run) changes at the same seed."""
+    places, known = _places(collection), list(tables)
+    return [axis for axis in collection.grid if any(_changes(values, places, axis) for values in known)]
+
+
+def at_places(collection: Collection, axes: list[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Runs by their values of some swept parameters."""
+    places = _places(collection)
+    if not axes:
+        yield {}, list(places.index)
+        return
+    for values, rows in places.groupby(axes, sort=False, dropna=False):
+        yield dict(zip(axes, values, strict=True)), list(rows.index)
+
+
+def _places(collection: Collection) -> Frame:
+    """Seed and swept parameters by run."""
+    seeds = [manifest["seed"] for manifest in collection.manifests]
+    return collection.places.set_index("run").drop(columns="protocol").assign(seed=seeds)
+
+
+def _changes(values: Any, places: Frame, axis: str) -> bool:
+    known = values.dropna()
+    others = [name for name in places.columns if name != axis]
+    by = known.groupby([places.loc[known.index, name] for name in others], dropna=False)
+    return bool((by.max() - by.min() > 1e-12 * np.maximum(1.0, by.max().abs())).any())
+
+
 def unbeaten(collection: Collection) -> list[tuple[str, bool]]:
     """Sentences about who does not beat trivial predictions, each with whether nobody does.
 
-    A protocol beats one at a grid point if the whole 95 % interval of its lead over the same runs is above 0.
+    A protocol beats the best one of its grid point if the whole 95 % interval of its lead, over the same runs, is
+    above 0.
     """
     if not any(manifest.get("baselines") for manifest in collection.manifests):
         return [(NO_BASELINES, False)]
@@ -59,25 +90,30 @@ def unbeaten(collection: Collection) -> list[tuple[str, bool]]:
 
 
 def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]:
-    name, theirs = best_trivial(collection, metric)
-    leads = [_leads(values, theirs, metric) for values in _by_place(collection, metric)]
-    leads = [found for found in leads if found]
+    table, points = baselines(collection, metric), []
+    for values in _by_place(collection, metric):
+        name, theirs = best_trivial(table[table.index.isin(values["run"])], metric)
+        leads = _leads(values, theirs, metric)
+        if leads:
+            points.append(_Point(name, float(theirs.mean()), leads))
     what = f"{metric} gap" if own_name(metric) == "objective" else metric
-    constant = f"{name}, {what} {theirs.mean():.4g}" if name else ""
 
-    def sentence(who: str, behind: list[bool]) -> str:
-        where = "" if len(behind) == len(leads) else f" at {len(behind)} of {len(leads)} points of the sweep"
-        beyond = " beyond the spread over seeds" if not all(behind) else ""
-        return f"{who} a trivial prediction{beyond}{where}: {constant}."
+    def sentence(who: str, behind: list[tuple[_Point, bool]]) -> str:
+        where = "" if len(behind) == len(points) else f" at {len(behind)} of {len(points)} points of the sweep"
+        beyond = " beyond the spread over seeds" if not all(below for _, below in behind) else ""
+        names = " or ".join(dict.fromkeys(point.name for point, _ in behind))
+        ends = [f"{end(point.value for point, _ in behind):.4g}" for end in (min, max)]
+        return f"{who} a trivial prediction{beyond}{where}: {names}, {what} {' to '.join(dict.fromkeys(ends))}."
 
-    everybody = _measured(collection, own_name(metric)) <= {key for found in leads for key in found}
-    nobody = [found for found in leads if not any(low > 0 for _, low in found.values())] if everybody else []
+    everybody = _measured(collection, own_name(metric)) <= {key for point in points for key in point.leads}
+    nobody = [point for point in points if not any(low > 0 for _, low in point.leads.values())] if everybody else []
     if nobody:
-        yield sentence("Nobody beats", [all(mean <= 0 for mean, _ in found.values()) for found in nobody]), True
-    if len(nobody) < len(leads):
+        behind = [(point, all(mean <= 0 for mean, _ in point.leads.values())) for point in nobody]
+        yield sentence("Nobody beats", behind), True
+    if len(nobody) < len(points):
         for key, label in collection.labels.items():
-            own = [found[key] for found in leads if key in found]
-            behind = [mean <= 0 for mean, low in own if not low > 0]
+            own = [(point, *point.leads[key]) for point in points if key in point.leads]
+            behind = [(point, mean <= 0) for point, mean, low in own if not low > 0]
             if behind:
                 yield sentence(f"{label} does not beat", behind), False
 
@@ -87,6 +123,15 @@ def _measured(collection: Collection, own: str) -> set[str]:
     metrics = {metric for metric in with_baselines(collection) if own_name(metric) == own}
     rows = collection.trace[collection.trace["metric"].isin(metrics)]
     return set(map(str, rows["protocol"].unique()))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The best trivial prediction of a grid point, its mean over runs, and lead and lower end by protocol."""
+
+    name: str
+    value: float
+    leads: Mapping[str, tuple[float, float]]
 
 
 def _leads(values: Frame, theirs: Any, metric: str) -> dict[str, tuple[float, float]]:

@@ -162,6 +162,18 @@ class Kinds:
             if key in found and wanted[0] in found and found[key] != found[wanted[0]]:
                 raise Incomparable(self._why(metric, key, wanted[0]).removesuffix("."))
 
+    def changes_along(self, metric: str, axis: str) -> bool:
+        """Whether some protocol's metric is another function at other values of a swept parameter, at the same seed."""
+        for protocol in self._with(metric):
+            first: dict[tuple[Any, ...], Quantity] = {}
+            for (seed, grid), (_, manifest) in self._places[protocol].items():
+                quantity = self._quantity(manifest, metric)
+                if quantity is not None:
+                    elsewhere = seed, tuple(pair for pair in grid if pair[0] != axis)
+                    if not quantity.same_function(first.setdefault(elsewhere, quantity)):
+                        return True
+        return False
+
     def sentences(self, metrics: Iterable[str] | None = None) -> list[str]:
         """Everything that a reader must know: what is not of one kind, what was normalised, what is unknown."""
         found = [self.ruling(metric) for metric in (self.metrics if metrics is None else metrics)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ..metrics.epsilon import VERIFIED
 from ..metrics.metric import of_learning
 from .aggregate import final_values, mean_interval, resolve, series
 from .apart import set_apart
-from .baselines import baselines, unbeaten, with_baselines
+from .baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
 from .results import Collection
 
 if TYPE_CHECKING:
@@ -149,15 +149,39 @@ def summarise(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def trivial_rows(collection: Collection) -> dict[str, dict[str, tuple[float, float]]]:
-    """Mean and half-width over runs of trivial predictions, by name and by the summary's column."""
-    apart, rows = set_apart(collection), {}
+@dataclass(frozen=True)
+class TrivialRow:
+    """What a trivial prediction comes to, where that is one number.
+
+    Parameters
+    ----------
+    label : str
+    at : mapping
+        Values of the swept parameters that it depends on, by path.
+    values : mapping
+        Mean and half-width over seeds, by the summary's column.
+    """
+
+    label: str
+    at: Mapping[str, Any]
+    values: Mapping[str, tuple[float, float]]
+
+
+def trivial_rows(collection: Collection) -> list[TrivialRow]:
+    """Trivial predictions, a row for each; where one changes along the sweep, a row for each point of it."""
+    apart, rows = set_apart(collection), []
     seeds = {run: manifest["seed"] for run, manifest in zip(apart.runs, apart.manifests, strict=True)}
-    for metric in with_baselines(apart):
-        column = column_of(*resolve(apart, metric))
-        for name, values in baselines(apart, metric).items():
-            mean, half, _ = mean_interval(values.groupby(seeds).mean().to_numpy(np.float64))
-            rows.setdefault(f"({name})", {})[column] = (float(mean), float(half))
+    tables = {column_of(*resolve(apart, metric)): baselines(apart, metric) for metric in with_baselines(apart)}
+    for name in dict.fromkeys(str(name) for table in tables.values() for name in table):
+        known = {column: table[name].dropna() for column, table in tables.items() if name in table}
+        for at, runs in at_places(apart, axes_that_matter(apart, known.values())):
+            values = {}
+            for column, numbers in known.items():
+                here = numbers[numbers.index.isin(runs)]
+                if len(here):
+                    mean, half, _ = mean_interval(here.groupby(seeds).mean().to_numpy(np.float64))
+                    values[column] = (float(mean), float(half))
+            rows.append(TrivialRow(f"({name})", at, values))
     return rows
 
 
@@ -208,9 +232,9 @@ def _table(collection: Collection, between: str) -> Table:
             mark = f" {MARK}" if row["flagged"] else ""
             cells += [_epsilon(row["epsilon_claimed"]), _epsilon(row["epsilon_verified"]) + mark]
         table.add_row(*map(escape, map(str, cells)), str(row["n"]), style="bold red" if row["flagged"] else None)
-    for name, values in trivial_rows(collection).items():
-        cells = [name, *("" for _ in collection.grid)]
-        cells += [with_half_width(*values[metric], between) if metric in values else "" for metric in metrics]
+    for row in trivial_rows(collection):
+        cells = [row.label, *(str(row.at.get(path, "")) for path in collection.grid)]
+        cells += [with_half_width(*row.values[name], between) if name in row.values else "" for name in metrics]
         table.add_row(*map(escape, cells), *("" for _ in [*epsilons, "n"]), style="dim")
     for column in table.columns:
         if column.no_wrap:

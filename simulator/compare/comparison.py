@@ -21,7 +21,7 @@ from ..analysis.summary import MARK, held_against_each_other
 from ..analysis.targets import describe, per_run, target_of
 from ..storage.files import Frame
 from .common_random_numbers import not_shared
-from .measures import Measure, measures
+from .measures import AXES_TO_TARGET, Measure, measures
 from .statistics import crossings, holm, paired_difference
 
 SIGNIFICANT = 0.05
@@ -106,7 +106,7 @@ def compare(collection: Collection, baseline: str | None = None, *, only: Contai
     known = [(measure, valued(measure, _of_one_kind(measure, pairs, kinds))) for measure in found]
     rows = [row for measure, table in known for row in _measured(measure, table, collection, kinds, rng)]
     differences = pd.DataFrame(rows)
-    crossed = [row for measure, table in known for row in _break_even(measure, table, collection, rng)]
+    crossed = [row for measure, table in known for row in _break_even(measure, table, collection, kinds, rng)]
     said = [f"{MARK} {sentence}" for sentence in kinds.sentences(held_against_each_other(collection))]
     return Comparison(
         chosen,
@@ -115,7 +115,7 @@ def compare(collection: Collection, baseline: str | None = None, *, only: Contai
         differences,
         pd.DataFrame(crossed),
         describe(target_of(collection)),
-        [*said, *_warnings(collection, chosen, pairs)],
+        [*said, *_changing(found, collection, kinds), *_warnings(collection, chosen, pairs)],
     )
 
 
@@ -238,15 +238,20 @@ def _stands(up: bool, more_is_better: bool | None) -> str:
 
 
 def _break_even(
-    measure: Measure, valued: Frame, collection: Collection, rng: np.random.Generator
+    measure: Measure, valued: Frame, collection: Collection, kinds: Kinds, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Changes of sign of the mean difference along every numeric axis of the sweep."""
+    """Changes of sign of the mean difference along every numeric axis of the sweep.
+
+    Where a metric is another function from value to value, its differences are of no common unit: the sign is known at
+    both, and no place between them.
+    """
     labels = collection.labels
     differences = valued.assign(difference=valued["ours"] - valued["theirs"])
     for axis in collection.grid:
         if not pd.api.types.is_numeric_dtype(valued[axis]) or pd.api.types.is_bool_dtype(valued[axis]):
             continue
         others = [path for path in collection.grid if path != axis]
+        nowhere = dict.fromkeys(("at", "low", "high"), np.nan) if _changes(measure, axis, kinds) else {}
         for key, ours in differences.groupby("protocol", sort=False):
             for place, here in groups(ours, others):
                 table = here.groupby([axis, "seed"])["difference"].first().unstack("seed")
@@ -255,7 +260,22 @@ def _break_even(
                     stands = [_stands(up, measure.more_is_better) for up in (not found.rising, found.rising)]
                     numbers = {name: value for name, value in asdict(found).items() if name != "rising"}
                     head = {**_head(measure, str(key), labels), "axis": axis, **place}
-                    yield {**head, **numbers, "first": stands[0], "then": stands[1]}
+                    yield {**head, **numbers, **nowhere, "first": stands[0], "then": stands[1]}
+
+
+def _changes(measure: Measure, axis: str, kinds: Kinds) -> bool:
+    """Whether a measure is in units of a metric that is another function at other values of an axis."""
+    return bool(measure.metric) and measure.name not in AXES_TO_TARGET and kinds.changes_along(measure.metric, axis)
+
+
+def _changing(found: list[Measure], collection: Collection, kinds: Kinds) -> Iterator[str]:
+    """Sentences about metrics whose numbers at two points of the sweep are not of one kind."""
+    for axis in collection.grid:
+        for metric in dict.fromkeys(measure.metric for measure in found if _changes(measure, axis, kinds)):
+            yield (
+                f"{metric} is another function at other values of {axis}: its numbers are compared at each value, and "
+                "not from one to another; where differences change sign is not interpolated."
+            )
 
 
 def _geometric(x: np.ndarray[Any, Any]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
@@ -220,7 +220,9 @@ def _mistake(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Mistake:
         return Mistake(
             (*where, name), lambda: _one_of(f"unknown {name}", value[name], known()), value[name], finding.type
         )
-    shown = value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping)) else ...
+    shown = (
+        value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping | BaseModel)) else ...
+    )
     if finding.type in _MISMATCHES:
         return Mistake(where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type")
     template, bounds = _LIMITS.get(finding.type), {key: _bound(value) for key, value in context.items()}

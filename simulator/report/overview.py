@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from ..analysis.results import Collection
-from ..analysis.summary import broken_invariants, claim_of, with_half_width
+from ..analysis.summary import TrivialRow, broken_invariants, claim_of, with_half_width
 from ..figures.words import stand_in
 from ..network.graphs import graph_line
 from .grid import Grid, value_text
@@ -98,7 +98,7 @@ def warnings(collection: Collection) -> list[str]:
 
 
 def headline(
-    collection: Collection, grid: Grid, table: dict[str, Any], trivial: Mapping[str, Mapping[str, tuple[float, float]]]
+    collection: Collection, grid: Grid, table: dict[str, Any], trivial: Iterable[TrivialRow]
 ) -> dict[str, Any]:
     """The headline table: what every series came to, and its claimed and verified epsilon.
 
@@ -108,7 +108,7 @@ def headline(
     grid : Grid
     table : dict
         From `charts.finals`.
-    trivial : mapping
+    trivial : iterable of TrivialRow
         From `hushnet.simulator.analysis.summary.trivial_rows`: rows of their own, below the protocols'.
     """
     columns = [m for m in table["metrics"] if m["name"].startswith("final ") or m["id"] in HEADS]
@@ -128,10 +128,12 @@ def headline(
                 "flagged": claim is not None and claim.flagged > 0,
             }
         )
-    for name, known in trivial.items():
-        shown = [with_half_width(*known[c["id"]]) if c["id"] in known else "" for c in columns]
-        row = {"label": name, "at": ["" for _ in grid.axes], "cells": shown + [""] * (2 * private), "runs": ""}
-        rows.append({**row, "flagged": False})
+    for constant in trivial:
+        shown = [with_half_width(*constant.values[c["id"]]) if c["id"] in constant.values else "" for c in columns]
+        at = [value_text(constant.at[axis.path]) if axis.path in constant.at else "" for axis in grid.axes]
+        rows.append(
+            {"label": constant.label, "at": at, "cells": shown + [""] * (2 * private), "runs": "", "flagged": False}
+        )
     names = [HEADS.get(column["id"], column["name"].removeprefix("final ")) for column in columns]
     return {"columns": names + (["\u03b5 claimed", "\u03b5 verified"] if private else []), "rows": rows}
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.baselines import baselines, unbeaten, with_baselines
+from ..analysis.baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
+from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
@@ -216,12 +217,21 @@ def trivial_predictions(runs: Runs) -> list[str]:
     """What constant predictions come to in a figure's runs, and who does not beat them."""
     apart = set_apart(runs.collection)
     named = [
-        f"{name} {number_text(measured('', values))} ({metric})"
+        f"{name} {_by_place(apart, values)} ({metric})"
         for metric in with_baselines(apart)
         for name, values in baselines(apart, metric).items()
     ]
     listed = [f"Trivial predictions: {', '.join(named)}."] if named else []
     return [*listed, *(said for said, _ in unbeaten(apart))]
+
+
+def _by_place(collection: Collection, values: Any) -> str:
+    """A trivial prediction's mean over runs; where it changes along a sweep, its smallest and its largest one."""
+    places = at_places(collection, axes_that_matter(collection, [values]))
+    known = [values[values.index.isin(runs)].dropna() for _, runs in places]
+    means = [measured("", here) for here in known if len(here)]
+    ends = [end(means, key=lambda mean: mean.value) for end in (min, max)]
+    return " to ".join(dict.fromkeys(map(number_text, ends))) + (" by point of the sweep" if len(means) > 1 else "")
 
 
 def _table(rows: Iterable[Row], *, quick: bool) -> list[str]:

@@ -358,3 +358,21 @@ def test_three_equal_differences_are_nothing_to_test(experiment):
     assert (accuracy_row["method"], accuracy_row["verdict"]) == ("nothing to test", "")
     assert math.isnan(accuracy_row["p"])
     assert "nothing to test" in printed(found, width=200)
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, one):
+    runs = []
+    for regularisation, gap in [(0.1, -0.1), (1.0, 0.1)]:
+        identity = "one" if one else f"{regularisation}"
+        measures = {"accuracy": {"function": "Q", "scale": "unknown", "identity": identity}}
+        for key, value in [("local", 0.5), ("cd", 0.5 + gap)]:
+            values = [value + 0.01 * seed for seed in range(3)]
+            grid = {"task.regularisation": regularisation}
+            runs += with_values(values, key, grid=grid, measures=measures)
+    found = compare(load_all(experiment(runs)), only=("accuracy",))
+    [point] = found.break_even.to_dict("records")
+    assert (point["after"], point["before"], point["first"], point["then"]) == (0.1, 1.0, "worse", "better")
+    assert [math.isnan(point[name]) for name in ("at", "low", "high")] == [not one] * 3
+    said = [text for text in found.warnings if "another function at other values of task.regularisation" in text]
+    assert len(said) == (not one)

@@ -510,3 +510,15 @@ def test_a_mistake_is_answered_with_one_sentence_at_its_line(
     path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
     at = f"{path}:{case.line}: " if case.line else f"{path}"
     check_refusal(path, "--set" if case.options else at, case.says, capsys, options=case.options)
+
+
+def test_a_name_that_is_not_admissible_is_told_without_the_insides_of_what_it_names(tmp_path, capsys):
+    path = tmp_path / "named.yaml"
+    path.write_text(
+        "schema: 1\nscenario: named\ntask: {kind: linear_classification, agents: 4, dimension: 2, samples: [5, 5]}\n"
+        "topology: {kind: ring}\nprotocols:\n  'l\u00f6cal': {kind: local}\nstop: {time: 1}\n"
+    )
+    assert main(["check", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "named.yaml:6: protocols.l\u00f6cal: must begin with a letter or digit" in said
+    assert "Parameters(" not in said

@@ -280,3 +280,15 @@ def test_durations_are_summed_by_function_over_cases_and_fixtures():
     ]
     assert seconds_of(log) == {"tests/a.py::test_one": 13.0, "tests/a.py::test_two": 3.0}
     assert longest(seconds_of(log)) == ["tests/a.py::test_one"]
+
+
+def test_what_a_package_says_of_its_files_names_files_that_are_there():
+    """Names of other rooms are written with their folder, from the package's top level or from the room's."""
+    wrong = []
+    for package in (path for top in ("agents", "protocols", "simulator") for path in (ROOT / top).rglob("__init__.py")):
+        said = ast.get_docstring(ast.parse(package.read_text())) or ""
+        for name in re.findall(r"(?<![\w./*])[\w/]+\.py\b", said):
+            places = [package.parent / name, *(ROOT / top / name for top in ("", "agents", "protocols", "simulator"))]
+            if not any(place.is_file() for place in places):
+                wrong.append(f"{package.relative_to(ROOT)}: {name}")
+    assert wrong == []

@@ -4,20 +4,21 @@
 
     options.py     what may be asked for beside the scenario, once for shell and Python
     plan.py        which runs there are, and how the world of one is made
-    origin.py      what an experiment was made from, kept beside its results
+    sources.py     what an experiment was made from, kept beside its results
     survey.py      what only data, graph and files can refuse, before the first run
     proofs.py      the privacy contract of users' own protocols, replayed once before the runs
     execute.py     one run, from its world to its result
     remarks.py     what a run should tell its author, though nothing forbids it
-    attempts.py    one run and the store: skip it, keep its result, or keep why it failed
+    run_once.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     what whoever executes runs can do
     hiring.py      who that is: this process, ...
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
     interrupts.py  Ctrl-C while that goes on
     batches.py     what one of those does with a batch of runs
-    under_way.py   whether somebody waits for them, and which run a worker died of
+    heartbeat.py   whether somebody waits for them, and which run a worker died of
     perform.py     all of it together: the entry
     tuning.py      parameters chosen on validation data, before the runs that are reported
+    hits.py        the event by which each run met the target, run again up to there
     time_left.py   how much longer it takes, and notebook.py, which shows that in a notebook
     estimate.py    what an experiment will take: counts and memory (`limits`), time (expected_time.py, step_times.py)
 """

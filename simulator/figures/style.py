@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from ...agents.errors import InputError
 from ..analysis.results import Collection
+from ..language.field_errors import field_errors, sentences
 from ..language.figure_style import FigureStyle
 from ..language.inheritance import Family
-from ..language.mistakes import mistakes, sentences
 from ..language.yaml_source import Source, read_file, read_text
 from .numbers import Spec, swept
 
@@ -24,7 +24,7 @@ def read_style(given: str) -> FigureStyle:
     Raises
     ------
     InputError
-        One sentence per mistake, with file and line where there is a file.
+        One sentence per error, with file and line where there is a file.
     """
     inline = given.lstrip().startswith("{")
     source = read_text(given, "--style", numbered=False) if inline else read_file(Path(given))
@@ -88,4 +88,4 @@ def _checked(source: Source) -> FigureStyle:
     try:
         return FigureStyle.model_validate({key: value for key, value in data.items() if value is not None})
     except ValidationError as error:
-        raise InputError("\n".join(sentences(mistakes(error, FigureStyle, data), source, Family()))) from error
+        raise InputError("\n".join(sentences(field_errors(error, FigureStyle, data), source, Family()))) from error

@@ -22,8 +22,8 @@ from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import recordable
 from . import inheritance, transforms
 from .admissible import kinds_of
+from .field_errors import FieldError, field_errors, sentences, without_kind
 from .fitting import check_fit, check_protocols
-from .mistakes import Mistake, mistakes, sentences, without_kind
 from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
 from .scenario import Scenario
 from .trials import trial_seeds
@@ -75,7 +75,7 @@ class Code:
 
 @dataclass(frozen=True)
 class LoadedScenario:
-    """A checked scenario with what is needed to run it and to say where a mistake was written.
+    """A checked scenario with what is needed to run it and to say where an error was written.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def load(
     Raises
     ------
     InputError
-        One sentence per mistake, one a line.
+        One sentence per error, one a line.
     """
     if isinstance(source, Mapping):
         written, base = Source("scenario", dict(source)), Path()
@@ -151,7 +151,7 @@ def load(
     )
     loaded = replace(_loaded(assigned, code), hints=(*hints, *more))
     if loaded.scenario.quick and not quick:
-        _loaded(transforms.quickened(written), code)  # so that its mistakes show before somebody asks for it
+        _loaded(transforms.quickened(written), code)  # so that its errors show before somebody asks for it
     return loaded
 
 
@@ -240,20 +240,20 @@ def opening_comment(path: Path) -> str:
 
 def _checked(source: Source, code: Code) -> Scenario:
     data = dict(source.data)
-    found: list[Mistake] = []
+    found: list[FieldError] = []
     family = inheritance.Family()
     if isinstance(data.get("protocols"), Mapping):
         family = inheritance.inherit(data["protocols"])
-        found += [_as_mistake(error, source) for error in family.errors]
+        found += [_as_field_error(error, source) for error in family.errors]
         data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
         for key in source.data["protocols"]:
             data["protocols"].setdefault(key, ProtocolParameters(kind="unknown"))
     try:
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
-        found = [*mistakes(error, Scenario, data), *found]
+        found = [*field_errors(error, Scenario, data), *found]
     except InputError as error:
-        found = found or [_as_mistake(error, source)]
+        found = found or [_as_field_error(error, source)]
     else:
         if not found:
             try:
@@ -264,21 +264,21 @@ def _checked(source: Source, code: Code) -> Scenario:
     raise InputError("\n".join(sentences(found, source, family)))
 
 
-def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> ProtocolParameters:
-    """Validate one protocol's entry with its own class; after a mistake something harmless stands for it.
+def _protocol(key: str, entry: Any, code: Code, found: list[FieldError]) -> ProtocolParameters:
+    """Validate one protocol's entry with its own class; after an error something harmless stands for it.
 
     Parameters
     ----------
     key : str
     entry : any
     code : Code
-    found : list of Mistake
+    found : list of FieldError
         Takes what is wrong.
     """
     where = ("protocols", key)
     placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
     if not isinstance(entry, Mapping):
-        found.append(Mistake(where, inheritance.ENTRY, entry))
+        found.append(FieldError(where, inheritance.ENTRY, entry))
         return placeholder
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -287,16 +287,16 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
             found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
         else:
             wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
-            found.append(Mistake((*where, "kind"), wrong, kind))
+            found.append(FieldError((*where, "kind"), wrong, kind))
         return placeholder
     if len(found) > inheritance.MOST_SAID and kind not in code.known and not is_file(kind):
-        found.append(Mistake((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
+        found.append(FieldError((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:
         protocol = code.protocol(kind)
         model = protocol.Parameters
     except InputError as error:
-        found.append(Mistake((*where, "kind"), str(error), kind))
+        found.append(FieldError((*where, "kind"), str(error), kind))
         return placeholder
     # A class that is found by its file may be a copy of a shipped one, with that one's literal kind.
     named = kinds_of(model)
@@ -306,9 +306,9 @@ def _protocol(key: str, entry: Any, code: Code, found: list[Mistake]) -> Protoco
         check_schedule(protocol.traits_for(parameters), parameters)
         return parameters
     except ValidationError as error:
-        found += mistakes(error, model, accepted, where)
+        found += field_errors(error, model, accepted, where)
     except InputError as error:
-        found.append(Mistake((*where, *error.field), str(error), _at(accepted, error.field)))
+        found.append(FieldError((*where, *error.field), str(error), _at(accepted, error.field)))
     return placeholder
 
 
@@ -319,16 +319,16 @@ def _at(value: Any, field: Sequence[str | int]) -> Any:
     return ... if isinstance(value, Mapping | list) else value
 
 
-def _as_mistake(error: InputError, source: Source) -> Mistake:
+def _as_field_error(error: InputError, source: Source) -> FieldError:
     value = source.value(error.field)
-    return Mistake(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
+    return FieldError(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
 
 
 def _checker(scenario: Scenario, code: Code) -> Checker:
     """What checks the points of a scenario that is valid as a whole."""
 
     def protocol(key: str, entry: Any) -> ProtocolParameters | None:
-        found: list[Mistake] = []
+        found: list[FieldError] = []
         made = _protocol(key, entry, code, found)
         return None if found else made
 

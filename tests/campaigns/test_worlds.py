@@ -12,7 +12,7 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator.engine import driver
-from hushnet.simulator.engine.batched.windowed import Windowed
+from hushnet.simulator.engine.batched.driver import BatchedDriver
 from hushnet.simulator.engine.event import driver as event_driver
 from hushnet.simulator.engine.event import sessions as event_sessions
 from hushnet.simulator.network.network import Network
@@ -213,17 +213,17 @@ def an_epsilon_falls(patch):
 
 
 def the_other_engine_counts_otherwise(patch):
-    settle = Windowed.settle
+    settle = BatchedDriver.settle
 
     def more(self, *, final):
         settle(self, final=final)
         self.transport.mail.counts[OVERTAKEN] += 1
 
-    patch.setattr(Windowed, "settle", more)
+    patch.setattr(BatchedDriver, "settle", more)
 
 
 def the_other_engine_starts_late_joiners_at_another_tick(patch):
-    patch.setattr(Windowed, "starting", lambda self, agent: None)
+    patch.setattr(BatchedDriver, "starting", lambda self, agent: None)
 
 
 STAMP, GOSSIP, IN_ROUNDS = Case("stamp"), Case("gossip"), Case("stamp in rounds")

@@ -23,8 +23,8 @@ from ..broadcast_state import BroadcastState
 from . import agenda as agendas
 from . import broadcast_events, windows
 from .agenda import Agenda
+from .driver import Pause
 from .wake_windows import WakeWindows
-from .windowed import Pause
 
 
 @final

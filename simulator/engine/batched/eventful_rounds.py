@@ -32,8 +32,8 @@ from . import round_events, windows
 from .agenda import Agenda
 from .availability_arrays import AHEAD, AvailabilityArrays
 from .changes import Changes, ToldChanges
+from .driver import Pause
 from .wake_windows import WakeWindows
-from .windowed import Pause
 
 
 @final

@@ -29,7 +29,7 @@ from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
 from ..request_handlers import make_reply, make_request, take_reply
 from . import exchange_windows, windows
-from .windowed import Pause, Windowed, checked
+from .driver import BatchedDriver, Pause, checked
 
 _upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
 PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
@@ -40,7 +40,7 @@ NO_KERNEL = PairKernel(exchange_windows.no_exchange, AddressTable(), PlainCharge
 
 
 @final
-class Exchanges(Windowed):
+class Exchanges(BatchedDriver):
     """Every agent calls a neighbour when its own clock wakes it.
 
     Parameters

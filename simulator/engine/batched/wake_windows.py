@@ -17,10 +17,10 @@ from ...rules.lazy import EVER
 from ...tables import tallies
 from ...world.world import World
 from . import windows
-from .windowed import Pause, Windowed, checked
+from .driver import BatchedDriver, Pause, checked
 
 
-class WakeWindows(Windowed):
+class WakeWindows(BatchedDriver):
     """A driver whose compiled events are wake-ups, at each of which an agent takes one step.
 
     Parameters

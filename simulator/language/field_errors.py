@@ -1,4 +1,4 @@
-"""Turns what pydantic says about a scenario into one sentence per mistake, with file, line, path and value."""
+"""Turns what pydantic says about a scenario into one sentence per error, with file, line, path and value."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ MISSING = "is missing"
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """One mistake, by where it is in the data.
+class FieldError:
+    """One error, by where it is in the data.
 
     Parameters
     ----------
     keys : Keys
     message : str or callable
-        What makes the message: only so many mistakes are said, and a suggestion takes its time.
+        What makes the message: only so many errors are said, and a suggestion takes its time.
     value : any
         The offending value where showing it helps, else ``...``.
     type : str
-        What the same mistakes at different places have in common; by default the message.
+        What the same errors at different places have in common; by default the message.
     """
 
     keys: Keys
@@ -89,7 +89,7 @@ class _Finding:
     at_union: bool
 
 
-def mistakes(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[Mistake]:
+def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[FieldError]:
     """What is wrong with some data, in the order in which pydantic met it.
 
     Parameters
@@ -104,43 +104,43 @@ def mistakes(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -
     """
     findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
     told, meant = _told(findings), _meant(findings, model, data)
-    found: dict[tuple[Keys, str], Mistake] = {}
+    found: dict[tuple[Keys, str], FieldError] = {}
     for finding in findings:
         if _is_mismatch(finding) and finding.keys in told:
             continue
         if finding.type == "missing" and finding.keys[-1] in meant[finding.keys[:-1]]:
             continue  # an unknown field is a misspelt one, of which that says enough
-        mistake = _mistake(finding, model, data, prefix)
-        found.setdefault(mistake.identity, mistake)
+        one = _field_error(finding, model, data, prefix)
+        found.setdefault(one.identity, one)
     return list(found.values())
 
 
-def sentences(found: Sequence[Mistake], source: Source, family: Family) -> list[str]:
-    """One sentence for each of the first mistakes; one that was inherited is told once, where it was written."""
-    told = {mistake.identity for mistake in found}
+def sentences(found: Sequence[FieldError], source: Source, family: Family) -> list[str]:
+    """One sentence for each of the first errors; one that was inherited is told once, where it was written."""
+    told = {error.identity for error in found}
     lines: dict[str, None] = {}
     more: set[tuple[Keys, str]] = set()
-    for mistake in found:
-        origin = _origin(mistake.keys, family)
-        if (origin is not None and (origin, mistake.identity[1]) in told) or _told_above(mistake, source, family, told):
+    for error in found:
+        origin = _origin(error.keys, family)
+        if (origin is not None and (origin, error.identity[1]) in told) or _told_above(error, source, family, told):
             continue
         if len(lines) >= MOST_SAID:
-            more.add(mistake.identity)
+            more.add(error.identity)
             continue
         parent = None if origin is None else str(origin[1])
-        place = None if origin is None else source.where((*mistake.keys[:2], "like"))
-        message = mistake.message if isinstance(mistake.message, str) else mistake.message()
-        lines[sentence(source, mistake.keys, message, value=mistake.value, parent=parent, place=place)] = None
+        place = None if origin is None else source.where((*error.keys[:2], "like"))
+        message = error.message if isinstance(error.message, str) else error.message()
+        lines[sentence(source, error.keys, message, value=error.value, parent=parent, place=place)] = None
     return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
 
 
-def _told_above(mistake: Mistake, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
-    """Whether an entry repeats a mistake of one that it is like, without having written a value of its own there."""
-    keys = mistake.keys
+def _told_above(error: FieldError, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
+    """Whether an entry repeats an error of one that it is like, without having written a value of its own there."""
+    keys = error.keys
     if keys[:1] != ("protocols",) or len(keys) < 2 or not isinstance(source.value(keys), Mapping | EllipsisType):
         return False
     above = family.ancestors(str(keys[1]))
-    return any((("protocols", name, *keys[2:]), mistake.identity[1]) in told for name in above)
+    return any((("protocols", name, *keys[2:]), error.identity[1]) in told for name in above)
 
 
 def _origin(keys: Keys, family: Family) -> Keys | None:
@@ -203,11 +203,11 @@ def _at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def _mistake(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Mistake:
+def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> FieldError:
     keys, context = finding.keys, finding.context
     where = (*prefix, *keys)
     if finding.type == "missing":
-        return Mistake(where, MISSING)
+        return FieldError(where, MISSING)
     value = _at(data, keys)
     if finding.type == "extra_forbidden":
         above = keys[:-1]
@@ -217,16 +217,18 @@ def _mistake(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Mistake:
         known = lambda: admissible.tags(admissible.at(model, data, keys), name)  # noqa: E731
         if finding.type == "union_tag_not_found":
             return without_kind(where, value, lambda: f"is missing; admissible: {listed(known())}", (name,))
-        return Mistake(
+        return FieldError(
             (*where, name), lambda: _one_of(f"unknown {name}", value[name], known()), value[name], finding.type
         )
     shown = (
         value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping | BaseModel)) else ...
     )
     if finding.type in _MISMATCHES:
-        return Mistake(where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type")
+        return FieldError(
+            where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type"
+        )
     template, bounds = _LIMITS.get(finding.type), {key: _bound(value) for key, value in context.items()}
-    return Mistake(where, template.format(**bounds) if template else _fallback(finding), shown)
+    return FieldError(where, template.format(**bounds) if template else _fallback(finding), shown)
 
 
 def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
@@ -237,19 +239,19 @@ def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
     return f"must be {text}" if text else _fallback(finding)
 
 
-def unknown_field(keys: Keys, known: Callable[[], Sequence[str]]) -> Mistake:
+def unknown_field(keys: Keys, known: Callable[[], Sequence[str]]) -> FieldError:
     """A field that is not admissible where it stands."""
-    return Mistake(keys, lambda: _one_of(f"unknown field {show(keys[-1])}", keys[-1], known()), type="unknown field")
+    return FieldError(keys, lambda: _one_of(f"unknown field {show(keys[-1])}", keys[-1], known()), type="unknown field")
 
 
 def without_kind(
     keys: Keys, given: Mapping[str, Any], message: Callable[[], str], names: Sequence[str] = ("kind",)
-) -> Mistake:
+) -> FieldError:
     """A mapping without a kind: one of its fields may be a misspelt one."""
     for field in given:
         if nearest(field, names):
             return unknown_field((*keys, field), lambda: names)
-    return Mistake((*keys, names[0]), message, type="without kind")
+    return FieldError((*keys, names[0]), message, type="without kind")
 
 
 def _tag_name(context: Mapping[str, Any]) -> str:

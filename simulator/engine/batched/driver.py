@@ -43,7 +43,7 @@ class Pause(Enum):
     DONE = "nothing will ever happen again"
 
 
-class Windowed(Driver):
+class BatchedDriver(Driver):
     """A driver whose events are run by compiled windows.
 
     An observer is told of all that happens up to the end of a window, which ends after every step; of a compiled step
@@ -61,7 +61,7 @@ class Windowed(Driver):
         The protocol's compiled step, if it is used.
     compiled : bool
         Whether it is; a watched one is not, for it is called for each step.
-    presence : Presence or None
+    presence : AvailabilityArrays or None
         When agents are up; None until the run begins.
     empty : str
         Kind of copies without numbers that are no acknowledgements.

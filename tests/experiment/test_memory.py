@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator.cli import main
-from hushnet.simulator.engine.selection import BatchedEngine
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
@@ -129,6 +129,7 @@ def test_what_every_protocol_lays_out_is_estimated_within_a_factor_of_three(prot
     experiment.world(run)  # once untraced, for what is imported on the way
     tracemalloc.start()
     world = experiment.world(run)
+    EventEngine().prepare(world)  # which copies what was heard for every edge
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(world.agents) == 200

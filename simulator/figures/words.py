@@ -116,6 +116,7 @@ def caption(
     marks = [
         _marks(plots, spec),
         _kinds(plots, collection),
+        _changing(plots, collection),
         crowded(list(dict.fromkeys(keys)), list(collection.labels)),
     ]
     return "\n".join(
@@ -127,6 +128,13 @@ def _kinds(plots: Sequence[Plot], collection: Collection) -> str:
     """What is said where protocols' numbers differ in scale, or where nobody knows what they measure."""
     ruling = collection.kinds.ruling(plots[0].metric)
     return "divided to means" if ruling.normalised else "of one kind? older runs do not say" if ruling.doubts else ""
+
+
+def _changing(plots: Sequence[Plot], collection: Collection) -> str:
+    """What is said where one panel shows a metric at values of a sweep at which it is another function."""
+    axes = {(plot.metric, path): None for plot in plots for path in collection.grid if path in (plot.x, *plot.splits)}
+    found = [path.rpartition(".")[2] for metric, path in axes if collection.kinds.changes_along(metric, path)]
+    return f"another function at each {' and '.join(dict.fromkeys(found))}" if found else ""
 
 
 def stand_in(collection: Collection) -> str:

@@ -250,6 +250,18 @@ def test_stand_ins_say_so_on_every_figure(experiment):
     assert not is_stand_in("UCI Adult")
 
 
+@pytest.mark.parametrize("one", [True, False])
+def test_a_figure_says_where_a_metric_is_another_function_at_other_values_of_a_sweep(experiment, one):
+    runs = [make_run(p, seed, grid={"network.loss": loss}) for p in LABELS for seed in range(2) for loss in (0.0, 0.2)]
+    for run in runs:
+        identity = "one" if one else str(run.manifest["grid"])
+        run.manifest["measures"] = {"accuracy": {"function": "Q", "scale": "unknown", "identity": identity}}
+    root = experiment(runs)
+    for spec in (ALONG, OVER_TIME):
+        assert ("another function at each loss" in caption(drawn(root, spec))) == (not one)
+    assert "another function" not in caption(drawn(root, {**ALONG, "y": "vectors"}))
+
+
 def test_the_figure_of_an_audit_says_that_it_is_of_a_stand_in(tmp_path):
     rows = [("a", "a", "verified", epsilon, math.exp(-epsilon)) for epsilon in (0.5, 1.0, 2.0)]
     profile = pd.DataFrame(rows, columns=["protocol", "label", "curve", "epsilon", "delta"])

@@ -276,7 +276,7 @@ def _asked(values):  # pragma: no cover - compiled
 
 @fast
 def _asked_rows(table):  # pragma: no cover - compiled
-    """Likewise a table's first row; what follows it comes by itself."""
+    """A table whose first row is asked for when a step begins; what follows it comes by itself."""
     prefetch_row(table, 0)
     return table
 

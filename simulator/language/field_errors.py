@@ -53,7 +53,7 @@ MISSING = "is missing"
 
 
 @dataclass(frozen=True)
-class FieldError:
+class ScenarioError:
     """One error, by where it is in the data.
 
     Parameters
@@ -89,7 +89,7 @@ class _Finding:
     at_union: bool
 
 
-def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[FieldError]:
+def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[ScenarioError]:
     """What is wrong with some data, in the order in which pydantic met it.
 
     Parameters
@@ -104,7 +104,7 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
     """
     findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
     told, meant = _told(findings), _meant(findings, model, data)
-    found: dict[tuple[Keys, str], FieldError] = {}
+    found: dict[tuple[Keys, str], ScenarioError] = {}
     for finding in findings:
         if _is_mismatch(finding) and finding.keys in told:
             continue
@@ -115,7 +115,7 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
     return list(found.values())
 
 
-def sentences(found: Sequence[FieldError], source: Source, family: Family) -> list[str]:
+def sentences(found: Sequence[ScenarioError], source: Source, family: Family) -> list[str]:
     """One sentence for each of the first errors; one that was inherited is told once, where it was written."""
     told = {error.identity for error in found}
     lines: dict[str, None] = {}
@@ -134,7 +134,7 @@ def sentences(found: Sequence[FieldError], source: Source, family: Family) -> li
     return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
 
 
-def _told_above(error: FieldError, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
+def _told_above(error: ScenarioError, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
     """Whether an entry repeats an error of one that it is like, without having written a value of its own there."""
     keys = error.keys
     if keys[:1] != ("protocols",) or len(keys) < 2 or not isinstance(source.value(keys), Mapping | EllipsisType):
@@ -203,11 +203,11 @@ def _at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> FieldError:
+def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> ScenarioError:
     keys, context = finding.keys, finding.context
     where = (*prefix, *keys)
     if finding.type == "missing":
-        return FieldError(where, MISSING)
+        return ScenarioError(where, MISSING)
     value = _at(data, keys)
     if finding.type == "extra_forbidden":
         above = keys[:-1]
@@ -217,18 +217,18 @@ def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Fiel
         known = lambda: admissible.tags(admissible.at(model, data, keys), name)  # noqa: E731
         if finding.type == "union_tag_not_found":
             return without_kind(where, value, lambda: f"is missing; admissible: {listed(known())}", (name,))
-        return FieldError(
+        return ScenarioError(
             (*where, name), lambda: _one_of(f"unknown {name}", value[name], known()), value[name], finding.type
         )
     shown = (
         value if _small(value) and (finding.type in _MISMATCHES or not isinstance(value, Mapping | BaseModel)) else ...
     )
     if finding.type in _MISMATCHES:
-        return FieldError(
+        return ScenarioError(
             where, lambda: _of_another_type(finding, admissible.at(model, data, keys), value), shown, "type"
         )
     template, bounds = _LIMITS.get(finding.type), {key: _bound(value) for key, value in context.items()}
-    return FieldError(where, template.format(**bounds) if template else _fallback(finding), shown)
+    return ScenarioError(where, template.format(**bounds) if template else _fallback(finding), shown)
 
 
 def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
@@ -239,19 +239,21 @@ def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:
     return f"must be {text}" if text else _fallback(finding)
 
 
-def unknown_field(keys: Keys, known: Callable[[], Sequence[str]]) -> FieldError:
+def unknown_field(keys: Keys, known: Callable[[], Sequence[str]]) -> ScenarioError:
     """A field that is not admissible where it stands."""
-    return FieldError(keys, lambda: _one_of(f"unknown field {show(keys[-1])}", keys[-1], known()), type="unknown field")
+    return ScenarioError(
+        keys, lambda: _one_of(f"unknown field {show(keys[-1])}", keys[-1], known()), type="unknown field"
+    )
 
 
 def without_kind(
     keys: Keys, given: Mapping[str, Any], message: Callable[[], str], names: Sequence[str] = ("kind",)
-) -> FieldError:
+) -> ScenarioError:
     """A mapping without a kind: one of its fields may be a misspelt one."""
     for field in given:
         if nearest(field, names):
             return unknown_field((*keys, field), lambda: names)
-    return FieldError((*keys, names[0]), message, type="without kind")
+    return ScenarioError((*keys, names[0]), message, type="without kind")
 
 
 def _tag_name(context: Mapping[str, Any]) -> str:

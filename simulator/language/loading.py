@@ -22,7 +22,7 @@ from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import recordable
 from . import inheritance, transforms
 from .admissible import kinds_of
-from .field_errors import FieldError, field_errors, sentences, without_kind
+from .field_errors import ScenarioError, field_errors, sentences, without_kind
 from .fitting import check_fit, check_protocols
 from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
 from .scenario import Scenario
@@ -240,7 +240,7 @@ def opening_comment(path: Path) -> str:
 
 def _checked(source: Source, code: Code) -> Scenario:
     data = dict(source.data)
-    found: list[FieldError] = []
+    found: list[ScenarioError] = []
     family = inheritance.Family()
     if isinstance(data.get("protocols"), Mapping):
         family = inheritance.inherit(data["protocols"])
@@ -264,7 +264,7 @@ def _checked(source: Source, code: Code) -> Scenario:
     raise InputError("\n".join(sentences(found, source, family)))
 
 
-def _protocol(key: str, entry: Any, code: Code, found: list[FieldError]) -> ProtocolParameters:
+def _protocol(key: str, entry: Any, code: Code, found: list[ScenarioError]) -> ProtocolParameters:
     """Validate one protocol's entry with its own class; after an error something harmless stands for it.
 
     Parameters
@@ -272,13 +272,13 @@ def _protocol(key: str, entry: Any, code: Code, found: list[FieldError]) -> Prot
     key : str
     entry : any
     code : Code
-    found : list of FieldError
+    found : list of ScenarioError
         Takes what is wrong.
     """
     where = ("protocols", key)
     placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
     if not isinstance(entry, Mapping):
-        found.append(FieldError(where, inheritance.ENTRY, entry))
+        found.append(ScenarioError(where, inheritance.ENTRY, entry))
         return placeholder
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -287,16 +287,16 @@ def _protocol(key: str, entry: Any, code: Code, found: list[FieldError]) -> Prot
             found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
         else:
             wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
-            found.append(FieldError((*where, "kind"), wrong, kind))
+            found.append(ScenarioError((*where, "kind"), wrong, kind))
         return placeholder
     if len(found) > inheritance.MOST_SAID and kind not in code.known and not is_file(kind):
-        found.append(FieldError((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
+        found.append(ScenarioError((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
         return placeholder
     try:
         protocol = code.protocol(kind)
         model = protocol.Parameters
     except InputError as error:
-        found.append(FieldError((*where, "kind"), str(error), kind))
+        found.append(ScenarioError((*where, "kind"), str(error), kind))
         return placeholder
     # A class that is found by its file may be a copy of a shipped one, with that one's literal kind.
     named = kinds_of(model)
@@ -308,7 +308,7 @@ def _protocol(key: str, entry: Any, code: Code, found: list[FieldError]) -> Prot
     except ValidationError as error:
         found += field_errors(error, model, accepted, where)
     except InputError as error:
-        found.append(FieldError((*where, *error.field), str(error), _at(accepted, error.field)))
+        found.append(ScenarioError((*where, *error.field), str(error), _at(accepted, error.field)))
     return placeholder
 
 
@@ -319,16 +319,16 @@ def _at(value: Any, field: Sequence[str | int]) -> Any:
     return ... if isinstance(value, Mapping | list) else value
 
 
-def _as_field_error(error: InputError, source: Source) -> FieldError:
+def _as_field_error(error: InputError, source: Source) -> ScenarioError:
     value = source.value(error.field)
-    return FieldError(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
+    return ScenarioError(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
 
 
 def _checker(scenario: Scenario, code: Code) -> Checker:
     """What checks the points of a scenario that is valid as a whole."""
 
     def protocol(key: str, entry: Any) -> ProtocolParameters | None:
-        found: list[FieldError] = []
+        found: list[ScenarioError] = []
         made = _protocol(key, entry, code, found)
         return None if found else made
 

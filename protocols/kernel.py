@@ -29,12 +29,12 @@ NO_LAW = np.empty(0)
 
 
 @compiled(_nrt=False)
-def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
+def rank_of(uniform: float, degree: int, law: NDArray[np.float64]) -> int:
     """The partner that a draw picks.
 
     Parameters
     ----------
-    luck : float
+    uniform : float
         In (0, 1), see `hushnet.protocols.view.View.partner_uniform`.
     degree : int
         Number of neighbours, > 0.
@@ -47,8 +47,8 @@ def rank_of(luck: float, degree: int, law: NDArray[np.float64]) -> int:
     (1, 2)
     """
     if len(law) == 0:
-        return min(int(luck * degree), degree - 1)
-    rest = luck * law.sum()
+        return min(int(uniform * degree), degree - 1)
+    rest = uniform * law.sum()
     for rank in range(degree - 1):
         rest -= law[rank]
         if rest < 0.0:

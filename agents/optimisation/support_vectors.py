@@ -56,7 +56,7 @@ def minimise_hinge(
     signed = np.ascontiguousarray(features * labels[:, None])
     squares = np.einsum("kp,kp->k", signed, signed)
     duals, model = np.zeros(len(labels)), np.zeros(features.shape[1])
-    luck = np.random.default_rng(0)  # the order of coordinates changes the effort, not the result
+    generator = np.random.default_rng(0)  # the order of coordinates changes the effort, not the result
     gap = np.inf
     for number in range(PASSES):
         if number % 10 == 0:
@@ -69,7 +69,7 @@ def minimise_hinge(
             if not np.isfinite(gap):
                 raise ArithmeticError("the rows of the support vector machine are too large: their squares overflow")
             active = np.arange(len(labels))
-        active = luck.permutation(active)
+        active = generator.permutation(active)
         kept = ascend(signed, squares, weights, ridge, duals, model, active)
         active = active[kept]
     if gap > ENOUGH:

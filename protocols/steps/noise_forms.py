@@ -125,9 +125,9 @@ def _draw_each(_: Categories) -> Callable[..., Any]:
     _agreed("uniform")
 
     def draw_each(me, share):  # pragma: no cover - compiled
-        luck = np.empty(len(me.labels))
-        streams.fill_uniform(me.sampling_, luck)
-        ranks = np.flatnonzero(luck < share)
+        uniforms = np.empty(len(me.labels))
+        streams.fill_uniform(me.sampling_, uniforms)
+        ranks = np.flatnonzero(uniforms < share)
         fetch_rows(me, ranks)
         return ranks
 

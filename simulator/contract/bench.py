@@ -85,7 +85,7 @@ class Bench:
         Whether the protocol already saw these other data while it prepared its constants.
     constants : mapping of str to Any, optional
         Constants that the protocol treats as public, by name, in place of those that it prepares.
-    luck : int, optional
+    draw_seed : int, optional
         Another seed for what agents draw in their steps, but for which rows they sample (the stream ``sampling``).
 
     Attributes
@@ -105,10 +105,10 @@ class Bench:
         changed: int | None = None,
         prepared: bool = False,
         constants: Mapping[str, Any] = {},
-        luck: int | None = None,
+        draw_seed: int | None = None,
     ) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
-        draws, others = Draws(seed), Draws(seed if luck is None else luck)
+        draws, others = Draws(seed), Draws(seed if draw_seed is None else draw_seed)
 
         def stream(purpose: str, agent: int, tick: int) -> np.random.Generator:
             return (draws if purpose == "sampling" else others).generator(purpose, tick, agent)

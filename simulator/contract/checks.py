@@ -184,7 +184,7 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
     Rows that were perturbed before the start are what noise has made of the data: what steps may say of them is left to
     the replay, which puts the same noisy rows in both runs.
     """
-    usual, other = (Bench(protocol, parameters, luck=luck).data for luck in (None, SEED + 1))
+    usual, other = (Bench(protocol, parameters, draw_seed=other).data for other in (None, SEED + 1))
     perturbed = [not _same(one.features, two.features) for one, two in zip(usual, other, strict=True)]
     for agent in range(AGENTS):
         started = [Bench(protocol, parameters, changed=changed).started[agent] for changed in (None, agent)]
@@ -211,7 +211,7 @@ def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent])
 def check_noisy_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """A message with a noisy release is another one when other noise is drawn."""
     for agent in range(AGENTS):
-        usual, other = (Bench(protocol, parameters, luck=luck) for luck in (None, SEED + 3))
+        usual, other = (Bench(protocol, parameters, draw_seed=other) for other in (None, SEED + 3))
         _check_noisy("start", agent, usual.started[agent], other.started[agent])
         for (name, one), (_, two) in zip(usual.steps(agent), other.steps(agent), strict=True):
             _check_noisy(name, agent, one(), two())

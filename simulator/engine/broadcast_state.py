@@ -11,8 +11,8 @@ from ..rules.forms import PlainRules
 from ..tables import broadcasts as columns
 from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECT_COLUMNS
-from ..tables.mail import LINE
 from ..tables.room import extended
+from ..tables.run import LINE
 from ..world.world import World
 
 
@@ -70,15 +70,15 @@ class BroadcastState:
 
     def arrived(self, place: int) -> Message:
         """The message of a copy that its receiver looks at, once."""
-        mail, network = self.transport.mail, self.world.network
+        run, network = self.transport.tables, self.world.network
         row, slot = self.tables.copies[place, [columns.VERSION, columns.TO_SLOT]].tolist()
-        rank, edge = divmod(slot, len(mail.heads))
-        size = int(mail.size[LINE * row])
-        vector = mail.pool[row, : (size - network.size(0)) // 8].copy()
+        rank, edge = divmod(slot, len(run.heads))
+        size = int(run.size[LINE * row])
+        vector = run.pool[row, : (size - network.size(0)) // 8].copy()
         vector.flags.writeable = False
-        people = int(mail.heads[edge]), int(mail.heads[mail.reverse[edge]])
-        sending = float(mail.sent_at[LINE * row]), int(mail.order[LINE * row]), int(mail.tick[LINE * row])
-        self._done_with(mail, self.tables, place)
+        people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
+        sending = float(run.sent_at[LINE * row]), int(run.order[LINE * row]), int(run.tick[LINE * row])
+        self._done_with(run, self.tables, place)
         return Message(*people, self.kinds[int(rank)], vector, *sending, edge, size)
 
     def hand_over(self, agent: int) -> None:

@@ -221,7 +221,7 @@ class Driver(ABC):
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
-        self.transport.mail.updates[agent.index] = agent.updates
+        self.transport.tables.updates[agent.index] = agent.updates
         self.world.activations += 1
         self.check_limits(agent)
 
@@ -236,7 +236,7 @@ class Driver(ABC):
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        self.world.stop_condition.check_vectors(int(self.transport.mail.counts[tallies.VECTORS]))
+        self.world.stop_condition.check_vectors(int(self.transport.tables.counts[tallies.VECTORS]))
 
 
 def _original(error: HushnetError) -> HushnetError:

@@ -102,14 +102,14 @@ class RoundState:
 
     def complaint(self) -> str:
         """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
-        mail, made, world = self.transport.mail, self.tables, self.world
+        run, made, world = self.transport.tables, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
-        agent = int(waiting[np.argmin(mail.ticks[waiting])])
-        number, is_here = int(mail.ticks[agent]) + 1, PlainRules()(holds)
-        slots = range(int(mail.offsets[agent]), int(mail.offsets[agent + 1]))
+        agent = int(waiting[np.argmin(run.ticks[waiting])])
+        number, is_here = int(run.ticks[agent]) + 1, PlainRules()(holds)
+        slots = range(int(run.offsets[agent]), int(run.offsets[agent + 1]))
         slot = next(slot for slot in slots if not is_here(made, slot, number))
-        ids, neighbour = world.setting.task.ids, int(mail.heads[slot])
-        if mail.ticks[neighbour] + 1 >= number:
+        ids, neighbour = world.setting.task.ids, int(run.heads[slot])
+        if run.ticks[neighbour] + 1 >= number:
             why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
         else:
             why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"

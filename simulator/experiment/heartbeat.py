@@ -12,7 +12,7 @@ from ...agents.scratch import scratch
 from ..storage.files import writing
 from ..world.world import World
 
-BEAT = 1.0
+CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether anybody still waits for the result."""
 
 
@@ -69,7 +69,7 @@ class Heartbeat:
 
     def check_alive(self, _: World) -> None:
         """Give up if nobody waits any more; for the record instants of a run."""
-        if time.perf_counter() - self._looked > BEAT:
+        if time.perf_counter() - self._looked > CHECK_INTERVAL:
             self._looked = time.perf_counter()
             if not self.visible():
                 raise Abandoned

@@ -200,9 +200,9 @@ def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> st
     """`locate`, with the values that a point of the sweep has."""
     axes = loaded.scenario.axes() if loaded.scenario.sweep else []
     values = {axis.name: point.values.get(axis.name) for axis in axes}
-    drafts_of = transforms.grid(loaded.source, axes) if axes else iter(())
-    draft = next((draft for found, draft in drafts_of if found == values), loaded.source)
-    return transforms.locate(error, draft)
+    variants = transforms.grid(loaded.source, axes) if axes else iter(())
+    variant = next((variant for found, variant in variants if found == values), loaded.source)
+    return transforms.locate(error, variant)
 
 
 def find(source: Path | str) -> Path:
@@ -332,7 +332,7 @@ def _checker(scenario: Scenario, code: Code) -> Checker:
         made = _protocol(key, entry, code, found)
         return None if found else made
 
-    return Checker(scenario, lambda draft: _checked(draft, code), protocol, partial(_fits, code=code))
+    return Checker(scenario, lambda variant: _checked(variant, code), protocol, partial(_fits, code=code))
 
 
 def _fits(scenario: Scenario, protocols: Iterable[str], code: Code) -> None:

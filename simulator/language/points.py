@@ -58,12 +58,12 @@ class Checker:
     protocol: Callable[[str, Any], ProtocolParameters | None]
     fits: Callable[[Scenario, Sequence[str]], None]
 
-    def point(self, draft: Source, paths: Iterable[str]) -> Scenario:
+    def point(self, variant: Source, paths: Iterable[str]) -> Scenario:
         """The scenario of a point.
 
         Parameters
         ----------
-        draft : Source
+        variant : Source
             The scenario with the point's values set.
         paths : iterable of str
             What they set.
@@ -74,21 +74,21 @@ class Checker:
             If they do not fit the scenario, with everything that is wrong.
         """
         try:
-            found = self._changed(draft, {tuple(path.split(".")) for path in paths})
+            found = self._changed(variant, {tuple(path.split(".")) for path in paths})
         except (ValidationError, InputError):
             found = None
-        return (found or self.whole(draft)).model_copy(update=ALONE)
+        return (found or self.whole(variant)).model_copy(update=ALONE)
 
-    def _changed(self, draft: Source, paths: set[tuple[str, ...]]) -> Scenario | None:
+    def _changed(self, variant: Source, paths: set[tuple[str, ...]]) -> Scenario | None:
         """The scenario with what was set checked and taken over; None if something is wrong."""
         update: dict[str, Any] = {}
         for field in sorted({keys[0] for keys in paths} - {"protocols"}):
-            update[field] = getattr(_part(field).model_validate({field: draft.data[field]}), field)
+            update[field] = getattr(_part(field).model_validate({field: variant.data[field]}), field)
         concerned = list(self.scenario.protocols)
         swept = {keys[1] for keys in paths if keys[0] == "protocols"}
         if swept:
-            heirs = _heirs(draft.data["protocols"], swept)
-            entries = inheritance.inherit(draft.data["protocols"], heirs).entries
+            heirs = _heirs(variant.data["protocols"], swept)
+            entries = inheritance.inherit(variant.data["protocols"], heirs).entries
             made = {key: self.protocol(key, entries.get(key)) for key in heirs}
             if None in made.values():
                 return None
@@ -108,8 +108,8 @@ def points(source: Source, checker: Checker) -> Iterator[GridPoint]:
         return
     axes = scenario.axes()
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
-    for values, draft in transforms.grid(source, axes):
-        yield GridPoint(values, checker.point(draft, paths))
+    for values, variant in transforms.grid(source, axes):
+        yield GridPoint(values, checker.point(variant, paths))
 
 
 def trials(source: Source, checker: Checker) -> Iterator[GridPoint]:
@@ -120,9 +120,9 @@ def trials(source: Source, checker: Checker) -> Iterator[GridPoint]:
     seeds, axes, scaled = trial_seeds(scenario), scenario.axes(), at_budget(scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
     grid = transforms.grid(source, axes) if scenario.sweep else iter([({}, source)])
-    for values, draft in grid if tune.at == "each point" else islice(grid, 1):
+    for values, variant in grid if tune.at == "each point" else islice(grid, 1):
         for number, choices in enumerate(trials_of(tune)):
-            trial = checker.point(transforms.chosen(draft, choices, scaled), [*paths, *_chosen(choices, scaled)])
+            trial = checker.point(transforms.chosen(variant, choices, scaled), [*paths, *_chosen(choices, scaled)])
             yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds))
 
 
@@ -132,8 +132,8 @@ def tuned_points(
     """The points of a sweep with what was chosen for each."""
     axes, scaled = checker.scenario.axes(), at_budget(checker.scenario)
     paths = [setting.path for axis in axes for setting in axis.settings[0]]
-    for (values, draft), own in zip(transforms.grid(source, axes), choices, strict=True):
-        yield GridPoint(values, checker.point(transforms.chosen(draft, own, scaled), [*paths, *_chosen(own, scaled)]))
+    for (values, variant), own in zip(transforms.grid(source, axes), choices, strict=True):
+        yield GridPoint(values, checker.point(transforms.chosen(variant, own, scaled), [*paths, *_chosen(own, scaled)]))
 
 
 def at_budget(scenario: Scenario) -> dict[str, dict[str, Any]]:

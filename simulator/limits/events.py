@@ -27,7 +27,7 @@ from ..network.randomness import QUANTUM
 from .memory import check_machine
 
 SURE = 6.0
-"""Deviations that luck is granted: Poisson sums fall so far below their mean with a probability below e^-18."""
+"""Standard deviations that chance is granted: Poisson sums fall so far below their mean with a probability below e^-18."""
 
 
 class Degrees(NamedTuple):
@@ -57,7 +57,7 @@ class Wakes(NamedTuple):
     """Events that are expected at least."""
     each: float
     """The same of every single agent."""
-    luck: float
+    spread: float
     """How many fewer there may be by chance."""
 
 
@@ -81,7 +81,7 @@ def least_events(
     degrees : Degrees
         By default nobody is known to have a neighbour.
     sure : float
-        Deviations that luck is granted; 0 for what is expected.
+        Standard deviations that chance is granted; 0 for what is expected.
     """
     sent = protocol.least_sent(parameters) if "least_sent" in vars(protocol) else None
     stop, present = scenario.stop, scenario.availability
@@ -98,7 +98,7 @@ def least_events(
     if stop.time is not None:
         wakes = wakes_until(scenario.clock, stop.time, agents)
         copies = sent * wakes.each * degrees.total
-        lucky = (1 + calls) * wakes.luck + math.sqrt(sent * copies * degrees.most)
+        lucky = (1 + calls) * wakes.spread + math.sqrt(sent * copies * degrees.most)
         whole = rounds_until(scenario, stop.time, agents, sure) if rounds is not None else 0.0
         calling = (1 + calls) * wakes.expected
         found.append(sent * whole * degrees.total if in_rounds else calling + copies - sure * lucky)

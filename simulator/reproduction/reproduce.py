@@ -20,7 +20,7 @@ from .pages import Report, Row, Section, judged, overview, page, save_pictures
 from .plan import announce, count_runs, duration, missing_data, scenario_of, select
 from .runs import Runs
 
-BEAT = 60.0
+REPORT_INTERVAL = 60.0
 """Seconds between two signs of life."""
 
 
@@ -229,7 +229,7 @@ def _beat(figure: PaperFigure, loaded: LoadedScenario, say: Callable[[str], None
     def on_run(*_: object) -> None:
         nonlocal count, said
         count += 1
-        if time.perf_counter() - said > BEAT:
+        if time.perf_counter() - said > REPORT_INTERVAL:
             said = time.perf_counter()
             say(f"{figure.name}: run {count} of {total}")
 

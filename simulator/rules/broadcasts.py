@@ -26,7 +26,7 @@ from ..tables.broadcasts import (
     BroadcastTables,
 )
 from ..tables.effects import ARRIVE
-from ..tables.mail import LINE, Mail
+from ..tables.run import LINE, RunTables
 from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule
 from .forms import rule
@@ -35,22 +35,29 @@ from .lazy import is_up
 
 @rule
 def send(
-    mail: Mail, tables: BroadcastTables, sender: int, edges: Any, kind: int, row: int, transmission: int, vectors: int
+    run: RunTables,
+    tables: BroadcastTables,
+    sender: int,
+    edges: Any,
+    kind: int,
+    row: int,
+    transmission: int,
+    vectors: int,
 ):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
-    now, size, tick = tables.now[NOW], mail.size[LINE * row], mail.tick[LINE * row]
-    mail.order[LINE * row] = count_message(mail, vectors * len(edges))
-    counts, heads, first_slot = tables.counts, mail.heads, kind * len(mail.heads)
+    now, size, tick = tables.now[NOW], run.size[LINE * row], run.tick[LINE * row]
+    run.order[LINE * row] = count_message(run, vectors * len(edges))
+    counts, heads, first_slot = tables.counts, run.heads, kind * len(run.heads)
     for edge in edges:
-        delay = depart(mail, sender, edge, tick, transmission, kind, row, size, now)
+        delay = depart(run, sender, edge, tick, transmission, kind, row, size, now)
         if delay < math.inf:
             counts[FREE_COPIES] -= 1
             place = tables.free_copies[counts[FREE_COPIES]]
             copy = tables.copies[place]
-            copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + mail.reverse[edge], heads[edge]
-            mail.references[LINE * row] += 1
+            copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + run.reverse[edge], heads[edge]
+            run.references[LINE * row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
-    release_version(mail, row)
+    release_version(run, row)
 
 
 @rule
@@ -73,30 +80,30 @@ def forget(tables: BroadcastTables, place: int):
 
 
 @rule
-def done_with(mail: Mail, tables: BroadcastTables, place: int):
+def done_with(run: RunTables, tables: BroadcastTables, place: int):
     """One has looked at a copy that has arrived; it is forgotten after the last one."""
     copy = tables.copies[place]
     copy[USES] -= 1
     if copy[USES] == 0:
-        release_version(mail, copy[VERSION])
+        release_version(run, copy[VERSION])
         forget(tables, place)
 
 
 @rule
-def on_arrival(mail: Mail, tables: BroadcastTables, place: int):
+def on_arrival(run: RunTables, tables: BroadcastTables, place: int):
     """A copy arrives; whether its receiver reacts to it."""
     copy, counts, now = tables.copies[place], tables.counts, tables.now[NOW]
     row, slot, agent = copy[VERSION], copy[TO_SLOT], copy[RECEIVER]
-    up = is_up(mail, agent, now, now == tables.now[LATE])
+    up = is_up(run, agent, now, now == tables.now[LATE])
     keeps, reacts = up and counts[KEEPS] != 0, False
     if up and counts[REACTS]:
         reacts = tables.agents[agent][IS_SILENT] == 0
     if keeps or reacts:
-        mail.references[LINE * row] += 1
+        run.references[LINE * row] += 1
         copy[USES] = keeps + reacts
     else:
         forget(tables, place)
     if keeps:
         keep(tables, agent, place)
-    deliver(mail, slot, row, mail.order[LINE * row], now, up)
+    deliver(run, slot, row, run.order[LINE * row], now, up)
     return reacts

@@ -89,12 +89,12 @@ class PlainTables:
         self._seen: tuple[Any, Any] = None, None
         self._views: tuple[Any, Any] = None, None
 
-    def __call__(self, mail: Any, tables: Any) -> tuple[Any, Any]:
+    def __call__(self, run: Any, tables: Any) -> tuple[Any, Any]:
         """The same two tables, named tuples of arrays, as views of the same memory."""
         seen = self._seen
-        if seen[0] is not mail or seen[1] is not tables:
-            self._views = _views(seen[0], self._views[0], mail), _views(seen[1], self._views[1], tables)
-            self._seen = mail, tables
+        if seen[0] is not run or seen[1] is not tables:
+            self._views = _views(seen[0], self._views[0], run), _views(seen[1], self._views[1], tables)
+            self._seen = run, tables
         return self._views
 
 

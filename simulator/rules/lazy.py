@@ -6,9 +6,9 @@ and at record instants, what has arrived by then is delivered (`hushnet.simulato
 of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
 Where a delay is dear to draw, a copy under way may have bounds of its arrival in place of it
-(`hushnet.simulator.world.mail.with_brackets`), and the uniform that it is drawn from once they do not say enough.
+(`hushnet.simulator.world.run_tables.with_brackets`), and the uniform that it is drawn from once they do not say enough.
 
-All arrays travel as one named tuple (`hushnet.simulator.tables.mail.Mail`), so these functions must not allocate.
+All arrays travel as one named tuple (`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
 it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
@@ -23,7 +23,7 @@ from ...agents.compilation.compiled import compiled
 from ...agents.compilation.fetching import prefetch, prefetch_row
 from ..network.latency import delay_of
 from ..network.randomness import lasting
-from ..tables.mail import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, Mail
+from ..tables.run import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, RunTables
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -44,14 +44,14 @@ EVER = 2**62
 
 
 @rule
-def is_up(mail: Mail, agent: int, time: float, after: Any):
+def is_up(run: RunTables, agent: int, time: float, after: Any):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
-    join, leave = mail.joins[agent], mail.leaves[agent]
+    join, leave = run.joins[agent], run.leaves[agent]
     if leave <= join or time > leave or join > time:
         return False
     if (after and time == leave) or (not after and join == time and join > 0.0):
         return False
-    changes = mail.changes[agent]
+    changes = run.changes[agent]
     low, high = 0, len(changes)
     while low < high:
         middle = (low + high) // 2
@@ -59,16 +59,16 @@ def is_up(mail: Mail, agent: int, time: float, after: Any):
             low = middle + 1
         else:
             high = middle
-    return mail.was_up[agent] != (low % 2 == 1)
+    return run.was_up[agent] != (low % 2 == 1)
 
 
 @rule
-def up_since(mail: Mail, agent: int, now: float):
+def up_since(run: RunTables, agent: int, now: float):
     """Find since when an agent has been up without a break until after the changes at ``now``; infinite if down."""
-    join, leave = mail.joins[agent], mail.leaves[agent]
+    join, leave = run.joins[agent], run.leaves[agent]
     if leave <= join or now >= leave or join > now:
         return math.inf
-    changes = mail.changes[agent]
+    changes = run.changes[agent]
     low, high = 0, len(changes)
     while low < high:
         middle = (low + high) // 2
@@ -76,27 +76,27 @@ def up_since(mail: Mail, agent: int, now: float):
             low = middle + 1
         else:
             high = middle
-    if mail.was_up[agent] == (low % 2 == 1):
+    if run.was_up[agent] == (low % 2 == 1):
         return math.inf
     return join if low == 0 else max(join, changes[low - 1])
 
 
 @compiled(forceinline=True, _nrt=False)
-def kinds_of(mail: Mail):  # pragma: no cover - compiled
+def kinds_of(run: RunTables):  # pragma: no cover - compiled
     """How many kinds of messages have slots; none without links."""
-    return len(mail.first_node) // len(mail.heads) if len(mail.heads) else 0
+    return len(run.first_node) // len(run.heads) if len(run.heads) else 0
 
 
 @compiled(_nrt=False)
-def copy_all(mail: Mail):  # pragma: no cover - compiled
+def copy_all(run: RunTables):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
-    for slot in range(len(mail.known)):
-        if mail.known[slot] >= 0:
-            copy_out(mail, slot)
+    for slot in range(len(run.known)):
+        if run.known[slot] >= 0:
+            copy_out(run, slot)
 
 
 class LateDraws(NamedTuple):
-    """What of the `Mail` says when copies arrive whose delays were not drawn yet; see there."""
+    """What of the `RunTables` says when copies arrive whose delays were not drawn yet; see there."""
 
     constants: Any
     brackets: Any
@@ -108,10 +108,10 @@ class LateDraws(NamedTuple):
 
 
 @compiled(forceinline=True, _nrt=False)
-def late_draws(mail: Mail):  # pragma: no cover - compiled
+def late_draws(run: RunTables):  # pragma: no cover - compiled
     """Gather the arrays that delays are drawn from, as few as there can be."""
     return LateDraws(
-        mail.constants, mail.brackets, mail.uniform, mail.arrival, mail.version, mail.sent_at, mail.size
+        run.constants, run.brackets, run.uniform, run.arrival, run.version, run.sent_at, run.size
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def is_before(draws: LateDraws, one: int, other: int):  # pragma: no cover - com
 
 @compiled(forceinline=True, _nrt=False)
 def deliver_pending(
-    mail: Mail, late: Any, slot: int, receiver: int, now: float, since: float, barrier: Any
+    run: RunTables, late: Any, slot: int, receiver: int, now: float, since: float, barrier: Any
 ):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
@@ -158,22 +158,22 @@ def deliver_pending(
     first; each passes only those that were sent after it and yet arrived before it. Whether delays are drawn ``late``
     is a constant where it can be.
     """
-    counts, following = mail.counts, mail.following
-    node, before, first = mail.first_node[slot], -1, -1
+    counts, following = run.counts, run.following
+    node, before, first = run.first_node[slot], -1, -1
     while node >= 0:
-        after, arrival = following[node], mail.arrival[node]
-        if late and arrival <= now <= latest(late_draws(mail), node):
-            draw_arrival(late_draws(mail), node)
-            arrival = mail.arrival[node]
-        if arrival > now or (arrival == now and mail.order[LINE * mail.version[node]] > barrier):
+        after, arrival = following[node], run.arrival[node]
+        if late and arrival <= now <= latest(late_draws(run), node):
+            draw_arrival(late_draws(run), node)
+            arrival = run.arrival[node]
+        if arrival > now or (arrival == now and run.order[LINE * run.version[node]] > barrier):
             before, node = node, after
             continue
         if before < 0:
-            mail.first_node[slot] = after
+            run.first_node[slot] = after
         else:
             following[before] = after
         earlier, later = -1, first
-        while later >= 0 and (is_before(late_draws(mail), later, node) if late else mail.arrival[later] < arrival):
+        while later >= 0 and (is_before(late_draws(run), later, node) if late else run.arrival[later] < arrival):
             earlier, later = later, following[later]
         following[node] = later
         if earlier < 0:
@@ -182,165 +182,173 @@ def deliver_pending(
             following[earlier] = node
         node = after
     while first >= 0:
-        arrival, row = mail.arrival[first], mail.version[first]
-        mail.free_nodes[counts[FREE_NODES]] = first
+        arrival, row = run.arrival[first], run.version[first]
+        run.free_nodes[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        up = arrival > since or is_up(mail, receiver, arrival, arrival == mail.sent_at[LINE * row])
-        deliver(mail, slot, row, mail.order[LINE * row], arrival, up)
+        up = arrival > since or is_up(run, receiver, arrival, arrival == run.sent_at[LINE * row])
+        deliver(run, slot, row, run.order[LINE * row], arrival, up)
         first = following[first]
 
 
 @compiled(forceinline=True, _nrt=False)
-def slots_with_copies(mail: Mail, first: int, last: int):  # pragma: no cover - compiled
+def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
     The memory of the newest copies is asked for. There is no branch in it that a processor would have to guess, and
     would guess wrong half of the time.
     """
-    edges, kinds, found = len(mail.heads), kinds_of(mail), 0
+    edges, kinds, found = len(run.heads), kinds_of(run), 0
     for edge in range(first, last):
         for kind in range(kinds):
             slot = kind * edges + edge
-            mail.awaited[found] = slot
-            prefetch(mail.arrival, mail.first_node[slot])
-            found += mail.first_node[slot] >= 0
+            run.awaited[found] = slot
+            prefetch(run.arrival, run.first_node[slot])
+            found += run.first_node[slot] >= 0
     return found
 
 
 @compiled(forceinline=True, _nrt=False)
-def fetch(mail: Mail, agent: int, kinds: Any):  # pragma: no cover - compiled
+def fetch(run: RunTables, agent: int, kinds: Any):  # pragma: no cover - compiled
     """Ask for the memory of what has come for an agent, and of where its own messages of so many kinds go.
 
     Copies come first, then the versions that they carry: what they have in common is only known from the copies.
     """
-    edges, first, last = len(mail.heads), mail.offsets[agent], mail.offsets[agent + 1]
-    for slots in range(0, len(mail.known), edges):
+    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
+    for slots in range(0, len(run.known), edges):
         for slot in range(slots + first, slots + last):
-            prefetch(mail.arrival, mail.first_node[slot])
-            prefetch(mail.references, LINE * mail.known[slot])
+            prefetch(run.arrival, run.first_node[slot])
+            prefetch(run.references, LINE * run.known[slot])
     for edge in range(first, last):
-        prefetch(mail.numbers, mail.heads[edge])
+        prefetch(run.numbers, run.heads[edge])
         for kind in range(kinds):
-            prefetch(mail.first_node, kind * edges + mail.reverse[edge])
-    for slots in range(0, len(mail.known), edges):
+            prefetch(run.first_node, kind * edges + run.reverse[edge])
+    for slots in range(0, len(run.known), edges):
         for slot in range(slots + first, slots + last):
-            node = mail.first_node[slot]
+            node = run.first_node[slot]
             if node >= 0:
-                row = mail.version[node]
-                prefetch(mail.references, LINE * row)
-                prefetch_row(mail.pool, row)
-                prefetch(mail.arrival, mail.following[node])
-    for slots in range(0, len(mail.known), edges):
+                row = run.version[node]
+                prefetch(run.references, LINE * row)
+                prefetch_row(run.pool, row)
+                prefetch(run.arrival, run.following[node])
+    for slots in range(0, len(run.known), edges):
         for slot in range(slots + first, slots + last):
-            node = mail.first_node[slot]
+            node = run.first_node[slot]
             if node >= 0:
-                second = mail.following[node]
+                second = run.following[node]
                 if second >= 0:
-                    prefetch(mail.references, LINE * mail.version[second])
-                    prefetch(mail.arrival, mail.following[second])
+                    prefetch(run.references, LINE * run.version[second])
+                    prefetch(run.arrival, run.following[second])
 
 
 @compiled(forceinline=True, _nrt=False)
-def fetch_agent(mail: Mail, agent: int):  # pragma: no cover - compiled
+def fetch_agent(run: RunTables, agent: int):  # pragma: no cover - compiled
     """Ask for the memory of what an agent, who is to wake soon, and its slots are known by."""
-    prefetch(mail.ticks, agent)
-    prefetch(mail.latest, agent)
-    prefetch(mail.means, agent)
-    prefetch(mail.numbers, agent)
-    last = mail.offsets[agent + 1]
-    for slot in range(mail.offsets[agent], last + 7, 8):
-        prefetch(mail.first_node, slot)
-        prefetch(mail.known, slot)
-        prefetch(mail.heard_sent_at, slot)
-        prefetch(mail.heard_order, slot)
-        prefetch(mail.heard_tick, slot)
-        prefetch(mail.heads, slot)
-        prefetch(mail.reverse, slot)
+    prefetch(run.ticks, agent)
+    prefetch(run.latest, agent)
+    prefetch(run.means, agent)
+    prefetch(run.numbers, agent)
+    last = run.offsets[agent + 1]
+    for slot in range(run.offsets[agent], last + 7, 8):
+        prefetch(run.first_node, slot)
+        prefetch(run.known, slot)
+        prefetch(run.heard_sent_at, slot)
+        prefetch(run.heard_order, slot)
+        prefetch(run.heard_tick, slot)
+        prefetch(run.heads, slot)
+        prefetch(run.reverse, slot)
 
 
 @compiled(_nrt=False)
-def deliver_all_pending(mail: Mail, now: float, barrier: Any):  # pragma: no cover - compiled
+def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no cover - compiled
     """Settle what has arrived anywhere by ``now``."""
-    edges, kinds, late = len(mail.heads), kinds_of(mail), len(mail.brackets) > 0
-    for agent in range(len(mail.offsets) - 1):
-        since = up_since(mail, agent, now)
-        for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+    edges, kinds, late = len(run.heads), kinds_of(run), len(run.brackets) > 0
+    for agent in range(len(run.offsets) - 1):
+        since = up_since(run, agent, now)
+        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
             for kind in range(kinds):
                 slot = kind * edges + edge
-                if mail.first_node[slot] >= 0:
-                    deliver_pending(mail, late, slot, agent, now, since, barrier)
+                if run.first_node[slot] >= 0:
+                    deliver_pending(run, late, slot, agent, now, since, barrier)
 
 
 @compiled(forceinline=True, _nrt=False)
 def send_copy(
-    mail: Mail, late: Any, sender: int, edge: int, kind: int, row: int, transmission: int, sending: Any
+    run: RunTables, late: Any, sender: int, edge: int, kind: int, row: int, transmission: int, sending: Any
 ):  # pragma: no cover - compiled
     """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
 
     Of the version, ``sending`` has tick, size and time; its reference is for the caller to count.
     """
     tick, size, now = sending
-    u, delay = fate_or_bound(mail, sender, edge, tick, transmission, size, now, late)
-    count_departure(mail, sender, edge, tick, kind, row, size, now, delay)
+    u, delay = fate_or_bound(run, sender, edge, tick, transmission, size, now, late)
+    count_departure(run, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
         return False
-    mail.counts[FREE_NODES] -= 1
-    node = mail.free_nodes[mail.counts[FREE_NODES]]
-    slot = kind * len(mail.heads) + mail.reverse[edge]
-    mail.arrival[node] = now + delay
-    mail.version[node] = row
-    mail.following[node] = mail.first_node[slot]
-    mail.first_node[slot] = node
+    run.counts[FREE_NODES] -= 1
+    node = run.free_nodes[run.counts[FREE_NODES]]
+    slot = kind * len(run.heads) + run.reverse[edge]
+    run.arrival[node] = now + delay
+    run.version[node] = row
+    run.following[node] = run.first_node[slot]
+    run.first_node[slot] = node
     if late:
-        mail.uniform[node] = u
+        run.uniform[node] = u
     return True
 
 
 @compiled(forceinline=True, _nrt=False)
 def send_copies(
-    mail: Mail, late: Any, sender: int, edges: Any, kind: int, row: int, transmission: int
+    run: RunTables, late: Any, sender: int, edges: Any, kind: int, row: int, transmission: int
 ):  # pragma: no cover - compiled
     """Send a version over some of a sender's edges; there must be room for its copies."""
-    sending, kept = (mail.tick[LINE * row], mail.size[LINE * row], mail.sent_at[LINE * row]), 0
+    sending, kept = (run.tick[LINE * row], run.size[LINE * row], run.sent_at[LINE * row]), 0
     for edge in edges:
-        kept += send_copy(mail, late, sender, edge, kind, row, transmission, sending)
-    mail.references[LINE * row] += kept
+        kept += send_copy(run, late, sender, edge, kind, row, transmission, sending)
+    run.references[LINE * row] += kept
 
 
 @compiled(_nrt=False)
 def send_version(
-    mail: Mail, sender: int, edges: Any, kind: int, vector: Any, transmission: int, now: float, vectors: int, size: Any
+    run: RunTables,
+    sender: int,
+    edges: Any,
+    kind: int,
+    vector: Any,
+    transmission: int,
+    now: float,
+    vectors: int,
+    size: Any,
 ):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
-    row = take_row(mail, now, count_message(mail, vectors * len(edges)), mail.ticks[sender], size)
+    row = take_row(run, now, count_message(run, vectors * len(edges)), run.ticks[sender], size)
     for k in range(len(vector)):
-        mail.pool[row, k] = vector[k]
-    send_copies(mail, len(mail.brackets) > 0, sender, edges, kind, row, transmission)
-    release_version(mail, row)
+        run.pool[row, k] = vector[k]
+    send_copies(run, len(run.brackets) > 0, sender, edges, kind, row, transmission)
+    release_version(run, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def tell(mail: Mail, slot: int, row: int, order: int):  # pragma: no cover - compiled
+def tell(run: RunTables, slot: int, row: int, order: int):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
-    mail.references[LINE * row] += 1
-    set_latest(mail, slot, row, order)
+    run.references[LINE * row] += 1
+    set_latest(run, slot, row, order)
 
 
 @compiled(_nrt=False)
-def tell_many(mail: Mail, slots: Any, row: int, order: int):  # pragma: no cover - compiled
+def tell_many(run: RunTables, slots: Any, row: int, order: int):  # pragma: no cover - compiled
     """`tell` for several slots, with consecutive orders."""
     for k in range(len(slots)):
-        tell(mail, slots[k], row, order + k)
+        tell(run, slots[k], row, order + k)
 
 
 @compiled(_nrt=False)
-def tell_each(mail: Mail, told: Any, now: float):  # pragma: no cover - compiled
+def tell_each(run: RunTables, told: Any, now: float):  # pragma: no cover - compiled
     """Give slots what they are told now, after what has arrived there; (k, 3) slot, receiver, and version.
 
     Each version has a reference for the slot already.
     """
     for k in range(len(told)):
         slot, receiver, row = told[k]
-        deliver_pending(mail, len(mail.brackets) > 0, slot, receiver, now, math.inf, EVER)
-        mail.counts[ORDER] += 1
-        set_latest(mail, slot, row, mail.counts[ORDER])
+        deliver_pending(run, len(run.brackets) > 0, slot, receiver, now, math.inf, EVER)
+        run.counts[ORDER] += 1
+        set_latest(run, slot, row, run.counts[ORDER])

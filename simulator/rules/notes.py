@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..tables.mail import LINE, Mail
 from ..tables.notes import (
     ARRIVED,
     FIRST,
@@ -24,6 +23,7 @@ from ..tables.notes import (
     TOLD,
     WOKE,
 )
+from ..tables.run import LINE, RunTables
 from ..tables.tallies import LAST_NOTED, NOTES, OBSERVED
 from ..tables.tallies import ORDER as ORDERS
 from .forms import rule
@@ -68,30 +68,32 @@ def write_sent(
 
 
 @rule
-def note_step(mail: Mail, agent: int, now: float):
+def note_step(run: RunTables, agent: int, now: float):
     """Note that a compiled step begins."""
-    if mail.counts[OBSERVED] and mail.watched[agent] and mail.noting[FIRST] <= now <= mail.noting[LAST]:
-        k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, WOKE, agent, 0, True)
-        mail.notes[k][TICK] = mail.ticks[agent]
+    if run.counts[OBSERVED] and run.watched[agent] and run.noting[FIRST] <= now <= run.noting[LAST]:
+        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, 0, True)
+        run.notes[k][TICK] = run.ticks[agent]
 
 
 @rule
-def note_sent(mail: Mail, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float):
+def note_sent(
+    run: RunTables, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float
+):
     """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
-    if mail.watched[sender] and mail.watched[mail.heads[edge]]:
+    if run.watched[sender] and run.watched[run.heads[edge]]:
         lost = delay == math.inf
-        if now <= mail.noting[LAST] and (now if lost else now + delay) >= mail.noting[FIRST]:
+        if now <= run.noting[LAST] and (now if lost else now + delay) >= run.noting[FIRST]:
             write_sent(
-                mail.counts, mail.references, mail.note_times, mail.notes, now,
-                mail.noting[LOST_DELAY] if lost else delay, mail.reverse[edge], tick, kind, row, size, lost,
+                run.counts, run.references, run.note_times, run.notes, now,
+                run.noting[LOST_DELAY] if lost else delay, run.reverse[edge], tick, kind, row, size, lost,
             )  # fmt: skip
 
 
 @rule
-def note_arrived(mail: Mail, slot: int, order: int, now: float, up: bool, newest: bool):
+def note_arrived(run: RunTables, slot: int, order: int, now: float, up: bool, newest: bool):
     """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
-    edge = slot % len(mail.heads)
-    people = mail.watched[mail.heads[edge]] and mail.watched[mail.heads[mail.reverse[edge]]]
-    if people and now >= mail.noting[FIRST] and order <= mail.counts[LAST_NOTED]:
-        k = write_note(mail.counts, mail.note_times, mail.notes, now, 0.0, ARRIVED, edge, order, up)
-        mail.notes[k][NEWEST] = newest
+    edge = slot % len(run.heads)
+    people = run.watched[run.heads[edge]] and run.watched[run.heads[run.reverse[edge]]]
+    if people and now >= run.noting[FIRST] and order <= run.counts[LAST_NOTED]:
+        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, ARRIVED, edge, order, up)
+        run.notes[k][NEWEST] = newest

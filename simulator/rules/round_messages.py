@@ -13,7 +13,6 @@ from typing import Any
 from ...agents.agent import ARRIVAL, TIMER
 from ..network.network import KINDS
 from ..tables.effects import ARRIVE, REPEAT
-from ..tables.mail import LINE, Mail
 from ..tables.rounds import (
     ACKNOWLEDGED,
     ANSWERS,
@@ -48,6 +47,7 @@ from ..tables.rounds import (
     WORN,
     RoundTables,
 )
+from ..tables.run import LINE, RunTables
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
 from .effects import schedule
@@ -66,7 +66,7 @@ def refer_to(tables: RoundTables, record: int):
 
 
 @rule
-def release(mail: Mail, tables: RoundTables, record: int):
+def release(run: RunTables, tables: RoundTables, record: int):
     """One reference less; the last one frees all messages of the round on the link."""
     record = tables.records[record][HEAD]
     tables.records[record][REFERENCES] -= 1
@@ -75,7 +75,7 @@ def release(mail: Mail, tables: RoundTables, record: int):
     while record >= 0:
         freed = tables.records[record]
         if freed[VERSION] >= 0:
-            release_version(mail, freed[VERSION])
+            release_version(run, freed[VERSION])
         freed[TIMED] = 0
         tables.free_records[tables.counts[FREE_RECORDS]] = record
         tables.counts[FREE_RECORDS] += 1
@@ -83,37 +83,37 @@ def release(mail: Mail, tables: RoundTables, record: int):
 
 
 @rule
-def put_under_way(mail: Mail, tables: RoundTables, record: int, is_answer: bool, size: Any, delay: float):
+def put_under_way(run: RunTables, tables: RoundTables, record: int, is_answer: bool, size: Any, delay: float):
     """Send a copy with its fate; unless it is lost, its arrival is to come."""
     if delay == math.inf:
         return
     tables.counts[FREE_COPIES] -= 1
     place = tables.free_copies[tables.counts[FREE_COPIES]]
     copy = tables.copies[place]
-    copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, mail.counts[ORDER], is_answer, size
+    copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, run.counts[ORDER], is_answer, size
     refer_to(tables, record)
     schedule(tables, tables.now[0] + delay, ARRIVAL, ARRIVE, place, 0)
 
 
 @rule
-def transmit(mail: Mail, tables: RoundTables, record: int):
+def transmit(run: RunTables, tables: RoundTables, record: int):
     """Send a message, the first time or again."""
     sent = tables.records[record]
     slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
     if row >= 0:
-        size, transmission = mail.size[LINE * row], sent[ATTEMPT] * KINDS + kind
+        size, transmission = run.size[LINE * row], sent[ATTEMPT] * KINDS + kind
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
         size, transmission = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
     if transmission >= LEGS:
         tables.counts[WORN] = 1
-    sender, edge = mail.heads[slot], mail.reverse[slot]
-    delay = depart(mail, sender, edge, sent[OF_TICK], transmission, kind, row, size, tables.now[0])
-    put_under_way(mail, tables, record, False, size, delay)
+    sender, edge = run.heads[slot], run.reverse[slot]
+    delay = depart(run, sender, edge, sent[OF_TICK], transmission, kind, row, size, tables.now[0])
+    put_under_way(run, tables, record, False, size, delay)
 
 
 @rule
-def acknowledge(mail: Mail, tables: RoundTables, record: int):
+def acknowledge(run: RunTables, tables: RoundTables, record: int):
     """Tell the sender of a message that it arrived, without numbers."""
     sent = tables.records[record]
     head = tables.records[sent[HEAD]]
@@ -121,36 +121,36 @@ def acknowledge(mail: Mail, tables: RoundTables, record: int):
     head[ANSWERS] += 1
     if transmission >= LEGS:
         tables.counts[WORN] = 1
-    count_message(mail, 0)
+    count_message(run, 0)
     slot, size = sent[ON_SLOT], int(tables.constants[HEADER])
-    sender, kind = mail.heads[mail.reverse[slot]], -1 - sent[OF_KIND]
-    delay = depart(mail, sender, slot, sent[OF_TICK], transmission, kind, -1, size, tables.now[0])
-    put_under_way(mail, tables, record, True, size, delay)
+    sender, kind = run.heads[run.reverse[slot]], -1 - sent[OF_KIND]
+    delay = depart(run, sender, slot, sent[OF_TICK], transmission, kind, -1, size, tables.now[0])
+    put_under_way(run, tables, record, True, size, delay)
 
 
 @rule
-def repeat(mail: Mail, tables: RoundTables, record: int):
+def repeat(run: RunTables, tables: RoundTables, record: int):
     """Send a message once more."""
     sent = tables.records[record]
     sent[ATTEMPT] += 1
     tables.counts[REPEATED] += 1
-    count_message(mail, tables.vectors[sent[OF_KIND]] if sent[VERSION] >= 0 else 0)
-    transmit(mail, tables, record)
+    count_message(run, tables.vectors[sent[OF_KIND]] if sent[VERSION] >= 0 else 0)
+    transmit(run, tables, record)
     schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
 
 
 @rule
-def say(mail: Mail, tables: RoundTables, agent: int, edge: int, kind: int, row: int):
+def say(run: RunTables, tables: RoundTables, agent: int, edge: int, kind: int, row: int):
     """Send one message of a round over one edge; the first one stands for the round."""
-    slot = mail.reverse[edge]
+    slot = run.reverse[edge]
     tables.counts[FREE_RECORDS] -= 1
     record = tables.free_records[tables.counts[FREE_RECORDS]]
     made = tables.records[record]
-    made[ON_SLOT], made[OF_TICK], made[OF_KIND], made[VERSION] = slot, mail.ticks[agent], kind, row
+    made[ON_SLOT], made[OF_TICK], made[OF_KIND], made[VERSION] = slot, run.ticks[agent], kind, row
     made[ATTEMPT], made[ACKNOWLEDGED], made[TIMED] = 0, 0, 0
     made[HELD_ORDER], made[SIBLING] = -1, -1
     if row >= 0:
-        mail.references[LINE * row] += 1
+        run.references[LINE * row] += 1
     first = tables.links[slot][SAYING]
     if first < 0:
         tables.links[slot][SAYING] = made[HEAD] = record
@@ -164,20 +164,20 @@ def say(mail: Mail, tables: RoundTables, agent: int, edge: int, kind: int, row: 
         made[HEAD] = first
         tables.records[first][PARTS] += 1
     refer_to(tables, record)
-    transmit(mail, tables, record)
+    transmit(run, tables, record)
 
 
 @rule
-def finish_saying(mail: Mail, tables: RoundTables, agent: int):
+def finish_saying(run: RunTables, tables: RoundTables, agent: int):
     """Make whole rounds of what an agent has just said, for all neighbours, and see that they get there."""
     repeats = tables.constants[RESEND_AFTER] < math.inf
-    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-        slot = mail.reverse[edge]
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        slot = run.reverse[edge]
         if tables.links[slot][SAYING] < 0:
-            count_message(mail, 0)
-            say(mail, tables, agent, edge, EMPTY, -1)
+            count_message(run, 0)
+            say(run, tables, agent, edge, EMPTY, -1)
         record = tables.links[slot][SAYING]
-        tables.records[record][IS_LAST] = mail.silent[agent]
+        tables.records[record][IS_LAST] = run.silent[agent]
         tables.links[slot][SAYING] = -1
         while record >= 0:
             following = tables.records[record][SIBLING]
@@ -185,20 +185,20 @@ def finish_saying(mail: Mail, tables: RoundTables, agent: int):
                 tables.records[record][TIMED] = 1
                 schedule(tables, tables.now[0] + tables.constants[RESEND_AFTER], TIMER, REPEAT, record, 0)
             else:
-                release(mail, tables, record)
+                release(run, tables, record)
             record = following
 
 
 @rule
-def say_all(mail: Mail, tables: RoundTables, agent: int, said: Any, edges: Any):
+def say_all(run: RunTables, tables: RoundTables, agent: int, said: Any, edges: Any):
     """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
     for k in range(len(said)):
         kind, row, first, last = said[k]
-        mail.order[LINE * row] = count_message(mail, (last - first) * tables.vectors[kind])
+        run.order[LINE * row] = count_message(run, (last - first) * tables.vectors[kind])
         for place in range(first, last):
-            say(mail, tables, agent, edges[place], kind, row)
-        release_version(mail, row)
-    finish_saying(mail, tables, agent)
+            say(run, tables, agent, edges[place], kind, row)
+        release_version(run, row)
+    finish_saying(run, tables, agent)
 
 
 @rule
@@ -253,9 +253,9 @@ def newest(tables: RoundTables, slot: int):
 
 
 @rule
-def show_round(mail: Mail, tables: RoundTables, slot: int, number: int):
+def show_round(run: RunTables, tables: RoundTables, slot: int, number: int):
     """Let the inbox show a round, if it is here and was not shown, and forget it with all before it."""
-    link, edges = tables.links[slot], len(mail.heads)
+    link, edges = tables.links[slot], len(run.heads)
     head = link[FIRST_HELD]
     while head >= 0 and tables.records[head][OF_TICK] + 1 != number:
         head = tables.records[head][NEXT_HELD]
@@ -281,9 +281,9 @@ def show_round(mail: Mail, tables: RoundTables, slot: int, number: int):
                         fresh = tables.shown[tables.counts[SHOWN_MESSAGES]]
                         tables.counts[SHOWN_MESSAGES] += 1
                         fresh[0], fresh[1] = place, kept[HELD_ORDER]
-                        mail.references[LINE * kept[VERSION]] += 1
+                        run.references[LINE * kept[VERSION]] += 1
                         # A repeat may have left after a message of the next round: here the round says what is newer.
-                        set_latest(mail, place, kept[VERSION], max(kept[HELD_ORDER], mail.heard_order[place] + 1))
-                    release(mail, tables, record)
+                        set_latest(run, place, kept[VERSION], max(kept[HELD_ORDER], run.heard_order[place] + 1))
+                    release(run, tables, record)
                 record = sibling
         head = following

@@ -34,7 +34,6 @@ import math
 
 from ...agents.agent import TIMER, WAKE
 from ..tables.effects import PATIENCE, REPEAT, ROUND_END
-from ..tables.mail import MOST_VECTORS, Mail
 from ..tables.rounds import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
@@ -65,6 +64,7 @@ from ..tables.rounds import (
     WAITS,
     RoundTables,
 )
+from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.tallies import IN_FLIGHT, VECTORS
 from .clocks import end_clock, next_time
 from .delivery import arrive
@@ -74,70 +74,70 @@ from .round_messages import acknowledge, hold, holds, newest, release, repeat, s
 
 
 @rule
-def retire(mail: Mail, tables: RoundTables, agent: int):
+def retire(run: RunTables, tables: RoundTables, agent: int):
     """Count an agent that will never step again."""
-    if end_clock(mail, agent):
+    if end_clock(run, agent):
         tables.counts[DONE] = 1
 
 
 @rule
-def check_stall(mail: Mail, tables: RoundTables):
+def check_stall(run: RunTables, tables: RoundTables):
     """Note whether agents wait and nothing that could end their waiting is under way or will ever be.
 
     That is: nobody is in a round, no copy is in flight, and no repeat is due between agents that will be up.
     """
     counts = tables.counts
-    if tables.constants[LONGEST_WAIT] < math.inf or counts[WAITING_AGENTS] == 0 or mail.counts[IN_FLIGHT] > 0:
+    if tables.constants[LONGEST_WAIT] < math.inf or counts[WAITING_AGENTS] == 0 or run.counts[IN_FLIGHT] > 0:
         return
     if counts[WAITING_AGENTS] + counts[ENDED_AGENTS] < len(tables.agents):
         return
     for record in range(len(tables.records)):
         kept = tables.records[record]
         if kept[TIMED] and not kept[ACKNOWLEDGED]:
-            sender, receiver = mail.heads[kept[ON_SLOT]], mail.heads[mail.reverse[kept[ON_SLOT]]]
+            sender, receiver = run.heads[kept[ON_SLOT]], run.heads[run.reverse[kept[ON_SLOT]]]
             if not (tables.agents[sender][IS_GONE] or tables.agents[receiver][IS_GONE]):
                 return
     counts[STALLED] = 1
 
 
 @rule
-def end_rounds(mail: Mail, tables: RoundTables, agent: int):
+def end_rounds(run: RunTables, tables: RoundTables, agent: int):
     """Note that an agent makes no further round."""
     if not tables.agents[agent][ENDED]:
         tables.agents[agent][ENDED] = 1
         tables.counts[ENDED_AGENTS] += 1
-    check_stall(mail, tables)
+    check_stall(run, tables)
 
 
 @rule
-def holds_all(mail: Mail, tables: RoundTables, agent: int):
+def holds_all(run: RunTables, tables: RoundTables, agent: int):
     """Whether an agent holds what its next round needs of every neighbour."""
-    number = mail.ticks[agent] + 1
-    for slot in range(mail.offsets[agent], mail.offsets[agent + 1]):
+    number = run.ticks[agent] + 1
+    for slot in range(run.offsets[agent], run.offsets[agent + 1]):
         if not holds(tables, slot, number):
             return False
     return True
 
 
 @rule
-def begin_round(mail: Mail, tables: RoundTables, agent: int, in_time: bool):
+def begin_round(run: RunTables, tables: RoundTables, agent: int, in_time: bool):
     """A round begins, and lasts an interval of the agent's clock."""
     tables.agents[agent][IN_TIME] = in_time
-    end = next_time(mail, agent, mail.ticks[agent] + 1, tables.now[0])
+    end = next_time(run, agent, run.ticks[agent] + 1, tables.now[0])
     schedule(tables, end, WAKE + agent, ROUND_END, agent, 0)
 
 
 @rule
-def await_neighbours(mail: Mail, tables: RoundTables, agent: int):
+def await_neighbours(run: RunTables, tables: RoundTables, agent: int):
     """Begin the next round, or wait for it."""
-    if holds_all(mail, tables, agent):
-        begin_round(mail, tables, agent, True)
+    if holds_all(run, tables, agent):
+        begin_round(run, tables, agent, True)
         return
     waiting = tables.agents[agent]
     waiting[WAITS] = 1
     waiting[WAIT_NUMBER] += 1
     tables.counts[WAITING_AGENTS] += 1
-    check_stall(mail, tables)
+    check_stall(run, tables)
     if tables.constants[LONGEST_WAIT] < math.inf:
         due = tables.now[0] + tables.constants[LONGEST_WAIT]
         schedule(tables, due, TIMER, PATIENCE, agent, waiting[WAIT_NUMBER])
@@ -166,28 +166,28 @@ def queue_while_down(tables: RoundTables, agent: int, item: int):
 
 
 @rule
-def start_rounds(mail: Mail, tables: RoundTables, agent: int):
+def start_rounds(run: RunTables, tables: RoundTables, agent: int):
     """Round 1 begins at once; nobody waits for an agent that is silent from the start."""
-    if not mail.silent[agent]:
-        await_neighbours(mail, tables, agent)
+    if not run.silent[agent]:
+        await_neighbours(run, tables, agent)
         return
     if not tables.agents[agent][IS_GONE]:
-        for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-            tables.links[mail.reverse[edge]][LAST] = 0
-    end_rounds(mail, tables, agent)
-    retire(mail, tables, agent)
+        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+            tables.links[run.reverse[edge]][LAST] = 0
+    end_rounds(run, tables, agent)
+    retire(run, tables, agent)
 
 
 @rule
-def on_arrival(mail: Mail, tables: RoundTables, place: int):
+def on_arrival(run: RunTables, tables: RoundTables, place: int):
     """A copy arrives: a message of a round, or an acknowledgement."""
     copy = tables.copies[place]
     record, order, is_answer, size = copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE]
     tables.free_copies[tables.counts[FREE_COPIES]] = place
     tables.counts[FREE_COPIES] += 1
     sent = tables.records[record]
-    slot = mail.reverse[sent[ON_SLOT]] if is_answer else sent[ON_SLOT]
-    agent = mail.heads[mail.reverse[slot]]
+    slot = run.reverse[sent[ON_SLOT]] if is_answer else sent[ON_SLOT]
+    agent = run.heads[run.reverse[slot]]
     up, useful = tables.agents[agent][IS_UP] != 0, False
     if up:
         if is_answer:
@@ -195,99 +195,99 @@ def on_arrival(mail: Mail, tables: RoundTables, place: int):
             sent[ACKNOWLEDGED] = 1
         else:
             useful = hold(tables, record, order)
-    arrive(mail, slot, order, size, tables.now[0], up, useful)
+    arrive(run, slot, order, size, tables.now[0], up, useful)
     if up and not is_answer:
         if tables.constants[RESEND_AFTER] < math.inf:
-            acknowledge(mail, tables, record)
-        if useful and tables.agents[agent][WAITS] and holds_all(mail, tables, agent):
+            acknowledge(run, tables, record)
+        if useful and tables.agents[agent][WAITS] and holds_all(run, tables, agent):
             stop_waiting(tables, agent)
-            begin_round(mail, tables, agent, True)
-    check_stall(mail, tables)
-    release(mail, tables, record)
+            begin_round(run, tables, agent, True)
+    check_stall(run, tables)
+    release(run, tables, record)
 
 
 @rule
-def is_repeated(mail: Mail, tables: RoundTables, record: int):
+def is_repeated(run: RunTables, tables: RoundTables, record: int):
     """Whether a message whose time has come is repeated now."""
     sent = tables.records[record]
-    sender, receiver = mail.heads[sent[ON_SLOT]], mail.heads[mail.reverse[sent[ON_SLOT]]]
+    sender, receiver = run.heads[sent[ON_SLOT]], run.heads[run.reverse[sent[ON_SLOT]]]
     gone = tables.agents[sender][IS_GONE] or tables.agents[receiver][IS_GONE]
     return tables.agents[sender][IS_UP] != 0 and not sent[ACKNOWLEDGED] and not gone
 
 
 @rule
-def counts_as_event(mail: Mail, tables: RoundTables, what: int, subject: int, serial: int):
+def counts_as_event(run: RunTables, tables: RoundTables, what: int, subject: int, serial: int):
     """Whether what is about to happen counts against the run's limits: steps, patience that is over, and repeats."""
     agents = tables.agents
     if what == ROUND_END:
         return agents[subject][IS_UP] != 0 and agents[subject][IS_GONE] == 0
     if what == PATIENCE:
         return agents[subject][WAITS] != 0 and agents[subject][WAIT_NUMBER] == serial
-    return what == REPEAT and is_repeated(mail, tables, subject)
+    return what == REPEAT and is_repeated(run, tables, subject)
 
 
 @rule
-def on_patience(mail: Mail, tables: RoundTables, agent: int, wait_number: int):
+def on_patience(run: RunTables, tables: RoundTables, agent: int, wait_number: int):
     """An agent has waited as long as it is willing to; it may have gone on since."""
     if tables.agents[agent][WAITS] and tables.agents[agent][WAIT_NUMBER] == wait_number:
         tables.counts[BEGUN_WITHOUT] += 1
         stop_waiting(tables, agent)
-        begin_round(mail, tables, agent, False)
+        begin_round(run, tables, agent, False)
 
 
 @rule
-def on_repeat(mail: Mail, tables: RoundTables, record: int):
+def on_repeat(run: RunTables, tables: RoundTables, record: int):
     """A message is due to be repeated, unless it is known to have arrived or never can."""
     sent = tables.records[record]
-    sender = mail.heads[sent[ON_SLOT]]
+    sender = run.heads[sent[ON_SLOT]]
     if queue_while_down(tables, sender, len(tables.agents) + record):
         return
-    if not is_repeated(mail, tables, record):
+    if not is_repeated(run, tables, record):
         sent[TIMED] = 0
-        release(mail, tables, record)
+        release(run, tables, record)
         return
-    repeat(mail, tables, record)
-    if mail.counts[VECTORS] >= mail.constants[MOST_VECTORS] and sent[VERSION] >= 0:
+    repeat(run, tables, record)
+    if run.counts[VECTORS] >= run.constants[MOST_VECTORS] and sent[VERSION] >= 0:
         tables.counts[ENOUGH] = 1
 
 
 @rule
-def on_round_end(mail: Mail, tables: RoundTables, agent: int):
+def on_round_end(run: RunTables, tables: RoundTables, agent: int):
     """A round ends: whether the agent steps now, with its inbox as it is to be."""
     if queue_while_down(tables, agent, agent):
         return False
     if tables.agents[agent][IS_GONE]:
-        end_rounds(mail, tables, agent)
-        retire(mail, tables, agent)
+        end_rounds(run, tables, agent)
+        retire(run, tables, agent)
         return False
-    mail.ticks[agent] += 1
+    run.ticks[agent] += 1
     tables.counts[SHOWN_MESSAGES] = 0
     in_time = tables.agents[agent][IN_TIME] != 0
-    for slot in range(mail.offsets[agent], mail.offsets[agent + 1]):
-        number = mail.ticks[agent] if in_time else newest(tables, slot)
+    for slot in range(run.offsets[agent], run.offsets[agent + 1]):
+        number = run.ticks[agent] if in_time else newest(tables, slot)
         last = tables.links[slot][LAST]
-        show_round(mail, tables, slot, min(number, last) if last >= 0 else number)
+        show_round(run, tables, slot, min(number, last) if last >= 0 else number)
     return True
 
 
 @rule
-def after_step(mail: Mail, tables: RoundTables, agent: int):
+def after_step(run: RunTables, tables: RoundTables, agent: int):
     """An agent has made its step and said its round: it waits for the next, or has ended."""
-    if mail.silent[agent]:
-        end_rounds(mail, tables, agent)
-        retire(mail, tables, agent)
+    if run.silent[agent]:
+        end_rounds(run, tables, agent)
+        retire(run, tables, agent)
     else:
-        await_neighbours(mail, tables, agent)
+        await_neighbours(run, tables, agent)
 
 
 @rule
-def on_available(mail: Mail, tables: RoundTables, agent: int, up: bool, gone: bool):
+def on_available(run: RunTables, tables: RoundTables, agent: int, up: bool, gone: bool):
     """An agent comes up, goes down, or is down for good; what had to wait goes on."""
     changed = tables.agents[agent]
     changed[IS_UP] = up
     if gone:
         changed[IS_GONE] = 1
-        mail.silent[agent] = True
+        run.silent[agent] = True
     if up or gone:
         item = changed[QUEUE_FIRST]
         changed[QUEUE_FIRST] = -1
@@ -302,6 +302,6 @@ def on_available(mail: Mail, tables: RoundTables, agent: int, up: bool, gone: bo
         waited = changed[WAITS] != 0
         if waited:
             stop_waiting(tables, agent)
-        end_rounds(mail, tables, agent)
+        end_rounds(run, tables, agent)
         if waited:
-            retire(mail, tables, agent)
+            retire(run, tables, agent)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..tables.mail import Mail
+from ..tables.run import RunTables
 from ..tables.sessions import COPIES, FIRST_TIMER, FREE_COPIES, NOW, PATIENCE, TICK, TIMERS, SessionTables
 from ..tables.tallies import ORDER
 from .forms import rule
 
 
 @rule
-def push_copy(mail: Mail, tables: SessionTables, kind: int, edge: int, tick: int, size: Any, arrival: float):
+def push_copy(run: RunTables, tables: SessionTables, kind: int, edge: int, tick: int, size: Any, arrival: float):
     """Put a copy under way; there must be room for it."""
     counts, times, orders, places = tables.counts, tables.copy_time, tables.copy_order, tables.copy_place
     counts[FREE_COPIES] -= 1
@@ -23,7 +23,7 @@ def push_copy(mail: Mail, tables: SessionTables, kind: int, edge: int, tick: int
     copy = tables.copies[place]
     copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
     tables.copy_sent_at[place] = tables.times[NOW]
-    order = mail.counts[ORDER]
+    order = run.counts[ORDER]
     here = counts[COPIES]
     counts[COPIES] += 1
     while here > 0:

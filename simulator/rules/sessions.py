@@ -37,7 +37,7 @@ import math
 
 from ...protocols.kernel import ACCEPT, FINISH, OFFER
 from ..network.network import KINDS
-from ..tables.mail import LINE, MOST_VECTORS, Mail
+from ..tables.run import LINE, MOST_VECTORS, RunTables
 from ..tables.sessions import (
     AGAIN,
     ANSWER,
@@ -82,71 +82,71 @@ MOST_ATTEMPTS = 2**24 // KINDS
 
 
 @rule
-def tail_of(mail: Mail, edge: int):
+def tail_of(run: RunTables, edge: int):
     """The agent that owns a directed edge."""
-    return mail.heads[mail.reverse[edge]]
+    return run.heads[run.reverse[edge]]
 
 
 @rule
-def gone(mail: Mail, agent: int, now: float):
+def gone(run: RunTables, agent: int, now: float):
     """Whether an agent has left, or is down, for good; just after the changes at ``now``."""
-    leave = mail.leaves[agent]
-    return now >= mail.gone_from[agent] or (leave < math.inf and now >= max(leave, mail.joins[agent]))
+    leave = run.leaves[agent]
+    return now >= run.gone_from[agent] or (leave < math.inf and now >= max(leave, run.joins[agent]))
 
 
 @rule
-def busy(mail: Mail, tables: SessionTables, edge: int):
+def busy(run: RunTables, tables: SessionTables, edge: int):
     """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-    other = tables.sessions[mail.reverse[edge]]
+    other = tables.sessions[run.reverse[edge]]
     return tables.sessions[edge][TICK] >= 0 or (other[TICK] >= 0 and other[ANSWER] >= 0)
 
 
 @rule
-def transmit(mail: Mail, tables: SessionTables, kind: int, edge: int, attempt: int):
+def transmit(run: RunTables, tables: SessionTables, kind: int, edge: int, attempt: int):
     """Send one copy of a session's message; when it arrives, infinite if it is lost."""
     session = tables.sessions[edge]
-    link = edge if kind == REQUEST else mail.reverse[edge]
+    link = edge if kind == REQUEST else run.reverse[edge]
     size, rank, row, vectors = tables.rules[HEADER], KINDS - 1, -1, 0
     if kind != REFUSAL:
         row = session[ASKED] if kind == REQUEST else session[ANSWER]
-        size, rank = mail.size[LINE * row], tables.rules[KIND + 2 * kind]
+        size, rank = run.size[LINE * row], tables.rules[KIND + 2 * kind]
         vectors = tables.rules[KIND + 2 * kind + 1]
-    count_message(mail, vectors)
+    count_message(run, vectors)
     if attempt >= MOST_ATTEMPTS:
         tables.counts[WORN] = 1
     tick, transmission, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]
-    arrival = now + depart(mail, tail_of(mail, link), link, tick, transmission, rank, row, size, now)
+    arrival = now + depart(run, tail_of(run, link), link, tick, transmission, rank, row, size, now)
     if arrival < math.inf:
-        push_copy(mail, tables, kind, edge, tick, size, arrival)
+        push_copy(run, tables, kind, edge, tick, size, arrival)
     return arrival
 
 
 @rule
-def request(mail: Mail, tables: SessionTables, edge: int):
+def request(run: RunTables, tables: SessionTables, edge: int):
     """Transmit a session's request, the first time or again."""
     session = tables.sessions[edge]
     attempt = session[REQUESTS]
     session[REQUESTS] += 1
-    transmit(mail, tables, REQUEST, edge, attempt)
+    transmit(run, tables, REQUEST, edge, attempt)
 
 
 @rule
-def answer(mail: Mail, tables: SessionTables, edge: int):
+def answer(run: RunTables, tables: SessionTables, edge: int):
     """Transmit a session's reply or refusal, the first time or again."""
     session = tables.sessions[edge]
     attempt = session[ANSWERS]
     session[ANSWERS] += 1
     kind = REFUSAL if session[ANSWER] < 0 else REPLY
-    arrival = transmit(mail, tables, kind, edge, attempt)
+    arrival = transmit(run, tables, kind, edge, attempt)
     if kind == REPLY and arrival < math.inf:
         tables.reply_due[edge] = max(tables.reply_due[edge], arrival)
 
 
 @rule
-def open_session(mail: Mail, tables: SessionTables, edge: int, row: int):
+def open_session(run: RunTables, tables: SessionTables, edge: int, row: int):
     """Open a session with the version of its request, and transmit it."""
-    session, caller = tables.sessions[edge], tail_of(mail, edge)
-    session[TICK], session[ASKED], session[ANSWER] = mail.ticks[caller], row, -1
+    session, caller = tables.sessions[edge], tail_of(run, edge)
+    session[TICK], session[ASKED], session[ANSWER] = run.ticks[caller], row, -1
     session[REQUESTS] = session[ANSWERS] = session[REFUSED] = 0
     session[WATCHED] = 1
     tables.reply_due[edge] = -math.inf
@@ -154,13 +154,13 @@ def open_session(mail: Mail, tables: SessionTables, edge: int, row: int):
     tables.counts[OPENED] += 1
     tables.watches[caller] += 1
     set_timer(tables, edge)
-    request(mail, tables, edge)
+    request(run, tables, edge)
 
 
 @rule
-def stop_watching(mail: Mail, tables: SessionTables, edge: int):
+def stop_watching(run: RunTables, tables: SessionTables, edge: int):
     """Let a caller wait for a session no longer; it is done with the last one if its clock has ended, too."""
-    caller = tail_of(mail, edge)
+    caller = tail_of(run, edge)
     tables.sessions[edge][WATCHED] = 0
     tables.watches[caller] -= 1
     if tables.over[caller] and tables.watches[caller] == 0:
@@ -168,101 +168,101 @@ def stop_watching(mail: Mail, tables: SessionTables, edge: int):
 
 
 @rule
-def close_session(mail: Mail, tables: SessionTables, edge: int):
+def close_session(run: RunTables, tables: SessionTables, edge: int):
     """Close a session, and let go of its versions."""
     session = tables.sessions[edge]
     session[TICK] = -1
     tables.counts[OPEN] -= 1
-    release_version(mail, session[ASKED])
+    release_version(run, session[ASKED])
     if session[ANSWER] >= 0:
-        release_version(mail, session[ANSWER])
+        release_version(run, session[ANSWER])
     if session[WATCHED]:
-        stop_watching(mail, tables, edge)
-    check_vectors(mail, tables)
+        stop_watching(run, tables, edge)
+    check_vectors(run, tables)
 
 
 @rule
-def check_vectors(mail: Mail, tables: SessionTables):
+def check_vectors(run: RunTables, tables: SessionTables):
     """Note whether the vectors asked for were sent."""
-    if mail.counts[VECTORS] >= mail.constants[MOST_VECTORS]:
+    if run.counts[VECTORS] >= run.constants[MOST_VECTORS]:
         tables.counts[ENOUGH] = 1
 
 
 @rule
-def is_hopeless(mail: Mail, tables: SessionTables, edge: int):
+def is_hopeless(run: RunTables, tables: SessionTables, edge: int):
     """Whether no answer can come any more, because either end has left for good."""
     now = tables.times[NOW]
-    if gone(mail, tail_of(mail, edge), now):
+    if gone(run, tail_of(run, edge), now):
         return True
-    return gone(mail, mail.heads[edge], now) and tables.reply_due[edge] <= now
+    return gone(run, run.heads[edge], now) and tables.reply_due[edge] <= now
 
 
 @rule
-def is_outranked(mail: Mail, tables: SessionTables, edge: int):
+def is_outranked(run: RunTables, tables: SessionTables, edge: int):
     """Whether the callee has a session of its own open on the edge that wins against this one."""
-    return tables.sessions[mail.reverse[edge]][TICK] >= 0 and mail.heads[edge] < tail_of(mail, edge)
+    return tables.sessions[run.reverse[edge]][TICK] >= 0 and run.heads[edge] < tail_of(run, edge)
 
 
 @rule
-def look_after(mail: Mail, tables: SessionTables, edge: int):
+def look_after(run: RunTables, tables: SessionTables, edge: int):
     """A caller's patience with an open session is over: it repeats the request, or gives up."""
-    now, session, caller = tables.times[NOW], tables.sessions[edge], tail_of(mail, edge)
-    accepted, hopeless = session[ANSWER] >= 0, is_hopeless(mail, tables, edge)
+    now, session, caller = tables.times[NOW], tables.sessions[edge], tail_of(run, edge)
+    accepted, hopeless = session[ANSWER] >= 0, is_hopeless(run, tables, edge)
     if not tables.rules[REPEATS] or (hopeless and not accepted):
         tables.counts[VOID if tables.rules[REPEATS] else GIVEN_UP] += 1
-        close_session(mail, tables, edge)
+        close_session(run, tables, edge)
     elif hopeless:
-        stop_watching(mail, tables, edge)
+        stop_watching(run, tables, edge)
     else:
-        if not gone(mail, mail.heads[edge], now) and is_up(mail, caller, now, True):
-            request(mail, tables, edge)
-            check_vectors(mail, tables)
+        if not gone(run, run.heads[edge], now) and is_up(run, caller, now, True):
+            request(run, tables, edge)
+            check_vectors(run, tables)
         set_timer(tables, edge)
 
 
 @rule
-def free_edges(mail: Mail, tables: SessionTables, agent: int):
+def free_edges(run: RunTables, tables: SessionTables, agent: int):
     """Whether an agent has an edge that is not busy; it falls silent once all of its neighbours are gone for good."""
-    now, first, last = tables.times[NOW], mail.offsets[agent], mail.offsets[agent + 1]
+    now, first, last = tables.times[NOW], run.offsets[agent], run.offsets[agent + 1]
     anybody = free = False
     for edge in range(first, last):
-        anybody = anybody or not gone(mail, mail.heads[edge], now)
-        free = free or not busy(mail, tables, edge)
+        anybody = anybody or not gone(run, run.heads[edge], now)
+        free = free or not busy(run, tables, edge)
         if anybody and free:
             return True
     if anybody:
         tables.counts[SKIPPED] += 1
     else:
-        mail.silent[agent] = True
+        run.silent[agent] = True
     return False
 
 
 @rule
-def take_copy(mail: Mail, tables: SessionTables, place: int, order: int):
+def take_copy(run: RunTables, tables: SessionTables, place: int, order: int):
     """A copy arrives: whether it is of any use; what comes of it is noted, and done by `follow_up`."""
     now = tables.times[NOW]
     copy = tables.copies[place]
     kind, edge, tick, size = copy[0], copy[1], copy[2], copy[3]
-    link = edge if kind == REQUEST else mail.reverse[edge]
-    back, session = mail.reverse[link], tables.sessions[edge]
-    up = is_up(mail, mail.heads[link], now, now == tables.times[LATE])
+    link = edge if kind == REQUEST else run.reverse[edge]
+    back, session = run.reverse[link], tables.sessions[edge]
+    up = is_up(run, run.heads[link], now, now == tables.times[LATE])
     tables.counts[CLOSING] = tables.counts[AGAIN] = -1
     if not up:
-        arrive(mail, back, order, size, now, False, False)
+        arrive(run, back, order, size, now, False, False)
         return False
     known, asks = session[TICK] == tick, kind == REQUEST
     answered = known and asks and (session[ANSWER] >= 0 or session[REFUSED] != 0)
-    outranked = is_outranked(mail, tables, edge)
+    outranked = is_outranked(run, tables, edge)
     taken = known and (kind == REPLY or (asks and not answered and not outranked))
     row = session[ASKED] if asks else session[ANSWER]
     if taken:
-        mail.references[LINE * row] += 1
-        mail.sent_at[LINE * row], mail.tick[LINE * row] = tables.copy_sent_at[place], tick
-        newest = deliver(mail, tables.rules[KIND + 2 * kind] * len(mail.heads) + back, row, order, now, True)
+        run.references[LINE * row] += 1
+        run.sent_at[LINE * row], run.tick[LINE * row] = tables.copy_sent_at[place], tick
+        newest = deliver(run, tables.rules[KIND + 2 * kind] * len(run.heads) + back, row, order, now, True)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (ACCEPT if asks else FINISH), edge, row
     else:
         newest = known and kind == REFUSAL
-        arrive(mail, back, order, size, now, True, newest)
+        arrive(run, back, order, size, now, True, newest)
     # An answer closes its session, and a request that is accepted a session of the callee's own on that edge.
     if known and not asks:
         tables.counts[CLOSING] = edge
@@ -276,23 +276,23 @@ def take_copy(mail: Mail, tables: SessionTables, place: int, order: int):
 
 
 @rule
-def follow_up(mail: Mail, tables: SessionTables):
+def follow_up(run: RunTables, tables: SessionTables):
     """Close the session that an arrival closes, or answer once more, before half of an exchange is made."""
     if tables.counts[CLOSING] >= 0:
-        close_session(mail, tables, tables.counts[CLOSING])
+        close_session(run, tables, tables.counts[CLOSING])
     if tables.counts[AGAIN] >= 0:
-        answer(mail, tables, tables.counts[AGAIN])
+        answer(run, tables, tables.counts[AGAIN])
 
 
 @rule
-def carry_on(mail: Mail, tables: SessionTables):
+def carry_on(run: RunTables, tables: SessionTables):
     """What follows from half of an exchange: a session is opened, or its request answered; whether a step was made."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     tables.counts[PHASE] = 0
     if phase == OFFER:
-        open_session(mail, tables, edge, row)
+        open_session(run, tables, edge, row)
     elif phase == ACCEPT:
         tables.sessions[edge][ANSWER] = row
         tables.sessions[edge][REFUSED] = row < 0
-        answer(mail, tables, edge)
+        answer(run, tables, edge)
     return phase == FINISH

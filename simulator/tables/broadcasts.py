@@ -23,7 +23,7 @@ fallen silent, so that it reacts to nothing."""
 
 
 class BroadcastTables(NamedTuple):
-    """All arrays of such broadcasts; rules take them as one argument beside the `hushnet.simulator.tables.mail.Mail`.
+    """All arrays of such broadcasts; rules take them beside the `hushnet.simulator.tables.run.RunTables`.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from ...protocols.base import Layout
 class TableInbox(Inbox):
     """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
 
-    Vectors are in the mail, once for all who have heard them. Copies of them, one for every slot, are only made where
+    Vectors are in the tables, once for all who have heard them. Copies of them, one for every slot, are only made where
     somebody reads them: steps in Python, observers, tests.
 
     Attributes

@@ -1,4 +1,4 @@
-"""What rules note for observers: a buffer of `hushnet.simulator.tables.mail.Mail`, written and then emptied."""
+"""What rules note for observers: a buffer of `hushnet.simulator.tables.run.RunTables`, written and then emptied."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ NOBODY, KEPT, TOLD = range(3)
 them, messages with their vectors."""
 
 FIRST, LAST, LOST_DELAY, NOTING = range(4)
-"""Places in ``Mail.noting``: first and last time of steps, and of copies under way, that are noted; the delay that was
-drawn for the last copy that was lost."""
+"""Places in ``RunTables.noting``: first and last time of steps, and of copies under way, that are noted; the delay that
+was drawn for the last copy that was lost."""
 
 WOKE, SENT, ARRIVED = range(3)
 """What is noted: a compiled step begins, a copy is sent, a copy arrives."""

@@ -68,7 +68,7 @@ RECORD, COPY_ORDER, IS_ANSWER, COPY_SIZE, COPY_COLUMNS = range(5)
 
 
 class RoundTables(NamedTuple):
-    """All arrays of rounds; rules take them as one argument beside the `hushnet.simulator.tables.mail.Mail`.
+    """All arrays of rounds; rules take them as one argument beside the `hushnet.simulator.tables.run.RunTables`.
 
     Attributes
     ----------

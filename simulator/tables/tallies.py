@@ -1,4 +1,4 @@
-"""Where compiled code keeps its counts: places in `hushnet.simulator.tables.mail.Mail.counts`."""
+"""Where compiled code keeps its counts: places in `hushnet.simulator.tables.run.RunTables.counts`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from __future__ import annotations
     LAST_NOTED,
     COUNTERS,
 ) = range(27)
-"""Places in `Mail.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock, and
-`WAKES` counts wake-ups and timers (`hushnet.simulator.world.effort`). `NOTES` are notes that nobody has read,
+"""Places in `RunTables.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock,
+and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.effort`). `NOTES` are notes that nobody has read,
 `OBSERVED` is what becomes of them (`hushnet.simulator.tables.notes`), `LAST_NOTED` the order of the last copy noted as
 sent."""

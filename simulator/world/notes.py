@@ -14,8 +14,8 @@ from ...agents.inbox import Message
 from ..rules import delivery
 from ..tables import notes as columns
 from ..tables import tallies
-from ..tables.mail import Mail
 from ..tables.notes import ARRIVED, FIRST, KEPT, LAST, NOTE_COLUMNS, SENT, TOLD, WOKE
+from ..tables.run import RunTables
 from .watchers import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
@@ -104,30 +104,30 @@ class Notes:
             return
         self._world, self._empty, self._late = world, empty, late
         self._book = book = world.observer if isinstance(world.observer, Notebook) else None
-        mail = self.transport.mail
-        mail.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
-        mail.noting[[FIRST, LAST]] = (-np.inf, np.inf) if book is None else book.between
+        run = self.transport.tables
+        run.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
+        run.noting[[FIRST, LAST]] = (-np.inf, np.inf) if book is None else book.between
         watched = np.ones(len(world.agents), dtype=bool) if book is None else book.watched
-        self.transport.mail = mail._replace(watched=watched)
+        self.transport.tables = run._replace(watched=watched)
         self._extend(ROOM)
 
     def make_room(self, notes: int) -> None:
         """See to it that so many notes fit in, beside those of all arrivals that are waiting to be taken in."""
         if self._world is None:
             return
-        mail = self.transport.mail
-        needed = notes + len(mail.free_nodes) - int(mail.counts[tallies.FREE_NODES])
-        if len(mail.notes) - mail.counts[tallies.NOTES] < needed:
+        run = self.transport.tables
+        needed = notes + len(run.free_nodes) - int(run.counts[tallies.FREE_NODES])
+        if len(run.notes) - run.counts[tallies.NOTES] < needed:
             self.keep()
-            missing = needed - len(mail.notes) + int(mail.counts[tallies.NOTES])
+            missing = needed - len(run.notes) + int(run.counts[tallies.NOTES])
             if missing > 0:
                 self._extend(missing + needed)
 
     def _extend(self, more: int) -> None:
-        mail = self.transport.mail
-        times = np.concatenate([mail.note_times, np.zeros((more, 2))])
-        notes = np.concatenate([mail.notes, np.zeros((more, NOTE_COLUMNS), dtype=np.int64)])
-        self.transport.mail = mail._replace(note_times=times, notes=notes)
+        run = self.transport.tables
+        times = np.concatenate([run.note_times, np.zeros((more, 2))])
+        notes = np.concatenate([run.notes, np.zeros((more, NOTE_COLUMNS), dtype=np.int64)])
+        self.transport.tables = run._replace(note_times=times, notes=notes)
 
     def keep(self) -> None:
         """Hand what was noted to a notebook, if it is one that observes."""
@@ -140,13 +140,13 @@ class Notes:
 
         Late arrivals come in their own order of time and sending, and before the step at their instant.
         """
-        if not self.told or self.transport.mail.counts[tallies.NOTES] == 0:
+        if not self.told or self.transport.tables.counts[tallies.NOTES] == 0:
             return
         times, notes = (part.copy() for part in self._taken())
         if self._late:
             arrived = notes[:, columns.NOTE] == ARRIVED
             edges = np.zeros(len(notes), dtype=np.int64)
-            edges[arrived] = self.transport.mail.reverse[notes[arrived, columns.PLACE]]
+            edges[arrived] = self.transport.tables.reverse[notes[arrived, columns.PLACE]]
             order = np.lexsort((edges, notes[:, columns.ORDER] * arrived, ~arrived, times[:, 0]))
             times, notes = times[order], notes[order]
         for (now, delay), note in zip(times.tolist(), notes.tolist(), strict=True):
@@ -156,10 +156,10 @@ class Notes:
 
     def _taken(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """What is in the buffer, which is empty then."""
-        mail = self.transport.mail
-        count = int(mail.counts[tallies.NOTES])
-        mail.counts[tallies.NOTES] = 0
-        return mail.note_times[:count], mail.notes[:count]
+        run = self.transport.tables
+        count = int(run.counts[tallies.NOTES])
+        run.counts[tallies.NOTES] = 0
+        return run.note_times[:count], run.notes[:count]
 
     def _tell(self, now: float, delay: float, note: list[int]) -> None:
         world = self._world
@@ -187,12 +187,12 @@ class Notes:
         return self._kinds[rank] if rank < len(self._kinds) else self._empty
 
     def _message(self, now: float, note: list[int]) -> Message:
-        mail: Mail = self.transport.mail
+        run: RunTables = self.transport.tables
         place, row, size, vector = note[columns.PLACE], note[columns.ROW], note[columns.SIZE], NOTHING
         if row >= 0:
-            vector = mail.pool[row, : (size - self.transport.network.size(0)) // 8].copy()
+            vector = run.pool[row, : (size - self.transport.network.size(0)) // 8].copy()
             vector.flags.writeable = False
-            delivery.release_version(mail, row)
-        people = int(mail.heads[place]), int(mail.heads[mail.reverse[place]])
+            delivery.release_version(run, row)
+        people = int(run.heads[place]), int(run.heads[run.reverse[place]])
         kind = self.kind_of(note[columns.KIND])
         return Message(*people, kind, vector, now, note[columns.ORDER], note[columns.TICK], place, size)

@@ -19,9 +19,9 @@ from ..rules import delivery, lazy
 from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.mail import COPIES_OUT, LINE
-from .mail import make_mail, with_brackets, with_copies, with_limits, with_room
+from ..tables.run import COPIES_OUT, LINE
 from .notes import NOTHING, Notes
+from .run_tables import make_run_tables, with_brackets, with_copies, with_limits, with_room
 from .traffic import Traffic
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
@@ -55,7 +55,7 @@ class Transport:
     Attributes
     ----------
     inbox : TableInbox
-    mail : Mail
+    run : RunTables
         All arrays; replaced when there is need for more room.
     notes : Notes
         Who is told of single events.
@@ -92,7 +92,7 @@ class Transport:
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily
-        self.mail = make_mail(graph, layout, self.inbox, network, forms)
+        self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
         self.notes = Notes(self)
 
     @property
@@ -102,28 +102,28 @@ class Transport:
 
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """Set the limits at which compiled windows end."""
-        self.mail = with_limits(self.mail, stop, self._forms, record=record, compiled=compiled)
+        self.tables = with_limits(self.tables, stop, self._forms, record=record, compiled=compiled)
         if not compiled:
-            self.mail = with_copies(self.mail, self.inbox)
+            self.tables = with_copies(self.tables, self.inbox)
 
     def copy_out(self) -> None:
         """Copy everything that is known into the inbox, which compiled steps do not do."""
-        self.mail = with_copies(self.mail, self.inbox)
-        lazy.copy_all(self.mail)
+        self.tables = with_copies(self.tables, self.inbox)
+        lazy.copy_all(self.tables)
 
     def draw_delays_late(self) -> None:
         """Let delays be drawn only when they have to be known."""
         if self._forms is not None:
-            self.mail = with_brackets(self.mail, self._forms)
+            self.tables = with_brackets(self.tables, self._forms)
 
     def make_room(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""
-        self.mail = with_room(self.mail, rows, nodes)
+        self.tables = with_room(self.tables, rows, nodes)
 
     @property
     def traffic(self) -> Traffic:
         """What was sent so far and became of it, as the tables have it now."""
-        counts, traffic = self.mail.counts.tolist(), self._traffic
+        counts, traffic = self.tables.counts.tolist(), self._traffic
         traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
         traffic.overtaken = counts[tallies.OVERTAKEN]
         for fate, (links, size) in MIRRORED.items():
@@ -152,19 +152,19 @@ class Transport:
     def remember_start(self, agent: Agent, out: Out) -> None:
         """Keep what an agent has said at its start, as `remember` does.
 
-        Where compiled steps keep in the mail what they have said last to all, a start that costs nothing is kept there,
-        too, and nowhere else.
+        Where compiled steps keep in the tables what they have said last to all, a start that costs nothing is kept
+        there, too, and nowhere else.
         """
         if len(out.sent) == 1 and self._goes_into_mail(out.sent[0]):
             row = self.new_version(out.sent[0].vector, self.now, -1)
-            self.mail.latest[agent.index] = row  # which holds its one reference
+            self.tables.latest[agent.index] = row  # which holds its one reference
             return
         for sent in out.sent:
             self.remember(agent, sent, -1)
 
     def _goes_into_mail(self, start: Sent) -> bool:
-        """Whether the only message of a start is kept in the mail; it is one of the first kind then."""
-        in_mail = self.mail.constants[COPIES_OUT] == 0.0 and not self.sessions
+        """Whether the only message of a start is kept in the tables; it is one of the first kind then."""
+        in_mail = self.tables.constants[COPIES_OUT] == 0.0 and not self.sessions
         first = self._ranks[start.kind] == 0 and not self.layout.messages[start.kind].addressed
         return in_mail and first and start.to is None and start.release.free
 
@@ -184,12 +184,12 @@ class Transport:
         """
         width = int(np.max(self.layout.messages[kind].width))
         agents = self.graph.agents
-        if self.mail.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
+        if self.tables.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
             vectors = np.zeros((agents, width))
             return vectors, self._fill_in(vectors, kind, range(agents))
-        # What compiled steps say to all neighbours is only in the mail.
-        rows = self.mail.latest[self._ranks[kind] * agents :][:agents]
-        vectors = self.mail.pool[np.maximum(rows, 0), :width]
+        # What compiled steps say to all neighbours is only in the tables.
+        rows = self.tables.latest[self._ranks[kind] * agents :][:agents]
+        vectors = self.tables.pool[np.maximum(rows, 0), :width]
         return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 
     def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
@@ -240,7 +240,7 @@ class Transport:
         self.make_room(1, len(edges))
         self.notes.make_room(len(edges))
         size = self.network.size(len(vector))
-        lazy.send_version(self.mail, agent.index, edges, rank, vector, transmission, self.now, vectors, size)
+        lazy.send_version(self.tables, agent.index, edges, rank, vector, transmission, self.now, vectors, size)
 
     def keep(self, sent: Sent, tick: int = 0) -> int:
         """Charge a message of a session or round; the version that holds its vector, with one reference."""
@@ -250,9 +250,9 @@ class Transport:
     def new_version(self, vector: NDArray[np.float64], sent_at: float, tick: int) -> int:
         """A version that holds a vector, with one reference, which was not sent yet."""
         self.make_room(1, 0)
-        mail = self.mail
-        row = int(self._take_row(mail, sent_at, 0, tick, self.network.size(len(vector))))
-        mail.pool[row, : len(vector)] = vector
+        run = self.tables
+        row = int(self._take_row(run, sent_at, 0, tick, self.network.size(len(vector))))
+        run.pool[row, : len(vector)] = vector
         return row
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
@@ -260,11 +260,11 @@ class Transport:
 
         One broadcast before anything else was sent is told to all neighbours at once.
         """
-        last, row = self._last_sent.get(agent.index, {}), int(self.mail.latest[agent.index])
+        last, row = self._last_sent.get(agent.index, {}), int(self.tables.latest[agent.index])
         if joining or (row < 0 and [to for _, to in last] != [None]):
             self._exchange_each(agent, joining=joining)
             self.notes.make_room(0)
-            lazy.tell_each(self.mail, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
+            lazy.tell_each(self.tables, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
             self._telling.clear()
             return
         kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
@@ -275,22 +275,22 @@ class Transport:
         if len(places):
             if row < 0:
                 row = self._row_of(agent.index, *last[kind, None])
-            lazy.tell_many(self.mail, places, row, int(self.mail.counts[tallies.ORDER]) + 1)
-            self.mail.counts[tallies.ORDER] += len(places)
+            lazy.tell_many(self.tables, places, row, int(self.tables.counts[tallies.ORDER]) + 1)
+            self.tables.counts[tallies.ORDER] += len(places)
             self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         """Tell a receiver, reliably and at once, what a sender has sent last."""
         meant, messages = self._meant(sender, receiver), self.layout.messages
-        # What compiled steps say is only in the mail, even where nothing was said at the start.
+        # What compiled steps say is only in the tables, even where nothing was said at the start.
         for kind in [*meant, *(kind for kind in messages if kind not in meant)]:
-            row = int(self.mail.latest[self._ranks[kind] * self.graph.agents + sender])
+            row = int(self.tables.latest[self._ranks[kind] * self.graph.agents + sender])
             if row < 0 or self.sessions or messages[kind].addressed:
                 if kind not in meant:
                     continue
                 row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
-            self.mail.references[LINE * row] += 1
+            self.tables.references[LINE * row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
 
@@ -301,24 +301,24 @@ class Transport:
         if before is not None and before[0] is sent:
             return before[1]
         if before is not None:
-            delivery.release_version(self.mail, before[1])
+            delivery.release_version(self.tables, before[1])
         self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
-        if self.mail.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
+        if self.tables.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
             # A compiled step compares what it sends with what was charged last.
-            delivery.hold_version(self.mail, self.mail.paid, sender, row)
+            delivery.hold_version(self.tables, self.tables.paid, sender, row)
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:
         """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
-        mail, vector = self.mail, sent.vector
-        paid = int(mail.paid[sender])
+        run, vector = self.tables, sent.vector
+        paid = int(run.paid[sender])
         if paid < 0:
             self.ledger.commit(sent.release, vector)
         elif (
-            mail.size[LINE * paid] != self.network.size(len(vector))
-            or mail.pool[paid, : len(vector)].tobytes() != vector.tobytes()
+            run.size[LINE * paid] != self.network.size(len(vector))
+            or run.pool[paid, : len(vector)].tobytes() != vector.tobytes()
         ):
             self.ledger.commit(sent.release)
 

@@ -29,8 +29,8 @@ from ..network.network import Network
 from ..network.randomness import Purpose, stable_ids
 from ..network.setting import Setting
 from ..tables import tallies
-from ..tables.mail import RECORD_EVERY
 from ..tables.rounds import RoundTables
+from ..tables.run import RECORD_EVERY
 from ..tables.sessions import SessionTables
 from . import rounds, sessions
 from .effort import Effort
@@ -184,12 +184,12 @@ class World:
     @property
     def updates(self) -> NDArray[np.int64]:
         """(n,) completed steps of every agent, at a record instant or after the run."""
-        return self.transport.mail.updates.copy()
+        return self.transport.tables.updates.copy()
 
     @property
     def events(self) -> int:
         """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.world.effort`."""
-        counts = self.transport.mail.counts
+        counts = self.transport.tables.counts
         return self.effort.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
 
     @property
@@ -217,7 +217,7 @@ class World:
     def record_each(self, activations: int) -> None:
         """Record whenever the activations are a multiple of this number from now on, and at no other time."""
         self.record_time, self.record_activations = None, activations
-        self.transport.mail.clock[RECORD_EVERY] = activations
+        self.transport.tables.clock[RECORD_EVERY] = activations
 
     @property
     def ended(self) -> str:

@@ -58,17 +58,17 @@ def other_rule(patch, name, rule):
 def a_delivery_is_not_counted(patch):
     honest = PlainRules()(arrive)
 
-    def forgetful(mail, *copy):
-        honest(mail, *copy)
-        mail.counts[DELIVERED] -= mail.counts[DELIVERED] == 20
+    def forgetful(run, *copy):
+        honest(run, *copy)
+        run.counts[DELIVERED] -= run.counts[DELIVERED] == 20
 
     other_rule(patch, "arrive", forgetful)
 
 
 def a_loss_is_counted_twice(patch):
-    def twice(self, mail, *copy):
-        delay = fate(self, mail, *copy)
-        mail.counts[LOST] += delay == math.inf and mail.counts[LOST] == 5
+    def twice(self, run, *copy):
+        delay = fate(self, run, *copy)
+        run.counts[LOST] += delay == math.inf and run.counts[LOST] == 5
         return delay
 
     fate = event_driver.EventDriver.fate
@@ -98,9 +98,9 @@ def a_delay_is_drawn_otherwise(patch):
 def the_last_to_arrive_is_read(patch):
     honest = PlainRules()(deliver)
 
-    def late(mail, slot, *copy):
-        mail.heard_order[slot] = -1
-        return honest(mail, slot, *copy)
+    def late(run, slot, *copy):
+        run.heard_order[slot] = -1
+        return honest(run, slot, *copy)
 
     other_rule(patch, "deliver", late)
 
@@ -154,7 +154,7 @@ def a_callee_moves_twice(patch):
         if rule is self._follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
             graph = self.world.setting.graph
             callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
-            vector = self.transport.mail.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
+            vector = self.transport.tables.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
             event_sessions.make_reply(self.world, self.world.agents[callee], int(graph.reverse[edge]), vector)
         return change(self, rule, *arguments)
 
@@ -162,15 +162,15 @@ def a_callee_moves_twice(patch):
 
 
 def crossing_requests_are_both_accepted(patch):
-    other_rule(patch, "is_outranked", lambda mail, tables, edge: False)
+    other_rule(patch, "is_outranked", lambda run, tables, edge: False)
 
 
 def nobody_repeats_a_request(patch):
-    other_rule(patch, "is_hopeless", lambda mail, tables, edge: True)
+    other_rule(patch, "is_hopeless", lambda run, tables, edge: True)
 
 
 def nobody_goes_down(patch):
-    other_rule(patch, "on_available", lambda mail, tables, agent, up, gone: None)
+    other_rule(patch, "on_available", lambda run, tables, agent, up, gone: None)
 
 
 def a_round_begins_early(patch):
@@ -178,12 +178,12 @@ def a_round_begins_early(patch):
 
 
 def nothing_is_acknowledged(patch):
-    other_rule(patch, "acknowledge", lambda mail, tables, record: None)
+    other_rule(patch, "acknowledge", lambda run, tables, record: None)
 
 
 def nothing_is_repeated(patch):
-    def never(mail, tables, record):
-        PlainRules()(release)(mail, tables, record)
+    def never(run, tables, record):
+        PlainRules()(release)(run, tables, record)
 
     other_rule(patch, "on_repeat", never)
 
@@ -217,7 +217,7 @@ def the_other_engine_counts_otherwise(patch):
 
     def more(self, *, final):
         settle(self, final=final)
-        self.transport.mail.counts[OVERTAKEN] += 1
+        self.transport.tables.counts[OVERTAKEN] += 1
 
     patch.setattr(BatchedDriver, "settle", more)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .world_history import History, Sample
-from .world_mail import Findings
+from .world_messages import Findings
 
 SLACK = 1e-9
 

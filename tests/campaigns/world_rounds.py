@@ -80,7 +80,7 @@ class Rounds(Replay):
         if not lossy and self.setting.availability.kind == "always":
             return None
         widths = [int(np.max(spec.width)) for spec in self.layout.messages.values()] if self.lines else []
-        return max(QUANTUM, rounded(1 + 2 * self.mail.delays_and_losses.mean_delay(max(widths, default=0))))
+        return max(QUANTUM, rounded(1 + 2 * self.messages.delays_and_losses.mean_delay(max(widths, default=0))))
 
     def due(self, agent: int) -> float:
         """When an agent has to step next; infinite while it waits."""
@@ -147,7 +147,7 @@ class Rounds(Replay):
                 line.shown = number
                 for kind, vector in one.here.items():
                     if kind != EMPTY:
-                        self.mail.heard[agent, kind, other] = (math.inf, one.sent_at, vector)
+                        self.messages.heard[agent, kind, other] = (math.inf, one.sent_at, vector)
 
     def stepped(self, event: Step) -> None:
         """See `Replay.stepped`: its round is made of everything that it says to a neighbour."""
@@ -157,7 +157,7 @@ class Rounds(Replay):
         for other in self.neighbours[agent]:
             kinds = tuple(one.kind for one in event.sent if one.to is None or other in one.to) or (EMPTY,)
             if kinds == (EMPTY,):
-                self.mail.expected[agent, other, EMPTY, event.tick, b""] += 1
+                self.messages.expected[agent, other, EMPTY, event.tick, b""] += 1
             self.lines[other, agent].rounds[number] = Round(event.now, kinds, event.silent)
             if self.resend_after is not None:
                 self.unanswered |= {(agent, other, event.tick, kind): event.now for kind in kinds}
@@ -169,7 +169,7 @@ class Rounds(Replay):
         self.findings.expect(news == event.newest, "rounds", f"{event} is of use: {news}")
         if event.up and not event.kind.startswith(ANSWER):
             if self.resend_after is not None:
-                self.mail.expected[event.receiver, event.sender, ANSWER + event.kind, event.tick, b""] += 1
+                self.messages.expected[event.receiver, event.sender, ANSWER + event.kind, event.tick, b""] += 1
             self._open([event.receiver], event.now)
 
     def _take(self, event: Arrival) -> bool:
@@ -225,4 +225,6 @@ class Rounds(Replay):
             for agent in self.agents:
                 due = self.due(agent)
                 self.findings.expect(math.isinf(due), "rounds", f"stalled, and agent {agent} could step at {due}")
-            self.findings.expect(not self.mail.under_way, "rounds", f"stalled, and {self.mail.under_way} is under way")
+            self.findings.expect(
+                not self.messages.under_way, "rounds", f"stalled, and {self.messages.under_way} is under way"
+            )

@@ -1,4 +1,4 @@
-"""The rules of the world that hold in every schedule, checked on what a run showed: mail, clocks, counts.
+"""The rules of the world that hold in every schedule, checked on what a run showed: messages, clocks, counts.
 
 A `Replay` goes through a history event by event. It knows what must come next from the events before, the timeline and
 the fates of `world_timeline`, and writes down in a sentence whatever else it finds.
@@ -12,7 +12,7 @@ from typing import Any
 from hushnet.simulator.network.randomness import stable_ids
 
 from .world_history import Arrival, Departure, History, Sample, Step, Woke
-from .world_mail import Findings, Mail
+from .world_messages import Findings, MessageChecks
 from .world_timeline import AvailabilityArrays
 
 
@@ -39,7 +39,7 @@ class Replay:
         self.clock = self.setting.clock.build(self.setting.task.ids, numbers, self.setting.draws, self.setting.base)
         traits = history.case.protocol.traits_for(history.case.parameters)
         self.keeps = traits.inbox == "every"
-        self.mail = Mail(self)
+        self.messages = MessageChecks(self)
         self.now, self.reached = 0.0, math.inf
 
     def run(self) -> list[str]:
@@ -55,14 +55,14 @@ class Replay:
             elif isinstance(event, Departure):
                 self.departed(event)
             elif isinstance(event, Arrival):
-                self.mail.check_arrival(event)
+                self.messages.check_arrival(event)
                 self.arrived(event)
             else:
                 self.sampled(event)
             self._check_end(event)
         if not self.history.error:
-            self.mail.settle(None)
-        self.mail.over()
+            self.messages.settle(None)
+        self.messages.over()
         self.over()
         return self.findings.sentences
 
@@ -79,12 +79,12 @@ class Replay:
     @property
     def vectors(self) -> int:
         """Vectors sent when they were last compared with the limit of a run."""
-        return self.mail.vectors
+        return self.messages.vectors
 
     def before(self, event: Any) -> None:
         """Act on what must have happened before an event."""
         if not isinstance(event, Departure):
-            self.mail.settle(event)
+            self.messages.settle(event)
 
     def woke(self, event: Woke) -> None:
         """An agent is about to step."""
@@ -100,12 +100,12 @@ class Replay:
         else:
             up = present.after(agent, event.now) or present.before(agent, event.now)
             self.findings.expect(up, "absence", f"agent {agent} makes {event.phase} at {event.now} while it is away")
-        self.mail.check_reading(event)
+        self.messages.check_reading(event)
         self.stepped(event)
         if self.counts(event):
             self.updates[agent] += 1
         self.silent[agent] = event.silent or (self.silent[agent] and event.phase in ("accept", "finish", "start"))
-        self.mail.expect_sends(event)
+        self.messages.expect_sends(event)
 
     def counts(self, event: Step) -> bool:
         """Whether a step is counted as one of its agent."""
@@ -116,7 +116,7 @@ class Replay:
 
     def departed(self, event: Departure) -> bool:
         """A copy goes out; whether a step gave it out just now."""
-        return self.mail.check_departure(event)
+        return self.messages.check_departure(event)
 
     def repeated(self, event: Departure) -> None:
         """Something goes out again; by default that is wrong."""
@@ -128,16 +128,16 @@ class Replay:
 
     def arrived(self, event: Arrival) -> None:
         """A copy has arrived, on time."""
-        newest = event.up and self.mail.put(event)
+        newest = event.up and self.messages.put(event)
         self.findings.expect(newest == event.newest, "inbox", f"{event} is newest: {newest}")
 
     def sampled(self, event: Sample) -> None:
         """The world is looked at."""
-        self.mail.check_tallies(event)
+        self.messages.check_tallies(event)
         expected = (sum(self.updates), tuple(self.updates))
         found = (event.activations, event.updates)
         self.findings.expect(found == expected, "counts", f"steps at {event.now} are {found}, not {expected}")
-        started = tuple(self.mail.begun[agent] for agent in self.agents)
+        started = tuple(self.messages.begun[agent] for agent in self.agents)
         self.findings.expect(event.started == started, "counts", f"started at {event.now}: {event.started}")
 
     def over(self) -> None:

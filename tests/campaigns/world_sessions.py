@@ -40,7 +40,7 @@ class Sessions(Awake):
         asked = expanded(parameters.schedule)
         given = getattr(asked, "resend_after" if self.repeats else "timeout", None)
         widths = [int(np.max(self.layout.messages[kind].width)) for kind in ("request", "reply")]
-        whole = 1 + sum(self.mail.delays_and_losses.mean_delay(width) for width in widths)
+        whole = 1 + sum(self.messages.delays_and_losses.mean_delay(width) for width in widths)
         self.patience = max(QUANTUM, rounded(given or (whole if self.repeats else 5 * whole)))
         self.open: dict[tuple[int, int], Session] = {}
         self.timed: list[Session] = []
@@ -111,7 +111,7 @@ class Sessions(Awake):
 
     def close(self, session: Session) -> None:
         """A session is over."""
-        session.closed, self.counted = True, self.mail.vectors
+        session.closed, self.counted = True, self.messages.vectors
         self.open.pop((session.caller, session.callee), None)
 
     def missed(self, agent: int, now: float) -> None:
@@ -166,7 +166,7 @@ class Sessions(Awake):
     def _request(self, session: Session, event: Arrival) -> bool:
         mine = self.open.get((session.callee, session.caller))
         if session.reply is not None:
-            self.mail.expected[session.callee, session.caller, "reply", session.tick, session.reply] += 1
+            self.messages.expected[session.callee, session.caller, "reply", session.tick, session.reply] += 1
             return False
         if session.refused:
             self.refuse(session)
@@ -176,11 +176,11 @@ class Sessions(Awake):
         if mine is not None:
             self.close(mine)
         self.awaited = ("accept", session.callee, session)
-        return self.mail.put(event)
+        return self.messages.put(event)
 
     def refuse(self, session: Session) -> None:
         """A callee that cannot afford an answer says so."""
-        self.mail.expected[session.callee, session.caller, "refusal", session.tick, b""] += 1
+        self.messages.expected[session.callee, session.caller, "refusal", session.tick, b""] += 1
 
     def _answer(self, session: Session, event: Arrival) -> bool:
         self.close(session)
@@ -189,13 +189,13 @@ class Sessions(Awake):
         same = event.vector == session.reply
         self.findings.expect(same, "symmetry", f"the ends of {session} moved by different replies")
         self.awaited = ("finish", session.caller, session)
-        return self.mail.put(event)
+        return self.messages.put(event)
 
     def departed(self, event: Departure) -> bool:
         """See `Replay.departed`."""
         first = super().departed(event)
         if not first:
-            self.counted = self.mail.vectors
+            self.counted = self.messages.vectors
         session = self.open.get((event.receiver, event.sender))
         if event.kind == "reply" and session is not None and not event.lost:
             session.reply_due = max(session.reply_due, event.now + event.delay)

@@ -18,7 +18,7 @@ import numpy as np
 from .campaign import campaign, exit_with
 from .world_cases import CASES, PROBING, Case, random_setting
 from .world_history import History, Sample, Step, history_of
-from .world_mail import Findings
+from .world_messages import Findings
 from .world_privacy import Charges, check_privacy
 from .world_rounds import Rounds
 from .world_rules import Awake, Replay
@@ -107,7 +107,7 @@ def checked_ends(history: History) -> list[str]:
 
 def _charged(replay: Replay, charges: Charges) -> list[str]:
     """Whether the ledger holds what left, no more and no less."""
-    for release, draws, vector in replay.mail.charged:
+    for release, draws, vector in replay.messages.charged:
         charges.add(release, draws, vector)
     last = replay.history.of(Sample)[-1]
     if list(last.releases) == charges.totals or replay.history.error:
@@ -128,7 +128,7 @@ def _kept(replay: Replay) -> list[str]:
         called = {pair for one in replay.open for pair in (one, one[::-1])}
         wrong += [f"symmetry: {end}" for end, off in zip(replay.ends, apart, strict=True) if off and end not in called]
     if history.case.kind == "gossip" and not replay.open:
-        begun = [agent for agent in replay.agents if replay.mail.begun[agent]]
+        begun = [agent for agent in replay.agents if replay.messages.begun[agent]]
         start = np.sum([(agent, (1 + agent) ** 2) for agent in begun], axis=0) if begun else np.zeros(2)
         total = blocks["model"].reshape(-1, 2).sum(axis=0)
         if not np.allclose(total, start, rtol=1e-9):

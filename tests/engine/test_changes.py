@@ -126,15 +126,15 @@ def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(com
     assert np.array_equal(np.append(first.times, further.times), whole.times)
 
 
-class Mail(SimpleNamespace):
-    """What presence writes of the mail."""
+class RunTables(SimpleNamespace):
+    """What presence writes of the tables."""
 
     def _replace(self, **fields):
-        return Mail(**{**vars(self), **fields})
+        return RunTables(**{**vars(self), **fields})
 
 
-def mail_for(agents):
-    return Mail(
+def tables_for(agents):
+    return RunTables(
         joins=np.zeros(agents),
         leaves=np.full(agents, math.inf),
         gone_from=np.full(agents, math.inf),
@@ -150,24 +150,24 @@ def state(timeline, now, after):
 
 
 def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
-    mail = mail_for(len(TOLD))
-    presence = AvailabilityArrays(ToldChanges([iter(one) for one in TOLD], pass_by), mail)
+    run = tables_for(len(TOLD))
+    presence = AvailabilityArrays(ToldChanges([iter(one) for one in TOLD], pass_by), run)
     is_there = PlainRules()(is_up)
     for forgotten in (0.0, 1.0, 2.5, 9.0):
-        mail = presence.forget(forgotten, presence.draw(forgotten, mail))
+        run = presence.forget(forgotten, presence.draw(forgotten, run))
         for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
             if now > forgotten or (now == forgotten and now > 0.0):
-                assert is_there(mail, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
-    assert mail.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
+                assert is_there(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
+    assert run.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
     assert presence.drawn == math.inf
 
 
 def test_presence_that_is_drawn_little_by_little_is_the_whole():
-    numbers, kind, mail = numbers_of(30), KINDS[0], mail_for(30)
-    presence = AvailabilityArrays(DrawnChanges(kind.form, DRAWS, numbers, pass_by), mail)
+    numbers, kind, run = numbers_of(30), KINDS[0], tables_for(30)
+    presence = AvailabilityArrays(DrawnChanges(kind.form, DRAWS, numbers, pass_by), run)
     timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
     is_there = PlainRules()(is_up)
     for now in np.linspace(0.0, 60.0, 41).tolist():
-        mail = presence.forget(now, presence.draw(now, mail))
-        assert [is_there(mail, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
-    assert mail.changes.shape[1] < 60
+        run = presence.forget(now, presence.draw(now, run))
+        assert [is_there(run, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
+    assert run.changes.shape[1] < 60

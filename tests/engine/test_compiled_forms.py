@@ -245,8 +245,8 @@ class Steps(Latency):
     def average(self):
         return 1.0
 
-    def delays(self, luck):
-        return np.where(luck[:, 0] < 0.5, 0.5, 1.5)
+    def delays(self, uniforms):
+        return np.where(uniforms[:, 0] < 0.5, 0.5, 1.5)
 
 
 class NoLaw(Steps):
@@ -264,8 +264,8 @@ class OddLaw(Steps):
 class Doubled(Exponential):
     """Inherits a law that is not its own any more."""
 
-    def delays(self, luck):
-        return 2 * super().delays(luck)
+    def delays(self, uniforms):
+        return 2 * super().delays(uniforms)
 
 
 class Bare(Parameters):
@@ -273,8 +273,8 @@ class Bare(Parameters):
 
     kind: Literal["bare"] = "bare"
 
-    def delays(self, luck):
-        return np.full(len(luck), 1.25)
+    def delays(self, uniforms):
+        return np.full(len(uniforms), 1.25)
 
 
 class EveryOther(LossModel):

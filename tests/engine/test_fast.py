@@ -181,8 +181,8 @@ def test_durations_beyond_every_end_leave_sums_exact_on_both_engines(network, cl
     times = [event[1] for event in found[0][0] if event[0] in ("woke", "final")]
     assert max(times) <= LONGEST
     assert all((time / QUANTUM).is_integer() for time in times)
-    luck = setting.draws.messages(1, np.arange(500, dtype=np.uint64), 3, 0)
-    drawn = setting.network.latency.delays(luck)
+    uniforms = setting.draws.messages(1, np.arange(500, dtype=np.uint64), 3, 0)
+    drawn = setting.network.latency.delays(uniforms)
     delays, _ = Network(setting.network, range(500), np.arange(500, dtype=np.uint64), setting.draws).delays_and_losses(
         0, np.arange(500), 3, 0, 0.0, 8
     )

@@ -69,17 +69,17 @@ class Diary(Stamp):
             told = (message.sender, message.tick, message.sent_at, message.order, message.edge, message.size)
             model[0] += np.dot(told, 1.0 + np.arange(6) / 7) * (1 + rank)
             model[1] += message.vector.sum() + len(message.kind)
-        luck = view.stream("noise").random(4)
+        uniforms = view.stream("noise").random(4)
         if view.agent == 1 and view.round > 4:
             out.fall_silent()
             return
         free, around = out.public("no data in it"), view.neighbours
-        note = np.full(1 + view.agent % 3, luck[0])
-        for kind, vector in [("note", note), ("model", model)][:: 1 if luck[1] < 0.5 else -1]:
-            if luck[2] < 0.5:
+        note = np.full(1 + view.agent % 3, uniforms[0])
+        for kind, vector in [("note", note), ("model", model)][:: 1 if uniforms[1] < 0.5 else -1]:
+            if uniforms[2] < 0.5:
                 out.send(kind, vector, free)
-            elif len(around) and luck[2] < 0.8:
-                out.send(kind, vector, free, to=int(around[int(luck[3] * len(around))]))
+            elif len(around) and uniforms[2] < 0.8:
+                out.send(kind, vector, free, to=int(around[int(uniforms[3] * len(around))]))
         if view.agent == 2 and view.round == 3:
             out.fall_silent()
 
@@ -309,11 +309,11 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
     world = fast_world(setting, protocol, parameters, compiled=compiled)
     if compiled:
         world.agents[0].silent = True
-    nodes, rows = len(world.transport.mail.free_nodes), len(world.transport.mail.pool)
+    nodes, rows = len(world.transport.tables.free_nodes), len(world.transport.tables.pool)
     drive(world)
     assert world.agents[0].updates == 0
     assert min(agent.updates for agent in world.agents[1:]) > 500
-    assert (len(world.transport.mail.free_nodes), len(world.transport.mail.pool)) == (nodes, rows)
+    assert (len(world.transport.tables.free_nodes), len(world.transport.tables.pool)) == (nodes, rows)
     assert world.traffic.conserved
     assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
 

@@ -78,14 +78,14 @@ def test_bounds_that_say_less_change_nothing(margin, monkeypatch):
 def test_wrong_bounds_show(factor, monkeypatch):
     """That the bounds are used at all; what they decide wrongly is seen in the records."""
     expected = run(fast_world, setting())
-    monkeypatch.setattr("hushnet.simulator.world.mail.brackets_of", lambda law: factor * brackets_of(law))
+    monkeypatch.setattr("hushnet.simulator.world.run_tables.brackets_of", lambda law: factor * brackets_of(law))
     assert run(fast_world, setting()) != expected
 
 
 def brackets(made, **options):
     world = fast_world(made, Mix, MixParameters(), **options)
     drive(world)
-    return len(world.transport.mail.brackets)
+    return len(world.transport.tables.brackets)
 
 
 def test_delays_are_drawn_at_once_where_their_very_time_matters():

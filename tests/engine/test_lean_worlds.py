@@ -45,7 +45,7 @@ def test_a_view_that_somebody_has_is_the_agents_only_one():
 
 def test_a_compiled_run_copies_no_vector_for_an_edge_until_somebody_reads_it():
     world = drive(world_of())
-    assert len(world.transport.mail.values) == len(world.transport.mail.places) == 0
+    assert len(world.transport.tables.values) == len(world.transport.tables.places) == 0
     heard = world.inbox.values["model"].rows
     assert heard.shape == (len(world.setting.graph.heads), world.setting.task.dimension)
     assert np.any(heard)
@@ -53,7 +53,7 @@ def test_a_compiled_run_copies_no_vector_for_an_edge_until_somebody_reads_it():
 
 def test_a_run_in_python_copies_vectors_as_they_arrive():
     world = drive(world_of(compiled=False))
-    assert len(world.transport.mail.values) == len(world.inbox.values["model"].values)
+    assert len(world.transport.tables.values) == len(world.inbox.values["model"].values)
 
 
 def test_a_view_made_after_a_compiled_run_reads_what_one_of_python_reads():

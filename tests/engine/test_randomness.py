@@ -65,10 +65,10 @@ def test_uniforms_lie_strictly_between_0_and_1(word):
 def test_the_three_uniforms_of_a_block_are_uniform_and_uncorrelated():
     """Seed 11; three KS tests and three correlations, each at false-alarm probability 1e-4 (6e-4 together)."""
     many = np.arange(20_000, dtype=np.uint64)
-    luck = Draws(11).messages(5, many, 3, 0)
-    for column in luck.T:
+    uniforms = Draws(11).messages(5, many, 3, 0)
+    for column in uniforms.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-4
-    for one, other in itertools.combinations(luck.T, 2):
+    for one, other in itertools.combinations(uniforms.T, 2):
         assert stats.pearsonr(one, other).pvalue > 1e-4
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.effects import GONE, UP
-from ...tables.mail import Mail
+from ...tables.run import RunTables
 from .changes import Changes
 
 AHEAD = 16.0
@@ -23,30 +23,30 @@ class AvailabilityArrays:
     Parameters
     ----------
     changes : Changes
-    mail : Mail
+    run : RunTables
         Its ``was_up`` and ``gone_from`` are filled in.
     """
 
-    def __init__(self, changes: Changes, mail: Mail) -> None:
+    def __init__(self, changes: Changes, run: RunTables) -> None:
         self.changes = changes
         self._times = np.empty(0)
         self._agents = np.empty(0, dtype=np.int64)
         self._up = changes.up.copy()
-        mail.was_up[:] = changes.up
-        mail.gone_from[changes.gone] = 0.0
+        run.was_up[:] = changes.up
+        run.gone_from[changes.gone] = 0.0
 
     @property
     def drawn(self) -> float:
         """Everything up to this time is known."""
         return self.changes.known_until
 
-    def draw(self, needed: float, mail: Mail) -> Mail:
-        """Know all changes up to a time, and some way beyond; the mail with them."""
+    def draw(self, needed: float, run: RunTables) -> RunTables:
+        """Know all changes up to a time, and some way beyond; the tables with them."""
         if needed < self.drawn:
-            return mail
+            return run
         times, whats, agents = self.changes.draw(needed, needed + AHEAD)
         gone = whats == GONE
-        mail.gone_from[agents[gone]] = times[gone]
+        run.gone_from[agents[gone]] = times[gone]
         order = np.argsort(agents, kind="stable")
         times, agents, up = times[order], agents[order], whats[order] == UP
         others = agents[1:] != agents[:-1]
@@ -58,23 +58,23 @@ class AvailabilityArrays:
         self._times, self._agents = np.append(self._times, times[told]), np.append(self._agents, agents[told])
         order = np.argsort(self._agents, kind="stable")
         self._times, self._agents = self._times[order], self._agents[order]
-        return self._laid_out(mail)
+        return self._laid_out(run)
 
-    def forget(self, before: float, mail: Mail) -> Mail:
+    def forget(self, before: float, run: RunTables) -> RunTables:
         """Drop changes before a time that nobody will ask about any more."""
         kept = self._times >= before
         if kept.all():
-            return mail
-        mail.was_up[:] ^= self._counts(self._agents[~kept]) % 2 == 1
+            return run
+        run.was_up[:] ^= self._counts(self._agents[~kept]) % 2 == 1
         self._times, self._agents = self._times[kept], self._agents[kept]
-        return self._laid_out(mail)
+        return self._laid_out(run)
 
     def _counts(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.bincount(agents, minlength=len(self._up))
 
-    def _laid_out(self, mail: Mail) -> Mail:
+    def _laid_out(self, run: RunTables) -> RunTables:
         counts = self._counts(self._agents)
         changes = np.full((len(counts), int(counts.max(initial=0))), math.inf)
         starts = np.cumsum(counts) - counts
         changes[self._agents, np.arange(len(self._agents)) - starts[self._agents]] = self._times
-        return mail._replace(changes=changes)
+        return run._replace(changes=changes)

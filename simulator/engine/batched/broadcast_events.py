@@ -14,7 +14,7 @@ from ...rules.broadcasts import on_arrival, send
 from ...rules.clocks import used_up
 from ...rules.lazy import is_up
 from ...tables.broadcasts import LATE, NOW, BroadcastTables
-from ...tables.mail import Mail
+from ...tables.run import RunTables
 from ...tables.tallies import BARRIER, HEAP, NOTES, OBSERVED, ORDER, UNFINISHED, WAKES
 from .agenda import LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, take_effects
 from .windows import AWAKE, FULL, IDLE, LOOK, REACHED, end_wake, is_event
@@ -25,7 +25,7 @@ REACTION = 100
 
 @compiled(_nrt=False)
 def send_all(
-    mail: Mail,
+    run: RunTables,
     tables: BroadcastTables,
     agenda: Agenda,
     sender: int,
@@ -36,50 +36,50 @@ def send_all(
     vectors: int,
 ):  # pragma: no cover - compiled
     """`send`, from Python; there must be room on the agenda."""
-    send(mail, tables, sender, edges, kind, row, transmission, vectors)
+    send(run, tables, sender, edges, kind, row, transmission, vectors)
     take_effects(tables, agenda)
 
 
 @compiled(_nrt=False)
 def run_broadcast_events(
-    mail: Mail, tables: BroadcastTables, agenda: Agenda, limit: float, forced: bool
+    run: RunTables, tables: BroadcastTables, agenda: Agenda, limit: float, forced: bool
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, who or what, time.
 
     Arrivals come before wake-ups at their instant.
     """
-    counts = mail.counts
+    counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = mail.heap_agent[0], mail.heap_time[0]
-            why = end_wake(mail)
+            agent, now = run.heap_agent[0], run.heap_time[0]
+            why = end_wake(run)
             if why != REACHED:
                 return why, agent, now
-        wake = mail.heap_time[0] if counts[HEAP] > 0 else math.inf
+        wake = run.heap_time[0] if counts[HEAP] > 0 else math.inf
         arrival = agenda.heap[0, TIME] / TICKS if agenda.size[ON_HEAP] > 0 else math.inf
         now = min(arrival, wake)
         if now == math.inf:
             return IDLE, -1, now
         if now >= limit and not forced:
             return REACHED, -1, now
-        if counts[OBSERVED] and counts[NOTES] == len(mail.notes):
+        if counts[OBSERVED] and counts[NOTES] == len(run.notes):
             return FULL, -1, now
         if arrival <= wake:
             forced = False
             place = agenda.heap[0, LOAD] >> 3
             pop(agenda)
             tables.now[NOW] = now
-            if on_arrival(mail, tables, place):
+            if on_arrival(run, tables, place):
                 return REACTION, place, now
             continue
-        agent = mail.heap_agent[0]
-        counted = is_event(mail, agent, now)
-        if counted and used_up(mail):
+        agent = run.heap_agent[0]
+        counted = is_event(run, agent, now)
+        if counted and used_up(run):
             return LOOK, agent, now
         forced = False
-        mail.ticks[agent] += 1
+        run.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         tables.now[NOW] = tables.now[LATE] = now
-        if not mail.silent[agent] and is_up(mail, agent, now, True):
+        if not run.silent[agent] and is_up(run, agent, now, True):
             return AWAKE, agent, now

@@ -35,18 +35,18 @@ class Broadcasts(WakeWindows):
     @override
     def init_clocks(self) -> Sequence[int]:
         world = self.world
-        if world.setting.always_up and world.observer is None and not self.transport.mail.alone.any():
+        if world.setting.always_up and world.observer is None and not self.transport.tables.alone.any():
             self.transport.draw_delays_late()
-        return windows.init_clocks(self.transport.mail)
+        return windows.init_clocks(self.transport.tables)
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.transport.mail.heap_time[0])
+        top = float(self.transport.tables.heap_time[0])
         if top >= self.presence.drawn:
             self._look_ahead(top, limit)
-        window = windows.run_late_window if len(self.transport.mail.brackets) else windows.run_window
+        window = windows.run_late_window if len(self.transport.tables.brackets) else windows.run_window
         announce(window, "the batched engine")
         return self.in_window(window, min(limit, self.presence.drawn), forced, *self._call)
 
@@ -54,11 +54,11 @@ class Broadcasts(WakeWindows):
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
         assert self.presence is not None
         self.transport.notes.make_room(0)
-        mail = self.presence.draw(top, self.transport.mail)
+        run = self.presence.draw(top, self.transport.tables)
         settled = min(top, limit)
-        unfinished = mail.counts[tallies.UNFINISHED]
-        lazy.deliver_all_pending(mail, settled, int(mail.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
-        self.transport.mail = self.presence.forget(settled, mail)
+        unfinished = run.counts[tallies.UNFINISHED]
+        lazy.deliver_all_pending(run, settled, int(run.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
+        self.transport.tables = self.presence.forget(settled, run)
 
     @override
     def take_step(self, agent: Agent) -> None:
@@ -67,4 +67,4 @@ class Broadcasts(WakeWindows):
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
         self.transport.notes.make_room(0)
-        lazy.deliver_all_pending(self.transport.mail, now, barrier)
+        lazy.deliver_all_pending(self.transport.tables, now, barrier)

@@ -24,7 +24,7 @@ from ....protocols.base import Out, View
 from ....protocols.kernel import Compiled, Kernel, PairKernel
 from ...rules import lazy
 from ...tables import tallies
-from ...tables.mail import EVENTS_BEFORE_LOOK, RECORD_EVERY
+from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
 from ..driver import Driver
@@ -105,23 +105,23 @@ class BatchedDriver(Driver):
     @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
-        mail, env = self.transport.mail, self.world.env
+        run, env = self.transport.tables, self.world.env
         if self.compiled and self.transport.notes.told:
-            mail.clock[RECORD_EVERY] = 1.0
-        mail.joins[:], mail.leaves[:] = joins, leaves
-        mail.alone[:] = (mail.joins > 0) | (mail.leaves < np.inf)
+            run.clock[RECORD_EVERY] = 1.0
+        run.joins[:], run.leaves[:] = joins, leaves
+        run.alone[:] = (run.joins > 0) | (run.leaves < np.inf)
         self.presence = self.follow(timelines)
         if self.compiled:
             self.transport.inbox.refresh = self.transport.copy_out
         for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
-            if mail.alone[agent.index]:
+            if run.alone[agent.index]:
                 self._clock_ends[agent.index] = env.event()
                 env.process(self.life(agent, join, leave))
         env.process(self._pump())
 
     def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
         """What lazy deliveries know of when agents are up."""
-        return AvailabilityArrays(self.changes_of(timelines), self.transport.mail)
+        return AvailabilityArrays(self.changes_of(timelines), self.transport.tables)
 
     def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
         """When the agents of these timelines come up and go down, drawn compiled where that is possible."""
@@ -131,13 +131,13 @@ class BatchedDriver(Driver):
 
     @override
     def starting(self, agent: Agent) -> None:
-        """Ticks are counted in the mail."""
+        """Ticks are counted in the tables."""
         self.tell(self.world.now)
-        agent.tick = int(self.transport.mail.ticks[agent.index])
+        agent.tick = int(self.transport.tables.ticks[agent.index])
 
     @override
     def started(self, agent: Agent) -> None:
-        self.transport.mail.silent[agent.index] = agent.silent
+        self.transport.tables.silent[agent.index] = agent.silent
 
     @override
     def ready(self, agent: Agent) -> None:
@@ -148,23 +148,23 @@ class BatchedDriver(Driver):
     @override
     def turn(self, agent: Agent) -> None:
         """Turn an agent off for good; only leaving is an event."""
-        self.transport.mail.silent[agent.index] = True
+        self.transport.tables.silent[agent.index] = True
 
     @override
     def settle(self, *, final: bool) -> None:
         """What a step sends without delay arrives after the record or the end that the step itself brings about."""
         if self.presence is None:
             return
-        self.transport.mail = mail = self.presence.draw(self.world.now, self.transport.mail)
+        self.transport.tables = run = self.presence.draw(self.world.now, self.transport.tables)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
-        self.deliver_pending(self.world.now, int(mail.counts[tallies.BARRIER]) if after_step else lazy.EVER)
+        self.deliver_pending(self.world.now, int(run.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
         if self.compiled:
             self._charge(final=final)
         if self.compiled and final:
-            for agent, updates in zip(self.world.agents, mail.updates.tolist(), strict=True):
+            for agent, updates in zip(self.world.agents, run.updates.tolist(), strict=True):
                 agent.updates = updates
 
     @abstractmethod
@@ -192,15 +192,15 @@ class BatchedDriver(Driver):
             If the protocol's compiled step raises anything; what it has written until then is part of no record.
         """
         try:
-            return function(self.transport.mail, *arguments)
+            return function(self.transport.tables, *arguments)
         except Exception as error:
             if not self.compiled:
                 raise
             index, now, step = self.at_work()
             self.stopped_at(now)
-            self.world.activations = int(self.transport.mail.counts[tallies.ACTIVATIONS])
+            self.world.activations = int(self.transport.tables.counts[tallies.ACTIVATIONS])
             self.again_in_python(index)
-            name, updates = type(self.world.protocol).__name__, int(self.transport.mail.updates[index])
+            name, updates = type(self.world.protocol).__name__, int(self.transport.tables.updates[index])
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
                 f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
@@ -220,8 +220,8 @@ class BatchedDriver(Driver):
         world, agent = self.world, self.world.agents[index]
         if not world.protocol.texts:
             return
-        mail = self.transport.mail
-        agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
+        run = self.transport.tables
+        agent.tick, agent.updates = int(run.ticks[index]), int(run.updates[index])
         view, out = world.open(agent)
         self.text_again(view, out)
 
@@ -236,7 +236,7 @@ class BatchedDriver(Driver):
     def tell(self, until: float, barrier: int = lazy.EVER) -> None:
         """Tell an observer, unless it is a notebook, of all that happens up to a time; see `deliver_pending`."""
         if self.transport.notes.told and self.presence is not None and until < math.inf:
-            self.transport.mail = self.presence.draw(until, self.transport.mail)
+            self.transport.tables = self.presence.draw(until, self.transport.tables)
             self.deliver_pending(until, barrier)
             self.transport.notes.tell()
 
@@ -244,8 +244,8 @@ class BatchedDriver(Driver):
         env = self.world.env
         yield At(env, 0.0, AVAILABILITY)
         assert self.presence is not None
-        self.transport.mail = self.presence.draw(0.0, self.transport.mail)
-        self.transport.mail.silent[:] = [agent.silent for agent in self.world.agents]
+        self.transport.tables = self.presence.draw(0.0, self.transport.tables)
+        self.transport.tables.silent[:] = [agent.silent for agent in self.world.agents]
         for index in self.init_clocks():
             self.clock_ended(index)
         pause, forced = Pause.WAIT, False
@@ -265,16 +265,16 @@ class BatchedDriver(Driver):
 
     def clock_ended(self, index: int) -> None:
         """Note that an agent's clock will not wake it again."""
-        if self.transport.mail.alone[index]:
+        if self.transport.tables.alone[index]:
             self._clock_ends[index].succeed()
         else:
             self.world.stop_condition.retire(self.world.agents[index].updates)
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
-        mail = self.transport.mail
-        mail.counts[tallies.BARRIER] = mail.counts[tallies.ORDER]  # the step before is over
-        mail.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.world.events, self.world.now)
+        run = self.transport.tables
+        run.counts[tallies.BARRIER] = run.counts[tallies.ORDER]  # the step before is over
+        run.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.world.events, self.world.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""
@@ -292,7 +292,7 @@ class BatchedDriver(Driver):
         self.kernel.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
-        charged = self.transport.mail.charged
+        charged = self.transport.tables.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
             self.kernel.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)

@@ -56,7 +56,7 @@ class EventfulBroadcasts(WakeWindows):
     @override
     def init_clocks(self) -> Sequence[int]:
         self.state.tables.agents[:, IS_SILENT] = [agent.silent for agent in self.world.agents]
-        return windows.init_clocks(self.transport.mail)
+        return windows.init_clocks(self.transport.tables)
 
     @override
     def started(self, agent: Agent) -> None:
@@ -79,8 +79,8 @@ class EventfulBroadcasts(WakeWindows):
         assert self.presence is not None
         following = self.next_event()
         if following is not None and following[0] >= self.presence.drawn:
-            mail = self.presence.draw(following[0], self.transport.mail)
-            self.transport.mail = self.presence.forget(min(following[0], limit), mail)
+            run = self.presence.draw(following[0], self.transport.tables)
+            self.transport.tables = self.presence.forget(min(following[0], limit), run)
         announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
         return self.in_window(broadcast_events.run_broadcast_events, *arguments)
@@ -90,9 +90,9 @@ class EventfulBroadcasts(WakeWindows):
         if why != broadcast_events.REACTION:
             return super().handle(why, index)
         message = self.state.arrived(index)
-        agent, mail = self.world.agents[message.receiver], self.transport.mail
-        if agent.tick != mail.ticks[agent.index]:
-            agent.tick, agent.reactions = int(mail.ticks[agent.index]), 0
+        agent, run = self.world.agents[message.receiver], self.transport.tables
+        if agent.tick != run.ticks[agent.index]:
+            agent.tick, agent.reactions = int(run.ticks[agent.index]), 0
         self.stepping(lambda: self.react(agent, message))
         self.transport.notes.tell()
         self._falls_silent(agent)
@@ -108,7 +108,7 @@ class EventfulBroadcasts(WakeWindows):
     def _falls_silent(self, agent: Agent) -> None:
         """Note whether an agent has fallen silent."""
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
-        self.transport.mail.silent[agent.index] |= agent.silent
+        self.transport.tables.silent[agent.index] |= agent.silent
 
     def _carry(
         self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
@@ -118,7 +118,7 @@ class EventfulBroadcasts(WakeWindows):
         row = self.transport.new_version(vector, self.world.now, agent.tick)
         self.state.tables.now[NOW] = self.world.now
         what = agent.index, edges, rank, row, transmission, vectors
-        broadcast_events.send_all(self.transport.mail, self.state.tables, self.agenda, *what)
+        broadcast_events.send_all(self.transport.tables, self.state.tables, self.agenda, *what)
 
     @override
     def make_room(self) -> None:

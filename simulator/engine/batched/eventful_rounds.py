@@ -82,20 +82,20 @@ class EventfulRounds(WakeWindows):
         """Changes are events here, and nothing is looked up."""
         self._changes = self.changes_of(timelines)
         return AvailabilityArrays(
-            ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.transport.mail
+            ToldChanges([iter([(0.0, True)]) for _ in timelines], lambda: None), self.transport.tables
         )
 
     @override
     def init_clocks(self) -> Sequence[int]:
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
         assert self._changes is not None
-        stop, counts = self.world.stop_condition, self.transport.mail.counts
+        stop, counts = self.world.stop_condition, self.transport.tables.counts
         counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         self.tables.agents[:, tables.IS_UP] = self._changes.up
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, tables.IS_GONE] = 1
-            self.transport.mail.silent[agent] = True
-        round_events.start_all(self.transport.mail, self.tables)
+            self.transport.tables.silent[agent] = True
+        round_events.start_all(self.transport.tables, self.tables)
         agendas.settle_effects(self.tables, self.agenda)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         stop.check()
@@ -176,8 +176,8 @@ class EventfulRounds(WakeWindows):
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
-        self.transport.mail.silent[agent.index] = agent.silent
-        round_events.speak(self.transport.mail, self.tables, agent.index, said, edges)
+        self.transport.tables.silent[agent.index] = agent.silent
+        round_events.speak(self.transport.tables, self.tables, agent.index, said, edges)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

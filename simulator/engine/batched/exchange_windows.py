@@ -22,8 +22,8 @@ from ...rules.lazy import is_up
 from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
-from ...tables.mail import Mail
 from ...tables.notes import TOLD
+from ...tables.run import RunTables
 from ...tables.sessions import (
     COPIES,
     EDGE,
@@ -72,10 +72,10 @@ def no_exchange(
 
 
 @compiled(_nrt=False)
-def upcoming(mail: Mail, tables: SessionTables):  # pragma: no cover - compiled
+def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
     timer = next_timer(tables)
-    wake = mail.heap_time[0] if mail.counts[HEAP] > 0 else math.inf
+    wake = run.heap_time[0] if run.counts[HEAP] > 0 else math.inf
     copy = tables.copy_time[0] if tables.counts[COPIES] > 0 else math.inf
     if copy <= timer and copy <= wake:
         return copy, ARRIVAL
@@ -83,51 +83,51 @@ def upcoming(mail: Mail, tables: SessionTables):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def wake_up(mail: Mail, tables: SessionTables, compiled_half: bool, law: Any):  # pragma: no cover - compiled
+def wake_up(run: RunTables, tables: SessionTables, compiled_half: bool, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
-    agent, now = mail.heap_agent[0], tables.times[NOW]
-    mail.ticks[agent] += 1
-    mail.counts[UNFINISHED] = 1
+    agent, now = run.heap_agent[0], tables.times[NOW]
+    run.ticks[agent] += 1
+    run.counts[UNFINISHED] = 1
     tables.times[LATE] = now
-    if mail.silent[agent] or not is_up(mail, agent, now, True) or not free_edges(mail, tables, agent):
+    if run.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
         return
     if compiled_half:
-        first, last = mail.offsets[agent], mail.offsets[agent + 1]
-        uniform = draw_one(mail.key[0], mail.key[1], mail.numbers[agent], 0, mail.ticks[agent], PARTNER, 0)[0]
+        first, last = run.offsets[agent], run.offsets[agent + 1]
+        uniform = draw_one(run.key[0], run.key[1], run.numbers[agent], 0, run.ticks[agent], PARTNER, 0)[0]
         tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
-        if busy(mail, tables, tables.counts[EDGE]):
+        if busy(run, tables, tables.counts[EDGE]):
             tables.counts[SKIPPED] += 1
             return
-        note_step(mail, agent, now)
+        note_step(run, agent, now)
     tables.counts[PHASE] = OFFER
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_half(mail: Mail, tables: SessionTables, step: Any, table: Any):  # pragma: no cover - compiled
+def make_half(run: RunTables, tables: SessionTables, step: Any, table: Any):  # pragma: no cover - compiled
     """Make half of an exchange; whether what it has written is finite."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
-    acting = mail.reverse[edge] if phase == ACCEPT else edge
-    agent, partner = tail_of(mail, acting), mail.heads[acting]
-    heard = mail.pool[0][:0]
+    acting = run.reverse[edge] if phase == ACCEPT else edge
+    agent, partner = tail_of(run, acting), run.heads[acting]
+    heard = run.pool[0][:0]
     if phase != OFFER:
-        heard = mail.pool[row][: tables.widths[0 if phase == ACCEPT else 1, partner]]
-    message = mail.pool[0][:0]
+        heard = run.pool[row][: tables.widths[0 if phase == ACCEPT else 1, partner]]
+    message = run.pool[0][:0]
     if phase != FINISH:
         width = tables.widths[0 if phase == OFFER else 1, agent]
-        row = take_row(mail, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
-        message = mail.pool[row][:width]
-    first, last = mail.offsets[agent], mail.offsets[agent + 1]
+        row = take_row(run, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
+        message = run.pool[row][:width]
+    first, last = run.offsets[agent], run.offsets[agent + 1]
     said = step(
         phase,
         agent,
-        mail.ticks[agent],
+        run.ticks[agent],
         tables.times[NOW],
-        mail.updates[agent],
+        run.updates[agent],
         acting,
         first,
         last,
-        mail.known,
-        mail.pool,
+        run.known,
+        run.pool,
         heard,
         message,
         table,
@@ -136,18 +136,18 @@ def make_half(mail: Mail, tables: SessionTables, step: Any, table: Any):  # prag
         return False
     if phase != FINISH:
         tables.counts[ROW] = row
-        if said & PLAIN and is_news(mail, agent, row, len(message)):
-            charge(mail, agent, row)
+        if said & PLAIN and is_news(run, agent, row, len(message)):
+            charge(run, agent, row)
     return True
 
 
 @compiled(forceinline=True, _nrt=False)
-def settle_clocks(mail: Mail, tables: SessionTables):  # pragma: no cover - compiled
+def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
-    if mail.counts[UNFINISHED]:
-        agent = mail.heap_agent[0]
-        mail.counts[UNFINISHED] = 0
-        if not put_back(mail):
+    if run.counts[UNFINISHED]:
+        agent = run.heap_agent[0]
+        run.counts[UNFINISHED] = 0
+        if not put_back(run):
             tables.over[agent] = True
             if tables.watches[agent] == 0:
                 tables.counts[ENDED] = agent
@@ -155,51 +155,58 @@ def settle_clocks(mail: Mail, tables: SessionTables):  # pragma: no cover - comp
     if agent < 0:
         return REACHED, agent
     tables.counts[ENDED] = -1
-    return clock_over(mail, agent), agent
+    return clock_over(run, agent), agent
 
 
 @compiled(_nrt=False)
 def run_exchanges(
-    mail: Mail, tables: SessionTables, limit: float, forced: bool, compiled_half: bool, step: Any, table: Any, law: Any
+    run: RunTables,
+    tables: SessionTables,
+    limit: float,
+    forced: bool,
+    compiled_half: bool,
+    step: Any,
+    table: Any,
+    law: Any,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts = tables.counts
     while True:
         if counts[PHASE]:
             edge = counts[EDGE]
-            if compiled_half and not make_half(mail, tables, step, table):
-                return DIVERGED, tail_of(mail, mail.reverse[edge] if counts[PHASE] == ACCEPT else edge)
-            if carry_on(mail, tables) and compiled_half and count_step(mail, tail_of(mail, edge)):
-                return COUNTED, tail_of(mail, edge)
-        why, agent = settle_clocks(mail, tables)
+            if compiled_half and not make_half(run, tables, step, table):
+                return DIVERGED, tail_of(run, run.reverse[edge] if counts[PHASE] == ACCEPT else edge)
+            if carry_on(run, tables) and compiled_half and count_step(run, tail_of(run, edge)):
+                return COUNTED, tail_of(run, edge)
+        why, agent = settle_clocks(run, tables)
         if why != REACHED:
             return why, agent
         if counts[ENOUGH] or counts[WORN]:
             return CHECK, -1
-        if mail.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
+        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
             return FULL, -1
-        if mail.counts[OBSERVED] and len(mail.notes) - mail.counts[NOTES] < ROOM:
+        if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < ROOM:
             return FULL, -1
-        now, what = upcoming(mail, tables)
+        now, what = upcoming(run, tables)
         if now == math.inf:
             return IDLE, -1
         if now >= limit and not forced:
             return REACHED, -1
-        counted = what == TIMER or (what == WAKE and is_event(mail, mail.heap_agent[0], now))
-        if counted and used_up(mail):
+        counted = what == TIMER or (what == WAKE and is_event(run, run.heap_agent[0], now))
+        if counted and used_up(run):
             tables.times[NOW] = now
             return LOOK, -1
-        mail.counts[WAKES] += counted
+        run.counts[WAKES] += counted
         forced = False
         tables.times[NOW] = now
         if what == ARRIVAL:
             order = tables.copy_order[0]
-            take_copy(mail, tables, pop_copy(tables), order)
-            follow_up(mail, tables)
+            take_copy(run, tables, pop_copy(tables), order)
+            follow_up(run, tables)
         elif what == TIMER:
             tables.times[LATE] = now
-            look_after(mail, tables, drop_timer(tables))
+            look_after(run, tables, drop_timer(tables))
         else:
-            wake_up(mail, tables, compiled_half, law)
-        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and mail.counts[OBSERVED] == TOLD)):
-            return HALF, mail.heap_agent[0] if counts[PHASE] == OFFER else -1
+            wake_up(run, tables, compiled_half, law)
+        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and run.counts[OBSERVED] == TOLD)):
+            return HALF, run.heap_agent[0] if counts[PHASE] == OFFER else -1

@@ -22,8 +22,7 @@ from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
 from ...rules.sessions import busy
-from ...tables import sessions as desk
-from ...tables import tallies
+from ...tables import sessions, tallies
 from ...tables.sessions import SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
@@ -64,43 +63,43 @@ class Exchanges(BatchedDriver):
         self._call = self._arguments(kernel or NO_KERNEL)
 
     def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
-        """What a window is called with besides mail, desk and its limit."""
+        """What a window is called with besides run, sessions and its limit."""
         law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
         return self.compiled, as_callback(kernel.step, EXCHANGE), kernel.table.values, law
 
     @property
-    def desk(self) -> SessionTables:
+    def sessions(self) -> SessionTables:
         """Open sessions, copies under way and timers; replaced when there is need for more room."""
         assert self.world.sessions is not None
         return self.world.sessions
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(_busy(self.transport.mail, self.desk, edge))
+        return bool(_busy(self.transport.tables, self.sessions, edge))
 
     @override
     def init_clocks(self) -> Sequence[int]:
-        return windows.init_clocks(self.transport.mail)
+        return windows.init_clocks(self.transport.tables)
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        time, priority = _upcoming(self.transport.mail, self.desk)
+        time, priority = _upcoming(self.transport.tables, self.sessions)
         if np.isinf(time):
             return None
-        return float(time), int(priority) + (int(self.transport.mail.heap_agent[0]) if priority == WAKE else 0)
+        return float(time), int(priority) + (int(self.transport.tables.heap_agent[0]) if priority == WAKE else 0)
 
     @override
     def at_work(self) -> tuple[int, float, str]:
         """Which half of an exchange is being made."""
-        mail, counts = self.transport.mail, self.desk.counts
-        edge, phase = int(counts[desk.EDGE]), int(counts[desk.PHASE])
-        agent = int(mail.heads[edge] if phase == ACCEPT else mail.heads[mail.reverse[edge]])
-        return agent, float(self.desk.times[desk.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
+        run, counts = self.transport.tables, self.sessions.counts
+        edge, phase = int(counts[sessions.EDGE]), int(counts[sessions.PHASE])
+        agent = int(run.heads[edge] if phase == ACCEPT else run.heads[run.reverse[edge]])
+        return agent, float(self.sessions.times[sessions.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
 
     @override
     def text_again(self, view: View, out: Out) -> None:
-        counts, graph, protocol = self.desk.counts, self.world.setting.graph, self.world.protocol
-        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        counts, graph, protocol = self.sessions.counts, self.world.setting.graph, self.world.protocol
+        phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
         acting = int(graph.reverse[edge]) if phase == ACCEPT else edge
         partner = acting - int(graph.edges_of(view.agent).start)
         if phase == OFFER:
@@ -120,18 +119,18 @@ class Exchanges(BatchedDriver):
     def window(self, limit: float, forced: bool) -> Pause:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        stop, mail, now = self.world.stop_condition, self.transport.mail, self.world.now
+        stop, run, now = self.world.stop_condition, self.transport.tables, self.world.now
         if now >= self.presence.drawn:
-            mail = self.presence.draw(now, mail)
-            self.transport.mail = mail = self.presence.forget(now, mail)
-        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = stop.active, stop.short
+            run = self.presence.draw(now, run)
+            self.transport.tables = run = self.presence.forget(now, run)
+        run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
-        why, index = self.in_window(exchange_windows.run_exchanges, self.desk, until, forced, *self._call)
-        stop.active, stop.short = int(mail.counts[tallies.ACTIVE]), int(mail.counts[tallies.SHORT])
-        self.stopped_at(float(self.desk.times[desk.NOW]))
+        why, index = self.in_window(exchange_windows.run_exchanges, self.sessions, until, forced, *self._call)
+        stop.active, stop.short = int(run.counts[tallies.ACTIVE]), int(run.counts[tallies.SHORT])
+        self.stopped_at(float(self.sessions.times[sessions.NOW]))
         if self.compiled:
-            self.world.activations = int(mail.counts[tallies.ACTIVATIONS])
+            self.world.activations = int(run.counts[tallies.ACTIVATIONS])
         self.transport.notes.tell()
         if why != exchange_windows.HALF:
             self._check()
@@ -139,23 +138,23 @@ class Exchanges(BatchedDriver):
 
     def _check(self) -> None:
         """End the run if the vectors asked for were sent; an event that brings this about is completed first."""
-        counts = self.desk.counts
-        if counts[desk.WORN]:
+        counts = self.sessions.counts
+        if counts[sessions.WORN]:
             check_transmission(2**24)
-        if counts[desk.ENOUGH]:
-            counts[desk.ENOUGH] = 0
+        if counts[sessions.ENOUGH]:
+            counts[sessions.ENOUGH] = 0
             self.check_vectors()
 
     def _handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
-        world, mail = self.world, self.transport.mail
+        world, run = self.world, self.transport.tables
         if why == exchange_windows.HALF:
             self._half(index)
         elif why == windows.FULL:
             self._make_room()
         elif why == windows.COUNTED:
             agent = world.agents[index]
-            agent.updates = int(mail.updates[index])
+            agent.updates = int(run.updates[index])
             self.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)
@@ -163,7 +162,7 @@ class Exchanges(BatchedDriver):
         elif why == windows.FINISHED:
             world.stop_condition.check()
         elif why == windows.DIVERGED:
-            world.agents[index].updates = int(mail.updates[index])
+            world.agents[index].updates = int(run.updates[index])
             world.check_finite(world.agents[index])
         elif why == windows.LOOK:
             self.look()
@@ -173,8 +172,8 @@ class Exchanges(BatchedDriver):
 
     def _half(self, index: int) -> None:
         """Make the half of an exchange that a window stopped at; of a compiled call, the observer has been told."""
-        counts = self.desk.counts
-        phase, edge = int(counts[desk.PHASE]), int(counts[desk.EDGE])
+        counts = self.sessions.counts
+        phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
         if phase == OFFER and self.compiled:
             return  # the observer was told of it
         if phase == OFFER:
@@ -186,20 +185,20 @@ class Exchanges(BatchedDriver):
 
     def _catch_up(self, index: int) -> None:
         """Let an agent know of the ticks of its clock."""
-        agent, tick = self.world.agents[index], int(self.transport.mail.ticks[index])
+        agent, tick = self.world.agents[index], int(self.transport.tables.ticks[index])
         if agent.tick != tick:
             agent.tick, agent.reactions = tick, 0
 
     def _offer(self, index: int) -> None:
         self._catch_up(index)
-        agent, counts = self.world.agents[index], self.desk.counts
+        agent, counts = self.world.agents[index], self.sessions.counts
         made = make_request(self.world, agent, self.busy)
-        self.transport.mail.silent[index] = agent.silent
+        self.transport.tables.silent[index] = agent.silent
         if made is None:
-            counts[desk.PHASE] = 0
-            counts[desk.SKIPPED] += not agent.silent
+            counts[sessions.PHASE] = 0
+            counts[sessions.SKIPPED] += not agent.silent
         else:
-            counts[desk.EDGE], counts[desk.ROW] = made[0], self.transport.keep(made[1])
+            counts[sessions.EDGE], counts[sessions.ROW] = made[0], self.transport.keep(made[1])
 
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
@@ -207,8 +206,8 @@ class Exchanges(BatchedDriver):
         self._catch_up(callee)
         agent = self.world.agents[callee]
         reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
-        self.transport.mail.silent[callee] |= agent.silent
-        self.desk.counts[desk.ROW] = -1 if reply is None else self.transport.keep(reply)
+        self.transport.tables.silent[callee] |= agent.silent
+        self.sessions.counts[sessions.ROW] = -1 if reply is None else self.transport.keep(reply)
 
     def _finish(self, edge: int) -> None:
         graph = self.world.setting.graph
@@ -219,12 +218,12 @@ class Exchanges(BatchedDriver):
         agent = self.world.agents[caller]
         take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
         self.count(agent)
-        self.transport.mail.updates[caller] = agent.updates
+        self.transport.tables.updates[caller] = agent.updates
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""
-        width = self.desk.widths[kind, sender]
-        vector = self.transport.mail.pool[self.desk.counts[desk.ROW], :width].copy()
+        width = self.sessions.widths[kind, sender]
+        vector = self.transport.tables.pool[self.sessions.counts[sessions.ROW], :width].copy()
         vector.flags.writeable = False
         return vector
 
@@ -232,18 +231,18 @@ class Exchanges(BatchedDriver):
         """See to it that the next event's version, copy and timer fit in."""
         self.transport.make_room(1, 0)
         self.transport.notes.make_room(exchange_windows.ROOM)
-        old, counts = self.desk, self.desk.counts
-        if counts[desk.FREE_COPIES] == 0:
+        old, counts = self.sessions, self.sessions.counts
+        if counts[sessions.FREE_COPIES] == 0:
             self.world.sessions = with_more_copies(old)
-        if counts[desk.TIMERS] == len(old.timer_due):
+        if counts[sessions.TIMERS] == len(old.timer_due):
             self._sort_out_timers()
 
     def _sort_out_timers(self) -> None:
         """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
-        old, counts = self.desk, self.desk.counts
+        old, counts = self.sessions, self.sessions.counts
         size = len(old.timer_due)
-        places = (counts[desk.FIRST_TIMER] + np.arange(size)) % size
-        places = places[old.sessions[old.timer_edge[places], desk.TICK] == old.timer_tick[places]]
+        places = (counts[sessions.FIRST_TIMER] + np.arange(size)) % size
+        places = places[old.sessions[old.timer_edge[places], sessions.TICK] == old.timer_tick[places]]
         room = max(size, 2 * len(places))
         fresh = {}
         for name in ("timer_due", "timer_edge", "timer_tick"):
@@ -251,4 +250,4 @@ class Exchanges(BatchedDriver):
             fresh[name] = np.zeros(room, dtype=queue.dtype)
             fresh[name][: len(places)] = queue[places]
         self.world.sessions = old._replace(**fresh)
-        counts[desk.FIRST_TIMER], counts[desk.TIMERS] = 0, len(places)
+        counts[sessions.FIRST_TIMER], counts[sessions.TIMERS] = 0, len(places)

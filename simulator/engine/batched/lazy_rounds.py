@@ -51,14 +51,14 @@ class LazyRounds(WakeWindows):
         edges = len(world.setting.graph.heads)
         # One list more than inboxes have kinds, for messages without numbers.
         lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
-        self.transport.mail = self.transport.mail._replace(first_node=lists)
+        self.transport.tables = self.transport.tables._replace(first_node=lists)
 
     @override
     def init_clocks(self) -> Sequence[int]:
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
-        mail, graph = self.transport.mail, self.world.setting.graph
-        ended = windows.init_clocks(mail)
-        speaking = np.bincount(graph.tails[~mail.silent[graph.heads]], minlength=graph.agents)
+        run, graph = self.transport.tables, self.world.setting.graph
+        ended = windows.init_clocks(run)
+        speaking = np.bincount(graph.tails[~run.silent[graph.heads]], minlength=graph.agents)
         expected = 1 + speaking.astype(np.int64)
         self.barriers = Barriers(
             expected=expected,
@@ -131,4 +131,4 @@ class LazyRounds(WakeWindows):
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        round_windows.deliver_all_rounds(self.transport.mail, now, barrier)
+        round_windows.deliver_all_rounds(self.transport.tables, now, barrier)

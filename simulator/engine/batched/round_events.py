@@ -25,8 +25,8 @@ from ...rules.rounds import (
     start_rounds,
 )
 from ...tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
-from ...tables.mail import Mail
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN, RoundTables
+from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
 from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step, send_said
@@ -37,42 +37,42 @@ repeated more often than there are draws for it."""
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_room(mail: Mail, tables: RoundTables, agenda: Agenda, room: Any, most: int):  # pragma: no cover - compiled
+def has_room(run: RunTables, tables: RoundTables, agenda: Agenda, room: Any, most: int):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
-        mail.counts[FREE_ROWS] > most
+        run.counts[FREE_ROWS] > most
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
         and len(agenda.ring) - agenda.size[TIMERS] >= room
-        and (mail.counts[OBSERVED] == 0 or len(mail.notes) - mail.counts[NOTES] >= room)
+        and (run.counts[OBSERVED] == 0 or len(run.notes) - run.counts[NOTES] >= room)
     )
 
 
 @compiled(forceinline=True, _nrt=False)
 def say_to_all(
-    mail: Mail, tables: RoundTables, agent: int, edges: Any, kind: int, row: int
+    run: RunTables, tables: RoundTables, agent: int, edges: Any, kind: int, row: int
 ):  # pragma: no cover - compiled
     """Send a message of a round over some of an agent's edges."""
     for edge in edges:
-        say(mail, tables, agent, edge, kind, row)
+        say(run, tables, agent, edge, kind, row)
 
 
 @compiled(forceinline=True, _nrt=False)
 def step_and_say(
-    mail: Mail, tables: RoundTables, agent: int, step: Any, table: Any, ports: Any, rows: Any
+    run: RunTables, tables: RoundTables, agent: int, step: Any, table: Any, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Let an agent make its compiled step and say its round; what the step says of itself."""
-    said = make_step(mail, agent, tables.now[0], step, table, ports, rows)
+    said = make_step(run, agent, tables.now[0], step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        send_said(mail, tables, agent, said, ports, rows, say_to_all)
-        if mail.offsets[agent + 1] > mail.offsets[agent]:
-            finish_saying(mail, tables, agent)
+        send_said(run, tables, agent, said, ports, rows, say_to_all)
+        if run.offsets[agent + 1] > run.offsets[agent]:
+            finish_saying(run, tables, agent)
     return said
 
 
 @compiled(_nrt=False)
 def run_round_events(
-    mail: Mail,
+    run: RunTables,
     tables: RoundTables,
     agenda: Agenda,
     limit: float,
@@ -88,9 +88,9 @@ def run_round_events(
     counts = tables.counts
     due = False
     while True:
-        if mail.counts[UNFINISHED]:
-            mail.counts[UNFINISHED] = 0
-            after_step(mail, tables, counts[STEPPING])
+        if run.counts[UNFINISHED]:
+            run.counts[UNFINISHED] = 0
+            after_step(run, tables, counts[STEPPING])
         take_effects(tables, agenda)
         agent, now = counts[STEPPING], tables.now[0]
         if due:
@@ -104,7 +104,7 @@ def run_round_events(
             return FINISHED, agent, now
         if counts[ENOUGH]:
             return SENT_ENOUGH, agent, now
-        if not has_room(mail, tables, agenda, room, len(rows)):
+        if not has_room(run, tables, agenda, room, len(rows)):
             return FULL, agent, now
         source = next_source(agenda)
         if source == NOWHERE:
@@ -114,39 +114,39 @@ def run_round_events(
             return REACHED, agent, now
         load = first_of(agenda, source, LOAD)
         what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
-        counted = counts_as_event(mail, tables, what, subject, serial)
-        if counted and used_up(mail):
+        counted = counts_as_event(run, tables, what, subject, serial)
+        if counted and used_up(run):
             return LOOK, agent, now
-        mail.counts[WAKES] += counted
+        run.counts[WAKES] += counted
         forced = False
         drop_first(agenda, source)
         tables.now[0] = now
         if what == ARRIVE:
-            on_arrival(mail, tables, subject)
+            on_arrival(run, tables, subject)
         elif what == REPEAT:
-            on_repeat(mail, tables, subject)
+            on_repeat(run, tables, subject)
         elif what == PATIENCE:
-            on_patience(mail, tables, subject, serial)
+            on_patience(run, tables, subject, serial)
         elif what != ROUND_END:
-            on_available(mail, tables, subject, what == UP, what == GONE)
-        elif on_round_end(mail, tables, subject):
-            counts[STEPPING], mail.counts[UNFINISHED] = subject, 1
+            on_available(run, tables, subject, what == UP, what == GONE)
+        elif on_round_end(run, tables, subject):
+            counts[STEPPING], run.counts[UNFINISHED] = subject, 1
             if not compiled_step:
                 return AWAKE, subject, now
-            said = step_and_say(mail, tables, subject, step, table, ports, rows)
+            said = step_and_say(run, tables, subject, step, table, ports, rows)
             if said & UNBOUNDED:
                 return DIVERGED, subject, now
-            due = is_counted(said) and count_step(mail, subject)
+            due = is_counted(said) and count_step(run, subject)
 
 
 @compiled(_nrt=False)
-def start_all(mail: Mail, tables: RoundTables):  # pragma: no cover - compiled
+def start_all(run: RunTables, tables: RoundTables):  # pragma: no cover - compiled
     """Begin everybody's round 1."""
     for agent in range(len(tables.agents)):
-        start_rounds(mail, tables, agent)
+        start_rounds(run, tables, agent)
 
 
 @compiled(_nrt=False)
-def speak(mail: Mail, tables: RoundTables, agent: int, said: int, edges: Any):  # pragma: no cover - compiled
+def speak(run: RunTables, tables: RoundTables, agent: int, said: int, edges: Any):  # pragma: no cover - compiled
     """`say_all`, from Python."""
-    say_all(mail, tables, agent, said, edges)
+    say_all(run, tables, agent, said, edges)

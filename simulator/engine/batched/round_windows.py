@@ -28,7 +28,7 @@ from ...network.network import KINDS
 from ...rules.clocks import count_step, next_time, used_up
 from ...rules.delivery import count_arrival, count_message, release_version, set_latest, take_row
 from ...rules.lazy import kinds_of, send_copies
-from ...tables.mail import LINE, Mail
+from ...tables.run import LINE, RunTables
 from ...tables.tallies import BARRIER, FREE_NODES, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .windows import (
     AWAKE,
@@ -68,10 +68,10 @@ class Barriers(NamedTuple):
 
 
 @compiled(forceinline=True, _nrt=False)
-def push(mail: Mail, time: float, agent: int):  # pragma: no cover - compiled
+def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up on the heap."""
-    times, agents, here = mail.heap_time, mail.heap_agent, mail.counts[HEAP]
-    mail.counts[HEAP] += 1
+    times, agents, here = run.heap_time, run.heap_agent, run.counts[HEAP]
+    run.counts[HEAP] += 1
     while here > 0:
         parent = (here - 1) // 2
         if times[parent] < time or (times[parent] == time and agents[parent] < agent):
@@ -82,7 +82,7 @@ def push(mail: Mail, time: float, agent: int):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def hold(mail: Mail, barriers: Barriers, agent: int, number: int, arrival: float):  # pragma: no cover - compiled
+def hold(run: RunTables, barriers: Barriers, agent: int, number: int, arrival: float):  # pragma: no cover - compiled
     """Let an agent hold one more parcel of a round; the last one begins its next round."""
     parity = number % 2
     latest = max(barriers.latest[agent, parity], arrival)
@@ -93,7 +93,7 @@ def hold(mail: Mail, barriers: Barriers, agent: int, number: int, arrival: float
     barriers.missing[agent, parity] = barriers.expected[agent]
     barriers.latest[agent, parity] = 0.0
     barriers.begun[agent] = number + 1
-    push(mail, next_time(mail, agent, number, latest), agent)
+    push(run, next_time(run, agent, number, latest), agent)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -108,127 +108,127 @@ def expect_no_more(barriers: Barriers, agent: int, number: int):  # pragma: no c
 
 
 @compiled(forceinline=True, _nrt=False)
-def land(mail: Mail, node: int):  # pragma: no cover - compiled
+def land(run: RunTables, node: int):  # pragma: no cover - compiled
     """Count the arrival of a copy, once."""
-    if mail.arrival[node] > -math.inf:
-        count_arrival(mail, mail.size[LINE * mail.version[node]], True)
-        mail.arrival[node] = -math.inf
+    if run.arrival[node] > -math.inf:
+        count_arrival(run, run.size[LINE * run.version[node]], True)
+        run.arrival[node] = -math.inf
 
 
 @compiled(forceinline=True, _nrt=False)
-def take_out(mail: Mail, slot: int, before: float, node: int):  # pragma: no cover - compiled
+def take_out(run: RunTables, slot: int, before: float, node: int):  # pragma: no cover - compiled
     """Take a copy that has arrived from the list of its slot, where it follows another or none (-1); its version."""
-    land(mail, node)
+    land(run, node)
     if before < 0:
-        mail.first_node[slot] = mail.following[node]
+        run.first_node[slot] = run.following[node]
     else:
-        mail.following[before] = mail.following[node]
-    mail.free_nodes[mail.counts[FREE_NODES]] = node
-    mail.counts[FREE_NODES] += 1
-    return mail.version[node]
+        run.following[before] = run.following[node]
+    run.free_nodes[run.counts[FREE_NODES]] = node
+    run.counts[FREE_NODES] += 1
+    return run.version[node]
 
 
 @compiled(forceinline=True, _nrt=False)
-def place_of_round(mail: Mail, slot: int, edge: int, tick: int):  # pragma: no cover - compiled
+def place_of_round(run: RunTables, slot: int, edge: int, tick: int):  # pragma: no cover - compiled
     """Which copy at a slot is of a round, and which one is before it in the list; -1 for none.
 
     A sender that has made one more round has most likely said something then. So that the processor has nothing to
     guess, for it would guess wrong half of the time, that copy is passed over without a branch.
     """
-    newest = mail.first_node[slot]
-    older = mail.following[newest]
-    passed = (mail.ticks[mail.heads[edge]] > tick) & (older >= 0)
+    newest = run.first_node[slot]
+    older = run.following[newest]
+    passed = (run.ticks[run.heads[edge]] > tick) & (older >= 0)
     before, node = (newest, older) if passed else (-1, newest)
-    if mail.tick[LINE * mail.version[node]] == tick:
+    if run.tick[LINE * run.version[node]] == tick:
         return before, node
     before, node = -1, newest
-    while node >= 0 and mail.tick[LINE * mail.version[node]] != tick:
-        before, node = node, mail.following[node]
+    while node >= 0 and run.tick[LINE * run.version[node]] != tick:
+        before, node = node, run.following[node]
     return before, node
 
 
 @compiled(forceinline=True, _nrt=False)
-def show(mail: Mail, agent: int):  # pragma: no cover - compiled
+def show(run: RunTables, agent: int):  # pragma: no cover - compiled
     """Let an agent's inbox show the round before the one that it ends."""
-    edges, kinds, tick = len(mail.heads), kinds_of(mail), mail.ticks[agent] - 1
-    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
+    edges, kinds, tick = len(run.heads), kinds_of(run), run.ticks[agent] - 1
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
         for kind in range(kinds):
             slot = kind * edges + edge
-            if mail.first_node[slot] < 0:
+            if run.first_node[slot] < 0:
                 continue
-            before, node = place_of_round(mail, slot, edge, tick)
+            before, node = place_of_round(run, slot, edge, tick)
             if node >= 0:
-                row = take_out(mail, slot, before, node)
-                if slot < len(mail.known):
-                    prefetch_row(mail.pool, row)  # which the step is about to read
-                    set_latest(mail, slot, row, mail.order[LINE * row])
+                row = take_out(run, slot, before, node)
+                if slot < len(run.known):
+                    prefetch_row(run.pool, row)  # which the step is about to read
+                    set_latest(run, slot, row, run.order[LINE * row])
                 else:
-                    release_version(mail, row)
+                    release_version(run, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def forget(mail: Mail, slot: int, now: float, tick: int):  # pragma: no cover - compiled
+def forget(run: RunTables, slot: int, now: float, tick: int):  # pragma: no cover - compiled
     """Drop what has arrived for a silent agent, apart from what was sent at this very tick."""
-    before, node = -1, mail.first_node[slot]
+    before, node = -1, run.first_node[slot]
     while node >= 0:
-        after = mail.following[node]
-        if mail.arrival[node] <= now and mail.tick[LINE * mail.version[node]] != tick:
-            release_version(mail, take_out(mail, slot, before, node))
+        after = run.following[node]
+        if run.arrival[node] <= now and run.tick[LINE * run.version[node]] != tick:
+            release_version(run, take_out(run, slot, before, node))
         else:
             before = node
         node = after
 
 
 @compiled(forceinline=True, _nrt=False)
-def close_round(mail: Mail, barriers: Barriers, agent: int, now: float):  # pragma: no cover - compiled
+def close_round(run: RunTables, barriers: Barriers, agent: int, now: float):  # pragma: no cover - compiled
     """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
-    edges, kinds, tick, last = len(mail.heads), kinds_of(mail), mail.ticks[agent], mail.silent[agent]
-    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-        receiver, arrival, found = mail.heads[edge], now, False
-        if mail.silent[receiver]:
+    edges, kinds, tick, last = len(run.heads), kinds_of(run), run.ticks[agent], run.silent[agent]
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        receiver, arrival, found = run.heads[edge], now, False
+        if run.silent[receiver]:
             for kind in range(kinds):
-                forget(mail, kind * edges + mail.reverse[edge], now, tick)
+                forget(run, kind * edges + run.reverse[edge], now, tick)
             continue
         for kind in range(kinds):
             if found and kind == kinds - 1:
                 break  # what has no numbers is only sent to whom nothing else was said
-            node = mail.first_node[kind * edges + mail.reverse[edge]]
-            if node >= 0 and mail.tick[LINE * mail.version[node]] == tick:
-                arrival, found = max(arrival, mail.arrival[node]), True
+            node = run.first_node[kind * edges + run.reverse[edge]]
+            if node >= 0 and run.tick[LINE * run.version[node]] == tick:
+                arrival, found = max(arrival, run.arrival[node]), True
         if last:
             expect_no_more(barriers, receiver, tick + 1)
-        hold(mail, barriers, receiver, tick + 1, arrival)
+        hold(run, barriers, receiver, tick + 1, arrival)
     if not last:
-        hold(mail, barriers, agent, tick + 1, now)
+        hold(run, barriers, agent, tick + 1, now)
 
 
 @compiled(_nrt=False)
-def deliver_all_rounds(mail: Mail, now: float, barrier: Any):  # pragma: no cover - compiled
+def deliver_all_rounds(run: RunTables, now: float, barrier: Any):  # pragma: no cover - compiled
     """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant."""
-    for slot in range(len(mail.first_node)):
-        node = mail.first_node[slot]
+    for slot in range(len(run.first_node)):
+        node = run.first_node[slot]
         while node >= 0:
-            arrival = mail.arrival[node]
-            if arrival < now or (arrival == now and mail.order[LINE * mail.version[node]] <= barrier):
-                land(mail, node)
-            node = mail.following[node]
+            arrival = run.arrival[node]
+            if arrival < now or (arrival == now and run.order[LINE * run.version[node]] <= barrier):
+                land(run, node)
+            node = run.following[node]
 
 
 @compiled(forceinline=True, _nrt=False)
-def say_nothing(mail: Mail, agent: int, now: float, header: Any):  # pragma: no cover - compiled
+def say_nothing(run: RunTables, agent: int, now: float, header: Any):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
-    if len(mail.heads) == 0:
+    if len(run.heads) == 0:
         return
-    kind = kinds_of(mail) - 1
-    for edge in range(mail.offsets[agent], mail.offsets[agent + 1]):
-        row = take_row(mail, now, count_message(mail, 0), mail.ticks[agent], header)
-        send_copies(mail, False, agent, range(edge, edge + 1), kind, row, KINDS - 1)
-        release_version(mail, row)
+    kind = kinds_of(run) - 1
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        row = take_row(run, now, count_message(run, 0), run.ticks[agent], header)
+        send_copies(run, False, agent, range(edge, edge + 1), kind, row, KINDS - 1)
+        release_version(run, row)
 
 
 @compiled(_nrt=False)
 def run_rounds(
-    mail: Mail,
+    run: RunTables,
     barriers: Barriers,
     limit: float,
     forced: bool,
@@ -243,41 +243,41 @@ def run_rounds(
 
     While a step is being made, its agent stays on top of the heap.
     """
-    counts = mail.counts
+    counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = mail.heap_agent[0], mail.heap_time[0]
+            agent, now = run.heap_agent[0], run.heap_time[0]
             counts[UNFINISHED] = 0
-            take_top(mail)
-            close_round(mail, barriers, agent, now)
-            if mail.silent[agent]:
-                why = clock_over(mail, agent)
+            take_top(run)
+            close_round(run, barriers, agent, now)
+            if run.silent[agent]:
+                why = clock_over(run, agent)
                 if why != REACHED:
                     return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
-        now, agent = mail.heap_time[0], mail.heap_agent[0]
+        now, agent = run.heap_time[0], run.heap_agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
-        if used_up(mail):
+        if used_up(run):
             return LOOK, agent, now
-        degree = mail.offsets[agent + 1] - mail.offsets[agent]
+        degree = run.offsets[agent + 1] - run.offsets[agent]
         if compiled_step and (
-            counts[FREE_ROWS] < max(degree, rows_needed(mail, agent, ports))
+            counts[FREE_ROWS] < max(degree, rows_needed(run, agent, ports))
             or counts[FREE_NODES] < degree * max(1, len(ports))
         ):
             return FULL, agent, now
         forced = False
-        mail.ticks[agent] += 1
+        run.ticks[agent] += 1
         counts[WAKES] += 1
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
-        show(mail, agent)
+        show(run, agent)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(mail, False, agent, now, step, table, ports, rows)
+        said = step_and_send(run, False, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if said & UNSAID:
-            say_nothing(mail, agent, now, header)
-        if is_counted(said) and count_step(mail, agent):
+            say_nothing(run, agent, now, header)
+        if is_counted(said) and count_step(run, agent):
             return COUNTED, agent, now

@@ -43,16 +43,16 @@ class WakeWindows(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        mail = self.transport.mail
-        if mail.counts[tallies.HEAP] == 0:
+        run = self.transport.tables
+        if run.counts[tallies.HEAP] == 0:
             return None
-        return float(mail.heap_time[0]), WAKE + int(mail.heap_agent[0])
+        return float(run.heap_time[0]), WAKE + int(run.heap_agent[0])
 
     @override
     def at_work(self) -> tuple[int, float, str]:
         """Who wakes stays on top of the heap until its step is over."""
-        mail = self.transport.mail
-        return int(mail.heap_agent[0]), float(mail.heap_time[0]), "step"
+        run = self.transport.tables
+        return int(run.heap_agent[0]), float(run.heap_time[0]), "step"
 
     @override
     def text_again(self, view: View, out: Out) -> None:
@@ -60,7 +60,7 @@ class WakeWindows(BatchedDriver):
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:
-        stop, counts = self.world.stop_condition, self.transport.mail.counts
+        stop, counts = self.world.stop_condition, self.transport.tables.counts
         counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         why, agent, now = self.run_compiled(limit, forced)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
@@ -101,18 +101,18 @@ class WakeWindows(BatchedDriver):
 
     def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
-        world, mail = self.world, self.transport.mail
+        world, run = self.world, self.transport.tables
         agent = world.agents[max(index, 0)]
         if why == windows.FULL:
             self.make_room()
         elif why == windows.AWAKE:
-            agent.tick = int(mail.ticks[index])
+            agent.tick = int(run.ticks[index])
             self.stepping(lambda: self.take_step(agent))
             self.transport.notes.tell()
-            mail = self.transport.mail
-            mail.silent[index], mail.updates[index] = agent.silent, agent.updates
+            run = self.transport.tables
+            run.silent[index], run.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
-            agent.tick, agent.updates = int(mail.ticks[index]), int(mail.updates[index])
+            agent.tick, agent.updates = int(run.ticks[index]), int(run.updates[index])
             self.stepping(lambda: self.check_limits(agent))
         elif why == windows.OVER:
             self.clock_ended(index)
@@ -120,9 +120,9 @@ class WakeWindows(BatchedDriver):
         elif why == windows.FINISHED:
             world.stop_condition.check()
         elif why == windows.DIVERGED:
-            agent.updates = int(mail.updates[index])
+            agent.updates = int(run.updates[index])
             kind = list(world.layout.messages)[int(self.ports[0, KIND])]
-            world.check_finite(agent, told=(kind, mail.pool[self.rows[0], : self.ports[0, WIDTH]]))
+            world.check_finite(agent, told=(kind, run.pool[self.rows[0], : self.ports[0, WIDTH]]))
         elif why == windows.LOOK:
             self.look()
         elif why == windows.IDLE:

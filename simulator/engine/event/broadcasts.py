@@ -71,9 +71,9 @@ class EventBroadcasts(EventDriver):
         transport = self.transport
         if self.observed:
             transport.notes.make_room(self.state.room)
-        mail, tables = self.views(transport.mail, self.state.tables)
+        run, tables = self.views(transport.tables, self.state.tables)
         tables.now[NOW] = self.env.now
-        result = rule(mail, tables, *arguments)
+        result = rule(run, tables, *arguments)
         if self.observed:
             transport.notes.tell()
         return result

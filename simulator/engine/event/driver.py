@@ -141,14 +141,14 @@ class EventDriver(Driver):
         one = self.world.agents[agent]
         return one.present and one.up
 
-    def fate(self, mail: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
+    def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """Draw a copy's delay, or its loss, by the network's law, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, transmission), None)
         if drawn is None:
-            drawn = self.world.network.delay_and_loss(sender, mail.heads[edge], tick, transmission, now, size)
+            drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
         if lost:
-            mail.noting[LOST_DELAY] = delay
+            run.noting[LOST_DELAY] = delay
             return math.inf
         return delay
 
@@ -175,7 +175,7 @@ class EventDriver(Driver):
             self.transport.notes.keep()
 
 
-def _copy_out(mail: Any, slot: int) -> None:
+def _copy_out(run: Any, slot: int) -> None:
     """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
-    begin, end, row = mail.places[slot], mail.places[slot + 1], mail.pool[mail.known[slot]]
-    mail.values[begin:end] = row if len(row) == end - begin else row[: end - begin]
+    begin, end, row = run.places[slot], run.places[slot + 1], run.pool[run.known[slot]]
+    run.values[begin:end] = row if len(row) == end - begin else row[: end - begin]

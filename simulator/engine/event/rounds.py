@@ -30,8 +30,8 @@ from ...rules.rounds import (
 )
 from ...tables import tallies
 from ...tables.effects import ARRIVE, PATIENCE, REPEAT
-from ...tables.mail import LINE
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
+from ...tables.run import LINE
 from ...world.rounds import EMPTY
 from ...world.world import World
 from ..round_state import RoundState
@@ -64,7 +64,7 @@ class EventRounds(EventDriver):
         env = self.world.env
         self.transport.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
-            self.transport.mail.silent[agent.index] = agent.silent
+            self.transport.tables.silent[agent.index] = agent.silent
             agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
             env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
@@ -91,10 +91,10 @@ class EventRounds(EventDriver):
         if what == ARRIVE:
             self._change(on_arrival, subject)
             return
-        mail, tables = self.views(self.transport.mail, self.world.rounds)
-        if self.plain(counts_as_event)(mail, tables, what, subject, serial):
+        run, tables = self.views(self.transport.tables, self.world.rounds)
+        if self.plain(counts_as_event)(run, tables, what, subject, serial):
             self.world.effort.check(self.world.now)
-            mail.counts[tallies.WAKES] += 1
+            run.counts[tallies.WAKES] += 1
         if what == REPEAT:
             self._change(on_repeat, subject)
         elif what == PATIENCE:
@@ -105,15 +105,15 @@ class EventRounds(EventDriver):
     # A step.
 
     def _step(self, agent: Agent) -> None:
-        mail, updates = self.transport.mail, agent.updates
-        agent.tick = int(mail.ticks[agent.index])
+        run, updates = self.transport.tables, agent.updates
+        agent.tick = int(run.ticks[agent.index])
         agent.reactions = 0
         self.state.prepare(agent)
         self.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
-        self.transport.mail.updates[agent.index] = agent.updates
+        self.transport.tables.updates[agent.index] = agent.updates
 
     @override
     def send(self, agent: Agent, out: Out) -> None:
@@ -121,10 +121,10 @@ class EventRounds(EventDriver):
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
-        mail = self.transport.mail
-        mail.silent[agent.index] = agent.silent
+        run = self.transport.tables
+        run.silent[agent.index] = agent.silent
         for kind, row, first, last in said.tolist():
-            self.draw_together(agent, edges[first:last], kind, int(mail.size[LINE * row]))
+            self.draw_together(agent, edges[first:last], kind, int(run.size[LINE * row]))
         self._change(say_all, agent.index, said.tolist(), edges.tolist())
 
     # A rule, and what comes of it.
@@ -132,17 +132,17 @@ class EventRounds(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
         transport, world, stop = self.transport, self.world, self.world.stop_condition
-        mail, tables = self.views(transport.mail, world.rounds)
-        if self._is_full(mail.counts, tables.counts):
+        run, tables = self.views(transport.tables, world.rounds)
+        if self._is_full(run.counts, tables.counts):
             self.state.make_room()
-            mail, tables = self.views(transport.mail, world.rounds)
+            run, tables = self.views(transport.tables, world.rounds)
         if self.observed:
             transport.notes.make_room(self.state.room)
-            mail, tables = self.views(transport.mail, world.rounds)
+            run, tables = self.views(transport.tables, world.rounds)
         tables.now[0] = world.env.now
-        mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT] = stop.active, stop.short
-        result = self.plain(rule)(mail, tables, *arguments)
-        stop.active, stop.short = mail.counts[tallies.ACTIVE], mail.counts[tallies.SHORT]
+        run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
+        result = self.plain(rule)(run, tables, *arguments)
+        stop.active, stop.short = run.counts[tallies.ACTIVE], run.counts[tallies.SHORT]
         if self.observed:
             transport.notes.tell()
         self._heed(tables.counts)

@@ -58,7 +58,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return self._busy(*self.views(self.transport.mail, self.world.sessions), edge)
+        return self._busy(*self.views(self.transport.tables, self.world.sessions), edge)
 
     def _gone(self, _mail: Any, agent: int, _now: float) -> bool:
         return self.world.agents[agent].gone
@@ -80,12 +80,12 @@ class EventSessions(EventDriver):
 
         An agent all of whose neighbours have left for good, or that never had any, falls silent.
         """
-        mail, tables = self.views(self.transport.mail, self.world.sessions)
+        run, tables = self.views(self.transport.tables, self.world.sessions)
         index, counts = agent.index, tables.counts
-        mail.ticks[index], mail.silent[index] = agent.tick, agent.silent
+        run.ticks[index], run.silent[index] = agent.tick, agent.silent
         tables.times[columns.NOW] = self.env.now
-        free = self._free_edges(mail, tables, index)
-        agent.silent = bool(mail.silent[index])
+        free = self._free_edges(run, tables, index)
+        agent.silent = bool(run.silent[index])
         if not free:
             return
         made = make_request(self.world, agent, self.busy)
@@ -96,13 +96,11 @@ class EventSessions(EventDriver):
             counts[columns.ROW] = self.transport.keep(made[1])
             self._change(self._carry_on)
 
-    def _put_under_way(
-        self, mail: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float
-    ) -> None:
+    def _put_under_way(self, run: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float) -> None:
         """Put a copy under way; its arrival is an event."""
         counts = tables.counts
         counts[columns.FREE_COPIES] -= 1
-        place, order = tables.free_copies[counts[columns.FREE_COPIES]], mail.counts[tallies.ORDER]
+        place, order = tables.free_copies[counts[columns.FREE_COPIES]], run.counts[tallies.ORDER]
         copy = tables.copies[place]
         copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
         tables.copy_sent_at[place] = self.env.now
@@ -110,7 +108,7 @@ class EventSessions(EventDriver):
 
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         self._change(self._take, place, order)
-        _, tables = self.views(self.transport.mail, self.world.sessions)
+        _, tables = self.views(self.transport.tables, self.world.sessions)
         counts, edge = tables.counts, tables.copies[place][1]
         tables.free_copies[counts[columns.FREE_COPIES]] = place
         counts[columns.FREE_COPIES] += 1
@@ -138,7 +136,7 @@ class EventSessions(EventDriver):
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""
         width = self.tables.widths[kind, sender]
-        vector = self.transport.mail.pool[self.tables.counts[columns.ROW], :width].copy()
+        vector = self.transport.tables.pool[self.tables.counts[columns.ROW], :width].copy()
         vector.flags.writeable = False
         return vector
 
@@ -157,13 +155,13 @@ class EventSessions(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule in plain Python change the tables, and see what comes of it."""
         transport, world = self.transport, self.world
-        mail, tables = self.views(transport.mail, world.sessions)
+        run, tables = self.views(transport.tables, world.sessions)
         counts = tables.counts
-        if mail.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
+        if run.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
             self._make_room()
-            mail, tables = self.views(transport.mail, world.sessions)
+            run, tables = self.views(transport.tables, world.sessions)
         tables.times[columns.NOW] = world.env.now
-        result = rule(mail, tables, *arguments)
+        result = rule(run, tables, *arguments)
         if self.observed:
             transport.notes.tell()
         if counts[columns.WORN]:

@@ -34,7 +34,7 @@ class Findings:
             self.add(rule, what)
 
 
-class Mail:
+class MessageChecks:
     """What is sent, on its way, and heard."""
 
     def __init__(self, replay: Replay) -> None:

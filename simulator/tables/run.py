@@ -25,16 +25,16 @@ from typing import Any, NamedTuple
     EVENTS_BEFORE_LOOK,
     CONSTANTS,
 ) = range(15)
-"""Places in `Mail.constants`."""
+"""Places in `RunTables.constants`."""
 LINE = 8
 """Numbers of a version's line: its entries are at ``LINE * row``."""
 NODE = 3
 """Numbers of the line of a copy under way, which is known by where its line begins."""
 CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
-"""Places in `Mail.clock`."""
+"""Places in `RunTables.clock`."""
 
 
-class Mail(NamedTuple):
+class RunTables(NamedTuple):
     """All arrays of lazy delivery and of the clocks; compiled functions take them as one argument.
 
     Attributes

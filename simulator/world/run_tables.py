@@ -1,4 +1,4 @@
-"""The tables of lazy delivery and of clocks (`hushnet.simulator.tables.mail`) in one run: made, and made larger."""
+"""The tables of lazy delivery and of clocks (`hushnet.simulator.tables.run`) in one run: made, and made larger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ..network.network import Network
 from ..network.setting import Stop
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.mail import (
+from ..tables.notes import NOTE_COLUMNS, NOTING
+from ..tables.room import columns, extended, extended_lines, lines
+from ..tables.run import (
     BANDWIDTH,
     CLOCK_CONSTANTS,
     CONSTANTS,
@@ -36,10 +38,8 @@ from ..tables.mail import (
     MOST_VECTORS,
     NODE,
     RECORD_EVERY,
-    Mail,
+    RunTables,
 )
-from ..tables.notes import NOTE_COLUMNS, NOTING
-from ..tables.room import columns, extended, extended_lines, lines
 
 VERSIONS = {"sent_at": np.float64, "order": np.int64, "tick": np.int64, "size": np.int64, "references": np.int64}
 NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64}
@@ -55,7 +55,9 @@ HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
 """Columns of what versions, copies under way, agents and their wake-ups are known by."""
 
 
-def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledLaws | None) -> Mail:
+def make_run_tables(
+    graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledLaws | None
+) -> RunTables:
     """The tables of a run, of agents that have sent and heard nothing yet.
 
     Parameters
@@ -89,7 +91,7 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
             ("counts", tallies.COUNTERS, 0),
         )
     }
-    mail = Mail(
+    run = RunTables(
         **whole,
         **lines(rows, VERSIONS, LINE),
         **lines(nodes, NODES, NODE),
@@ -127,64 +129,64 @@ def make_mail(graph: Graph, layout: Layout, inbox: TableInbox, network: Network,
         note_times=np.zeros((0, 2)),
         notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
     )
-    mail.ticks[:] = -1
-    mail.leaves[:] = mail.gone_from[:] = math.inf
-    mail.counts[tallies.FREE_ROWS], mail.counts[tallies.FREE_NODES] = rows, nodes
-    return mail
+    run.ticks[:] = -1
+    run.leaves[:] = run.gone_from[:] = math.inf
+    run.counts[tallies.FREE_ROWS], run.counts[tallies.FREE_NODES] = rows, nodes
+    return run
 
 
-def with_limits(mail: Mail, stop: Stop, forms: CompiledLaws | None, *, record: int, compiled: bool) -> Mail:
+def with_limits(run: RunTables, stop: Stop, forms: CompiledLaws | None, *, record: int, compiled: bool) -> RunTables:
     """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
-    mail.constants[COPIES_OUT] = float(not compiled)
-    mail.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
-    mail.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
-    mail.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
-    mail.clock[RECORD_EVERY] = record
-    mail.clock[ENDS_BY_TIME] = float(stop.time is not None)
+    run.constants[COPIES_OUT] = float(not compiled)
+    run.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
+    run.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
+    run.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
+    run.clock[RECORD_EVERY] = record
+    run.clock[ENDS_BY_TIME] = float(stop.time is not None)
     if forms is None:
-        return mail
+        return run
     clock = forms.clock
-    mail.clock[:3] = clock.code, clock.jitter, clock.random_phase
-    mail.means[:] = clock.means
+    run.clock[:3] = clock.code, clock.jitter, clock.random_phase
+    run.means[:] = clock.means
     if clock.code == RECORDED:
         times = [np.array(own, dtype=np.float64) for own in clock.times]
         offsets = np.cumsum([0, *(len(own) for own in times)])
-        return mail._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
-    return mail
+        return run._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
+    return run
 
 
-def with_copies(mail: Mail, inbox: TableInbox) -> Mail:
+def with_copies(run: RunTables, inbox: TableInbox) -> RunTables:
     """The tables of a run that can copy vectors into the inbox."""
-    return mail._replace(values=inbox.flat_values, places=inbox.places)
+    return run._replace(values=inbox.flat_values, places=inbox.places)
 
 
-def with_brackets(mail: Mail, forms: CompiledLaws) -> Mail:
+def with_brackets(run: RunTables, forms: CompiledLaws) -> RunTables:
     """The tables of a run in which delays that are dear to draw are drawn only when they have to be known.
 
     It must not matter when a message arrives but for the order of arrivals and looks: nobody is ever absent, and nobody
     observes.
     """
     brackets = brackets_of(forms.law)
-    return mail._replace(brackets=brackets, uniform=np.zeros(len(mail.arrival) if len(brackets) else 0))
+    return run._replace(brackets=brackets, uniform=np.zeros(len(run.arrival) if len(brackets) else 0))
 
 
-def with_room(mail: Mail, rows: int, nodes: int) -> Mail:
+def with_room(run: RunTables, rows: int, nodes: int) -> RunTables:
     """Tables into which so many more versions and copies under way fit."""
-    counts = mail.counts
+    counts = run.counts
     if counts[tallies.FREE_ROWS] < rows:
-        old = len(mail.pool)
+        old = len(run.pool)
         more = max(rows, old // 2)
-        wider = {name: extended(getattr(mail, name), more) for name in ("pool", "free_rows")}
-        mail = mail._replace(**wider, **extended_lines(mail, VERSIONS, LINE, more))
-        mail.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
+        wider = {name: extended(getattr(run, name), more) for name in ("pool", "free_rows")}
+        run = run._replace(**wider, **extended_lines(run, VERSIONS, LINE, more))
+        run.free_rows[counts[tallies.FREE_ROWS] : counts[tallies.FREE_ROWS] + more] = np.arange(old, old + more)
         counts[tallies.FREE_ROWS] += more
     if counts[tallies.FREE_NODES] < nodes:
-        old = len(mail.free_nodes)
+        old = len(run.free_nodes)
         more = max(nodes, old)
-        free_nodes = extended(mail.free_nodes, more)
-        uniform = extended(mail.uniform, more * NODE if len(mail.uniform) else 0)
-        mail = mail._replace(free_nodes=free_nodes, uniform=uniform, **extended_lines(mail, NODES, NODE, more))
+        free_nodes = extended(run.free_nodes, more)
+        uniform = extended(run.uniform, more * NODE if len(run.uniform) else 0)
+        run = run._replace(free_nodes=free_nodes, uniform=uniform, **extended_lines(run, NODES, NODE, more))
         new = np.arange(old, old + more) * NODE
-        mail.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = new
+        run.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = new
         counts[tallies.FREE_NODES] += more
-    return mail
+    return run

@@ -27,7 +27,7 @@ from ..network.randomness import QUANTUM
 from .memory import check_machine
 
 SURE = 6.0
-"""Standard deviations that chance is granted: Poisson sums fall so far below their mean with a probability below e^-18."""
+"""Standard deviations that chance is granted: Poisson sums fall so far below with a probability under e^-18."""
 
 
 class Degrees(NamedTuple):

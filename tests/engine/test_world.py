@@ -1,4 +1,4 @@
-"""The rules of the world one by one: order of equal times, presence, delays and losses, start, stop, traffic, divergence."""
+"""The rules of the world one by one: order of equal times, presence, network, start, stop, traffic, divergence."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ from .schedule import ScheduleParameters, expanded
 from .steps.names import Constants
 from .steps.noise import StepNoise
 from .steps.record import PythonSteps, text_in
+from .steps.text import check_arguments
 from .surroundings import Surroundings
 from .view import Layout, MessageKind, Out, Problem, Sent, View
 
@@ -277,8 +278,10 @@ class Protocol(ABC):
     @cached_property
     def texts(self) -> Mapping[str, Callable[..., Any]]:
         """The texts of its steps, of the kind that it runs with; empty if it has none of that kind."""
-        found = {name: text_in(type(self), name) for name in self._methods}
-        return {name: text for name, text in found.items() if text is not None}
+        found = {name: text for name in self._methods if (text := text_in(type(self), name)) is not None}
+        for name, text in found.items():
+            check_arguments(name, text)
+        return found
 
     @property
     def _methods(self) -> Mapping[str, str]:

@@ -90,8 +90,8 @@ def _failure(error: BaseException, path: Path) -> str:
     """One sentence about what a user's file raised, with the line in that file."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     if line is None:
-        frames = traceback.extract_tb(error.__traceback__)
-        line = next((frame.lineno for frame in reversed(frames) if Path(frame.filename) == path), None)
+        own, frames = path.resolve(), traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(frames) if Path(frame.filename).resolve() == own), None)
     what = error.msg if isinstance(error, SyntaxError) else str(error)
     hint = _moved(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     return f"{path}:{line or 1} raises {type(error).__name__}: {' '.join(what.split())}{hint}"

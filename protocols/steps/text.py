@@ -165,6 +165,32 @@ class _Mentions(ast.NodeVisitor):
         self.visit_Global(node)
 
 
+ARGUMENTS = {
+    "step": ("me",),
+    "request": ("me", "partner"),
+    "respond": ("me", "partner", "heard"),
+    "complete": ("me", "partner", "heard"),
+}
+"""What each text is called with."""
+
+
+def check_arguments(name: str, function: Callable[..., Any]) -> None:
+    """Refuse a text that cannot be called with what texts of its name are called with.
+
+    Raises
+    ------
+    TextError
+        With the line where the text begins.
+    """
+    taken = inspect.signature(function)
+    try:
+        taken.bind(*ARGUMENTS[name])
+    except TypeError:
+        text = Text.of(function)
+        wanted = f"{name}({', '.join(ARGUMENTS[name])})"
+        raise TextError(f"{text.at(text.tree)}: takes {taken}; admissible: {wanted}") from None
+
+
 def used_fields(text: Text, names: Names) -> set[str]:
     """The fields of ``me`` that a text names, looked at word by word.
 

@@ -452,6 +452,22 @@ def test_draws_within_an_exchange_run_in_python():
     assert np.array_equal(python.state.agent["model"].values, batched.state.agent["model"].values)
 
 
+class ShortPairs(PrivatePairs):
+    """A response that nobody tells what was heard."""
+
+    @staticmethod
+    def respond(me, partner):
+        """Take too little."""
+        me.message = me.model
+
+
+def test_a_text_that_takes_something_else_is_refused_before_the_first_step_with_its_line():
+    said = r"test_steps\.py:\d+, `def respond\(.*`: takes \(me, partner\); admissible: respond\(me, partner, heard\)"
+    for engine in (EventEngine(), BatchedEngine()):
+        with pytest.raises(InputError, match=said):
+            run_small(ShortPairs, protocol_parameters(ShortPairs, {}), engine=engine)
+
+
 def noisy(me):
     """A helper that draws."""
     return perturbed(me, me.model)

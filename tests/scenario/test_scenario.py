@@ -227,6 +227,13 @@ def test_what_is_wrong_with_an_own_file_is_one_sentence(tmp_path, spec, text, sa
     assert "\n" not in str(caught.value)
 
 
+def test_the_line_of_an_own_file_is_named_by_a_relative_path_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = own(tmp_path, text="x = 1\ny = 1 / 0\n").relative_to(tmp_path)
+    with pytest.raises(InputError, match=r" mine\.py:2 raises ZeroDivisionError"):
+        load(path, trust_code=True)
+
+
 def test_a_copy_of_a_shipped_protocol_may_keep_its_kind(tmp_path):
     text = PLUGIN + (
         "from typing import Literal\nfrom hushnet.protocols.base import ProtocolParameters\n"

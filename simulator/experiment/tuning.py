@@ -267,7 +267,7 @@ def _note(tune: TuneParameters, drawn: bool) -> str:
     if tune.metric == VALIDATION:
         held_out = f"{tune.share:.0%} of every agent's training rows, held out"
         return f"tuned on {data}, judged by {held_out}; no test row of the reported runs was used"
-    looks = "which looks at test rows" if tune.metric not in ("objective", "training_loss") else "on training rows"
+    looks = "which looks at test rows" if METRICS[tune.metric].rows == "test" else "on training rows"
     return f"tuned on {data}, judged by {tune.metric}, {looks}"
 
 

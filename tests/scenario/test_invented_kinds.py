@@ -117,6 +117,15 @@ def test_a_metric_may_decide_a_tuning_and_is_unknown_before_its_registration(wei
         load(scenario(record={"every": 2.0, "metrics": ["weigth"]}))
 
 
+@pytest.mark.parametrize(("rows", "said"), [("", "on training rows"), ("test", "which looks at test rows")])
+def test_a_tuning_says_whether_the_metric_that_judged_it_looks_at_test_rows(weight, rows, said, tmp_path):
+    METRICS.remove("weight")
+    register(replace(weight, rows=rows))
+    asked = {"tune": {"over": {"cd.mu": [0.1, 0.3]}, "metric": "weight", "seeds": 1}, "stop": {"time": 2.0}}
+    result = run(scenario(record={"every": 2.0, "metrics": ["weight"]}, **asked), out=tmp_path)
+    assert result.collection.index["tuning"]["note"].endswith(f"judged by weight, {said}")
+
+
 def test_a_name_that_is_taken_is_refused(weight):
     def other(reading):
         yield "mean", 0.0

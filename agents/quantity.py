@@ -92,6 +92,27 @@ def identified(*parts: object) -> str:
     return digest.hexdigest()
 
 
+WAY_OUT = "set record.objective_of, which measures all protocols by one objective"
+
+
+def unlike(metric: str, ours: tuple[str, Quantity | None], theirs: tuple[str, Quantity | None]) -> str:
+    """A sentence, without its full stop, about two numbers of a metric that are not of one kind, and the way out.
+
+    Parameters
+    ----------
+    metric : str
+    ours, theirs : tuple of (str, Quantity or None)
+        Whose each is, and what it measures; None where nobody knows.
+    """
+    words = ["unknown" if quantity is None else quantity.words for _, quantity in (ours, theirs)]
+    out = f"; {WAY_OUT}" if metric == "objective" else ""
+    if words[0] == words[1]:
+        other = "data, graphs or weights" if ours[1] and ours[1].function else "functions, data, graphs or weights"
+        said = f"are not of one kind: both are {words[0]}, but of other {other}"
+        return f"{metric} of {ours[0]} and of {theirs[0]} {said}{out}"
+    return f"{metric} of {ours[0]} ({words[0]}) and of {theirs[0]} ({words[1]}) are not of one kind{out}"
+
+
 def epsilon_quantity(which: str, delta: float, unit: str, adjacency: str, observer: str) -> Quantity:
     """What an epsilon measures: at which delta, of what unit, between what neighbours, and against whom."""
     words = [f"{which} epsilon at delta {delta:.6g}", unit and f"of a {unit}", adjacency]

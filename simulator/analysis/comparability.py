@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from ...agents.errors import InputError
-from ...agents.quantity import Quantity, epsilon_quantity, identified
+from ...agents.quantity import Quantity, epsilon_quantity, identified, unlike
 from ..storage.files import Frame, json_text
 
 Relation = Literal["same", "scaled", "unknown", "different"]
@@ -22,8 +22,6 @@ DERIVED = "derived "
 """What begins an identity that was made from an older run's manifest."""
 
 EPSILON = "epsilon_"
-WAY_OUT = "set record.objective_of, which measures all protocols by one objective"
-
 NOT_SAID = "runs of an older hushnet do not say what it measures"
 
 
@@ -160,7 +158,7 @@ class Kinds:
         found = self.ruling(metric).kinds
         for key in wanted[1:]:
             if key in found and wanted[0] in found and found[key] != found[wanted[0]]:
-                raise Incomparable(self._why(metric, key, wanted[0]).removesuffix("."))
+                raise Incomparable(self._why(metric, key, wanted[0]))
 
     def changes_along(self, metric: str, axis: str) -> bool:
         """Whether some protocol's metric is another function at other values of a swept parameter, at the same seed."""
@@ -201,7 +199,7 @@ class Kinds:
             else:
                 kinds[key] = len(speakers)
                 speakers.append(key)
-        apart = {key: self._why(metric, key, there[0]) for key in there if kinds[key] > 0}
+        apart = {key: f"{self._why(metric, key, there[0])}." for key in there if kinds[key] > 0}
         divided = {kinds[key] for key in scaled}
         return Ruling(
             metric,
@@ -245,18 +243,10 @@ class Kinds:
                 if quantity is not None:
                     yield run, quantity.times
 
-    def _of(self, metric: str, protocol: str) -> str:
-        """What a protocol's metric measures, in words."""
-        quantity = self._quantity(next(iter(self._places[protocol].values()))[1], metric)
-        return "unknown" if quantity is None else quantity.words
-
     def _why(self, metric: str, ours: str, theirs: str) -> str:
-        labels, words = self._collection.labels, [self._of(metric, key) for key in (ours, theirs)]
-        out = f"; {WAY_OUT}" if metric == "objective" else ""
-        if words[0] == words[1]:
-            said = f"are not of one kind: both are {words[0]}, but of other data, graphs or weights"
-            return f"{metric} of {labels[ours]} and of {labels[theirs]} {said}{out}."
-        return f"{metric} of {labels[ours]} ({words[0]}) and of {labels[theirs]} ({words[1]}) are not of one kind{out}."
+        first = {key: next(iter(self._places[key].values()))[1] for key in (ours, theirs)}
+        said = [(self._collection.labels[key], self._quantity(first[key], metric)) for key in (ours, theirs)]
+        return unlike(metric, *said)
 
     def _scaled(self, metric: str, pairs: Mapping[str, str]) -> Iterator[str]:
         labels = self._collection.labels

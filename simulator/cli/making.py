@@ -73,9 +73,11 @@ def check(
 ) -> None:
     """Check a scenario without running it."""
     from ..limits.events import check_limits
+    from ..limits.objectives import check_stand_ins
 
     with loaded_scenario(scenario, assignments, seeds, trust_code) as loaded:
         check_limits(loaded)
+        check_stand_ins(loaded)
         if data_dir is not None:
             from ..shell.data_check import check_data
 

@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError, OutOfResources
+from ...agents.quantity import Quantity
 from ...protocols.base import Problem
-from ..language.loading import locate_at
+from ..language.loading import GridPoint, locate, locate_at
 from ..limits.events import check_events
+from ..limits.objectives import check_objectives, side_by_side
 from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
-from .plan import naming_fields
+from .plan import Run, naming_fields
 from .run_once import is_there
 
 if TYPE_CHECKING:
-    from .plan import Experiment, PlannedRun, Run
+    from .plan import Experiment, PlannedRun
 
 Look = tuple[tuple[Any, ...], Callable[[], object]]
 """What a look depends on beside the data, and the look, which raises an `InputError`."""
@@ -46,6 +48,7 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
     """
     words = _Words()
     data, seen = None, set()
+    kinds = _Kinds(experiment)
     for planned in queue:
         run = planned.run
         if run.data_key != data:
@@ -57,8 +60,41 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
                     if key not in seen:
                         seen.add(key)
                         look()
+                if run.protocol not in but:
+                    kinds.take(run)
         except InputError as error:
             raise InputError(locate_at(error, experiment.loaded, run.point)) from error
+    try:
+        check_objectives(experiment.loaded.scenario, experiment.loaded.points, kinds.known)
+    except InputError as error:
+        raise InputError(locate(error, experiment.loaded)) from error
+
+
+class _Kinds:
+    """What the objectives of runs with a point's first seed measure, where something holds them side by side."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._wanted = any(side_by_side(experiment.loaded.scenario))
+        self._known: dict[tuple[Any, ...], Quantity | None] = {}
+
+    def take(self, run: Run) -> None:
+        """Ask a run's protocol, whose data are there."""
+        if self._wanted and run.seed == _first(run.point, run.protocol).seed and self._place(run) not in self._known:
+            objective = self._experiment.measured_objective(run)
+            self._known[self._place(run)] = None if objective is None else objective.quantity
+
+    def known(self, point: GridPoint, protocol: str) -> Quantity | None:
+        """What is known of a protocol at a point."""
+        return self._known.get(self._place(_first(point, protocol)))
+
+    def _place(self, run: Run) -> tuple[Any, ...]:
+        return (*run.data_key, run.contract_key)
+
+
+def _first(point: GridPoint, protocol: str) -> Run:
+    """The first repetition of a protocol at a point."""
+    return Run(point, protocol, *next(iter(point.scenario.seed_pairs())))
 
 
 class _Words:

@@ -27,6 +27,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from .announcements import say
 from .code_store import CodeStore, code_store
 from .stamps import Unstamped, stamp_of
 
@@ -131,7 +132,7 @@ class StoredCode(_Cache):
             else "this takes up to a minute"
         )
         kept = f"; the compiled code is not kept, for {store.refusal}" if store.refusal else ", once"
-        sys.stderr.write(f"compiling {self.what}{kept}; {known}\n")
+        say(self.what, f"{kept}; {known}")
 
     def enable(self) -> None:
         """Use the store."""

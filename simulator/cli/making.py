@@ -34,7 +34,7 @@ def run(
     data_dir: DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     trust_code: TrustCode = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar, and no word about compiling.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="A line for every run, as in run.log beside the results.")
     ] = False,
@@ -53,11 +53,13 @@ def run(
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
     with loaded_scenario(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
+        from ...agents.compilation.announcements import unannounced
         from ..console import run_scenario
 
         workers = {"jobs": processes_of(jobs), "scheduler": scheduler}
         options = {"progress": not quiet, "dry_run": dry_run, "verbose": verbose, "contract": contract}
-        run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers)
+        with unannounced(quiet=quiet):
+            run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers)
 
 
 @app.command()
@@ -119,13 +121,15 @@ def audit(
 ) -> None:
     """Attack every private protocol of a scenario: what is claimed, what is verified, and epsilon at least."""
     with loaded_scenario(scenario, assignments, None, trust_code, quick=quick) as loaded:
+        from ...agents.compilation.announcements import unannounced
         from ..audit.audit import Options
         from ..audit.command import audit_scenario
         from ..experiment import Experiment
 
         tiers = tuple(part.strip().upper() for part in tier.split(","))
         options = Options(tiers, pairs, trials, level, number_of(processes_of(jobs)), one_run)
-        audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
+        with unannounced(quiet=quiet):
+            audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
 
 
 @app.command()

@@ -40,9 +40,14 @@ def _known_metric(name: str) -> str:
     return name
 
 
-def _no_switch(given: Any) -> Any:
-    if isinstance(given, bool):  # which Python takes for 1
-        raise ValueError("must be 1")
+VERSION = 1
+"""Version of the scenario language."""
+
+
+def _known_version(given: Any) -> Any:
+    if isinstance(given, bool) or given != VERSION:  # Python takes true for 1
+        newer = "a newer hushnet wrote this" if type(given) is int and given > VERSION else f"must be {VERSION}"
+        raise ValueError(f"{newer}; this one reads version {VERSION} of the scenario language")
     return given
 
 
@@ -133,7 +138,7 @@ class SeedPair(Parameters):
 class Scenario(Parameters):
     """An experiment: a task spread over agents, a network, the protocols to compare, and what to record."""
 
-    schema_version: Annotated[Literal[1], BeforeValidator(_no_switch)] = Field(alias="schema")
+    schema_version: Annotated[Literal[1], BeforeValidator(_known_version)] = Field(alias="schema")
     """Version of the scenario language."""
     scenario: Name
     """Name of the scenario and of its results folder."""

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from hushnet.agents.compilation import announcements
 from hushnet.agents.compilation.code_store import CodeStore
 from hushnet.agents.compilation.compile_cache import StoredCode
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
@@ -90,10 +91,22 @@ def test_a_step_that_was_loaded_computes_what_a_compiled_one_does(privacy, monke
 
 def test_what_a_step_says_of_itself_is_about_its_protocol(monkeypatch, capsys):
     monkeypatch.setattr(building, "_made", {})
+    monkeypatch.setattr(announcements, "_said", set())
     monkeypatch.setattr(StoredCode, "key", lambda *_: None)
     fast_world(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.3}))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("compiling the step of CoordinateDescent, once; ")
+
+
+def test_compiling_is_said_once_however_many_steps_there_are_and_never_where_quiet_was_asked(monkeypatch, capsys):
+    monkeypatch.setattr(announcements, "_said", set())
+    with announcements.unannounced(quiet=True):
+        announcements.say("the step of A", ", once")
+    assert capsys.readouterr().err == ""
+    with announcements.unannounced(quiet=False):
+        for what in ("the step of A", "", "the step of B", "the step of A"):
+            announcements.say(what, ", once")
+    assert capsys.readouterr().err == "compiling the step of A, once\ncompiling the step of B, once\n"
 
 
 def test_a_step_that_does_not_compile_is_tried_once(monkeypatch):

@@ -53,7 +53,8 @@ class Comparison:
     break_even : DataFrame
         A row per change of sign along a numeric axis of the sweep: ``measure, title, protocol, label, axis``, the other
         swept parameters, ``at, low, high, after, before, seen``, ``points`` (values of the axis at which the difference
-        is known), and ``first`` and ``then``: how the protocol stands before and after.
+        is known), and ``first`` and ``then``: how the protocol stands before and after. Where the metric is another
+        function at other values of the axis, ``at, low, high`` and ``seen`` are NaN.
     target : str
         What the target is, in words.
     warnings : list of str
@@ -243,7 +244,7 @@ def _break_even(
     """Changes of sign of the mean difference along every numeric axis of the sweep.
 
     Where a metric is another function from value to value, its differences are of no common unit: the sign is known at
-    both, and no place between them.
+    both, and neither a place between them nor what resampled seeds would say of it.
     """
     labels = collection.labels
     differences = valued.assign(difference=valued["ours"] - valued["theirs"])
@@ -251,7 +252,7 @@ def _break_even(
         if not pd.api.types.is_numeric_dtype(valued[axis]) or pd.api.types.is_bool_dtype(valued[axis]):
             continue
         others = [path for path in collection.grid if path != axis]
-        nowhere = dict.fromkeys(("at", "low", "high"), np.nan) if _changes(measure, axis, kinds) else {}
+        nowhere = dict.fromkeys(("at", "low", "high", "seen"), np.nan) if _changes(measure, axis, kinds) else {}
         for key, ours in differences.groupby("protocol", sort=False):
             for place, here in groups(ours, others):
                 table = here.groupby([axis, "seed"])["difference"].first().unstack("seed")

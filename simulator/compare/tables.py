@@ -49,6 +49,19 @@ BREAK_EVEN = (
     "interval from resampled seeds; seen: in what share of the resamples there is such a change at all. Far below "
     "100 % it may be chance."
 )
+WITHHELD = (
+    "A dash: the place between two neighbours is unknown, for a mean is infinite there, or the metric is another function "
+    "at each of them."
+)
+
+
+def about_break_even(found: Frame) -> str:
+    """What has to be said about break-even points: how places were found, and why some are not known."""
+    return " ".join([*([BREAK_EVEN] if found["at"].notna().any() else []), *_withheld(found)])
+
+
+def _withheld(found: Frame) -> list[str]:
+    return [] if found["at"].notna().all() else [WITHHELD]
 
 
 def compare_folders(folders: Sequence[Path], baseline: str | None = None, console: Console | None = None) -> None:
@@ -94,7 +107,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(PLACES, style="dim"))
     if len(comparison.break_even):
         _show(_break_even_table(comparison), console)
-        console.print(Text(BREAK_EVEN, style="dim"))
+        console.print(Text(about_break_even(comparison.break_even), style="dim"))
     for sentence in comparison.warnings:
         console.print(Text(sentence, style="bold red"))
 
@@ -250,7 +263,8 @@ def _differences_latex(comparison: Comparison) -> str:
 def _break_even_latex(comparison: Comparison) -> str:
     rows = [cells for _, cells in _break_even_rows(comparison)]
     names = ["measure", "protocol", "axis", "elsewhere", "break-even", "95 % interval", "between", "points"]
-    return _latex(rows, names, 4, f"Break-even points with {comparison.labels[comparison.baseline]}.")
+    said = [f"Break-even points with {comparison.labels[comparison.baseline]}.", *_withheld(comparison.break_even)]
+    return _latex(rows, names, 4, " ".join(said))
 
 
 def _latex(rows: list[list[str]], names: Sequence[str], numbers: int, remark: str) -> str:

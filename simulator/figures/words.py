@@ -16,7 +16,7 @@ from ..metrics import METRICS
 from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
 from .labels import FULL, Label, said_once
-from .numbers import Plot, Spec, subset
+from .numbers import Plot, Spec, chosen, subset
 from .series_style import crowded, literal
 
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
@@ -111,7 +111,7 @@ def caption(
     length : int
         How long these are; what they do not say is said here once.
     """
-    contracts = _contracts(collection, failed_only=length != FULL)
+    contracts = _contracts(collection, chosen(collection, spec), failed_only=length != FULL)
     keys = [key for plot in plots if "protocol" in plot.points for key in _keys(plot, collection)]
     marks = [
         _marks(plots, spec),
@@ -149,12 +149,13 @@ def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
     return [key for key, _ in series(plot.points, collection.labels, splits)] if plot.kind != "heat" else []
 
 
-def _contracts(collection: Collection, *, failed_only: bool) -> list[str]:
-    """What the privacy contract of private protocols, and of users' own, came to."""
+def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only: bool) -> list[str]:
+    """What the privacy contract of private protocols that are shown came to, and of others where it has not passed."""
     found: dict[str, dict[str, None]] = {}
     for manifest in collection.manifests:
         contract = manifest.get("contract") or {}
-        if contract and (manifest.get("privacy") or contract["status"] != "shipped"):
+        passed = contract.get("status") in ("passed", "shipped")
+        if contract and manifest["protocol"] in protocols and (manifest.get("privacy") or not passed):
             failed = contract["status"] == "failed"  # the reason is long, and among the warnings
             text = "failed" if failed else contract["text"]
             found.setdefault(text, {})[collection.labels[manifest["protocol"]]] = None

@@ -9,7 +9,18 @@ from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..compare import Comparison, compare
 from ..compare.statistics import NOTHING
-from ..compare.tables import BREAK_EVEN, CAPTION, CENSORED, DASH, NUMBERS, PLACES, TIMES, number, on_records, p_value
+from ..compare.tables import (
+    CAPTION,
+    CENSORED,
+    DASH,
+    NUMBERS,
+    PLACES,
+    TIMES,
+    about_break_even,
+    number,
+    on_records,
+    p_value,
+)
 from .grid import Grid, value_text
 
 MOST_POINTS = 40
@@ -45,7 +56,7 @@ def comparison(collection: Collection, grid: Grid, most: Collection_[str] = ()) 
         "censored": CENSORED if any(row["censored"] for row in rows) else "",
         "places": PLACES if any(map(on_records, found.differences.to_dict("records"))) else "",
         "break_even": [_crossing(found, row) for row in found.break_even.to_dict("records")],
-        "about_break_even": BREAK_EVEN,
+        "about_break_even": about_break_even(found.break_even) if len(found.break_even) else "",
         "warnings": found.warnings,
     }
 

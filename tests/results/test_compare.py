@@ -14,7 +14,14 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare import compare
 from hushnet.simulator.compare.folders import gather
-from hushnet.simulator.compare.tables import compare_folders, number, p_value, print_comparison, write_comparison
+from hushnet.simulator.compare.tables import (
+    about_break_even,
+    compare_folders,
+    number,
+    p_value,
+    print_comparison,
+    write_comparison,
+)
 from hushnet.simulator.storage.store import Store
 from rich.console import Console
 from scipy import stats
@@ -373,6 +380,9 @@ def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, o
     found = compare(load_all(experiment(runs)), only=("accuracy",))
     [point] = found.break_even.to_dict("records")
     assert (point["after"], point["before"], point["first"], point["then"]) == (0.1, 1.0, "worse", "better")
-    assert [math.isnan(point[name]) for name in ("at", "low", "high")] == [not one] * 3
+    assert [math.isnan(point[name]) for name in ("at", "low", "high", "seen")] == [not one] * 4
+    for text in (" ".join(printed(found, width=200).split()), about_break_even(found.break_even)):
+        assert ("interpolated between two neighbours" in text, "A dash: " in text) == (one, not one)
+        assert "100%" not in text or one
     said = [text for text in found.warnings if "another function at other values of task.regularisation" in text]
     assert len(said) == (not one)

@@ -325,6 +325,26 @@ def test_claims_are_shortened_before_they_are_longer_than_the_plot(experiment, w
         assert "contract" not in caption(found)
 
 
+def test_a_caption_says_that_contracts_have_passed_where_something_private_is_shown(experiment):
+    runs = []
+    for key, privacy, contract in [
+        ("local", None, {"status": "passed", "text": "passed: 4 small worlds"}),
+        ("cd", HONEST, {"status": "shipped", "text": "passed (shipped)"}),
+        ("cd_eps", None, {"status": "failed", "text": "failed: a long reason"}),
+    ]:
+        run = make_run(key, privacy=privacy)
+        run.manifest["contract"] = contract
+        runs.append(run)
+
+    def said(*keys):
+        found = drawn(experiment(runs), {**OVER_TIME, "protocols": list(keys)})
+        return [text for text in caption(found).replace("\n", " ").split("; ") if "contract" in text]
+
+    assert said("local") == []
+    assert said("local", "cd") == ["privacy contract passed (shipped)"]
+    assert said("local", "cd_eps") == ["privacy contract failed"]
+
+
 def test_a_gap_is_not_followed_into_its_rounding(experiment):
     run = make_run("cd")
     gap = (run.trace["metric"] == "objective") & (run.trace["statistic"] == "gap")

@@ -40,6 +40,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .authors import place
+
 OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
 """What every agent has, and nobody writes."""
 PASSING = ("heard", "was_heard", "updates", "tick", "round", "now")
@@ -77,16 +79,21 @@ class Names:
     Raises
     ------
     TypeError
-        If two things have one name, or a constant has another shape than agents or edges.
+        If two things have one name, or a constant is no number or has another shape than agents or edges.
     """
 
     def __init__(self, protocol: Any) -> None:
         self.protocol, self.layout = protocol, protocol.layout()
         graph = protocol.problem.graph
         made = protocol.constants()
-        self.run = {name: np.asarray(value, dtype=np.float64) for name, value in made.run.items()}
-        self.per_agent = {name: _per(name, value, graph.agents, "agents") for name, value in made.agent.items()}
-        self.per_edge = {name: _per(name, value, len(graph.heads), "edges") for name, value in made.edge.items()}
+        try:
+            self.run = {name: np.asarray(value, dtype=np.float64) for name, value in made.run.items()}
+            self.per_agent = {name: _per(name, value, graph.agents, "agents") for name, value in made.agent.items()}
+            self.per_edge = {name: _per(name, value, len(graph.heads), "edges") for name, value in made.edge.items()}
+        except (AttributeError, TypeError, ValueError) as error:
+            code = type(protocol).constants.__code__
+            wrong = str(error) if isinstance(made, Constants) else f"must give Constants, not {type(made).__name__}"
+            raise TypeError(f"{place(code.co_filename, code.co_firstlineno)}: {wrong}") from error
         self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
         for name in ("kind", "label", "schedule", "tuned", "privacy"):
             self.parameters.pop(name, None)
@@ -170,5 +177,5 @@ class Names:
 def _per(name: str, value: ArrayLike, count: int, what: str) -> np.ndarray:
     array = np.ascontiguousarray(value, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) != count:
-        raise TypeError(f"constants: {name} has the shape {array.shape}, and there are {count} {what}")
+        raise TypeError(f"{name} has the shape {array.shape}, and there are {count} {what}")
     return array

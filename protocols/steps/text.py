@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import linecache
 import math
 import textwrap
 import types
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
+from .authors import place
 from .names import Names
 
 ME = "me"
@@ -117,12 +117,6 @@ def _read(function: Callable[..., Any]) -> Text:
 def _decorators(tree: ast.FunctionDef) -> int:
     """How many lines a function's decorators take: they come first in its source and in its first line number."""
     return tree.lineno - min([tree.lineno, *(one.lineno for one in tree.decorator_list)])
-
-
-def place(file: str, line: int) -> str:
-    """A file, a line and what is written there."""
-    written = linecache.getline(file, line).strip()
-    return f"{Path(file).name}:{line}" + (f", `{written}`" if written else "")
 
 
 def is_of_me(node: ast.AST) -> bool:

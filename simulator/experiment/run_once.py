@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import HushnetError, OutOfResources
+from ...protocols.steps.authors import author_place
 from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
@@ -97,7 +98,9 @@ def run_once(
         trouble = out_of_order(failure, failure.filename or experiment.folder) if isinstance(failure, OSError) else None
         if trouble is not None:
             raise trouble from failure
+        where = author_place(failure)
         error = f"{type(failure).__name__}: {' '.join(str(failure).split()) or 'no message'}"
+        error = f"{where}: {error}" if where else error
         keep_failure(experiment, planned, "".join(traceback.format_exception(failure)))
     times = (time.perf_counter() - began, time.process_time() - worked)
     return RunOutcome(run_id, status, there, error, *times, hit)

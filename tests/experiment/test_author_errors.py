@@ -1,0 +1,64 @@
+"""Whatever an author's protocol raises while a run is made, or gives wrongly, is said with a line of the author's."""
+
+import pytest
+from hushnet.simulator.cli import main
+
+SCENARIO = """\
+schema: 1
+scenario: author
+task: {kind: linear_classification, agents: 6, dimension: 3, samples: [4, 4], points: ball}
+topology: {kind: ring}
+protocols: {mine: {kind: "./mine.py:Mine"}}
+stop: {time: 2}
+record: {every: 1.0, metrics: [accuracy]}
+seeds: 1
+"""
+PROTOCOL = """\
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.steps import Constants
+
+
+class Mine(Protocol):
+    Parameters = ProtocolParameters
+
+    def layout(self):
+        return Layout(agent={"model": 3}, messages={"model": MessageKind(3, mirrors="model")})
+
+    def constants(self):
+        return GIVEN
+
+    def start(self, view, out):
+        STARTED
+
+    @staticmethod
+    def step(me):
+        me.message = me.model
+
+
+def looked_up(table):
+    return table["nothing"]
+"""
+SILENT = "out.send('model', view.state['model'], out.public('zero'))"
+
+
+@pytest.mark.parametrize("engine", ["event", "auto"])
+@pytest.mark.parametrize(
+    ("given", "started", "said"),
+    [
+        ("looked_up({})", SILENT, "mine.py:23, `return table[\"nothing\"]`: KeyError: 'nothing'"),
+        ("3", SILENT, "mine.py:11, `def constants(self):`: must give Constants, not int"),
+        (
+            "Constants(agent={'a': [1.0]})",
+            SILENT,
+            "mine.py:11, `def constants(self):`: a has the shape (1,), and there",
+        ),
+        ("Constants(run={'a': 'x'})", SILENT, "mine.py:11, `def constants(self):`: could not convert string"),
+        ("Constants()", "looked_up({})", "mine.py:23, `return table[\"nothing\"]`: KeyError: 'nothing'"),
+    ],
+)
+def test_an_error_has_a_line_of_the_authors(engine, given, started, said, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(PROTOCOL.replace("GIVEN", given).replace("STARTED", started))
+    (tmp_path / "author.yaml").write_text(SCENARIO)
+    out = ["--out", str(tmp_path / "out"), "--quiet", "--trust-code", "--set", f"engine={engine}"]
+    assert main(["run", str(tmp_path / "author.yaml"), *out]) == 1
+    assert said in capsys.readouterr().err

@@ -18,7 +18,7 @@ from ..analysis.results import Collection, load_all
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
 from .facets import plots
-from .numbers import Plot, Spec
+from .numbers import NothingToDraw, Plot, Spec
 from .series_style import house_style
 from .sheet import draw
 from .style import style_of
@@ -145,7 +145,8 @@ def redraw(
     ------
     InputError
         If the folder holds no results, a file is damaged, or a specification asks for what was not recorded. If it asks
-        for protocols' numbers side by side that are not of one kind, after all other figures have been drawn.
+        for protocols' numbers side by side that are not of one kind, or there is nothing to draw as every run broke
+        off, after all other figures have been drawn.
     """
     results = Path(results)
     if not (results / "index.json").exists():
@@ -153,14 +154,14 @@ def redraw(
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
     written: list[Path] = []
-    refused: list[Incomparable] = []
+    refused: list[InputError] = []
     for name, spec in named_figures(collection, only):
         try:
             written += save_drawing(drawing(collection, spec, name, style), folder)
-        except Incomparable as error:  # the other figures are worth having
+        except (Incomparable, NothingToDraw) as error:  # the other figures are worth having
             refused.append(error)
     if refused:
-        raise Incomparable(f"figures: {refused[0]}", field=("figures",))
+        raise type(refused[0])(f"figures: {str(refused[0]).removeprefix('figures: ')}", field=("figures",))
     return written
 
 

@@ -18,7 +18,7 @@ from .beyond import height_of, mark_beyond, room_above
 from .labels import Label
 from .limits import include, show
 from .numbers import Plot, Spec
-from .series_style import SeriesStyle, characters_along, literal, series_styles, sparse_ticks, wrapped
+from .series_style import SeriesStyle, characters_along, literal, series_styles, sparse_ticks, swept_ticks, wrapped
 from .series_style import points as size_of
 from .words import axis_label, series_label, shown, split_label, value_label
 
@@ -33,10 +33,6 @@ Entries = dict[Label | str, Any]
 
 DODGE = 1.2
 """Points between the intervals of two series at one place of a sweep."""
-
-FAINT: dict[str, Any] = {"alpha": 0.6, "zorder": 1.8}
-THIN: dict[str, Any] = {"linewidth": 0.45, **FAINT}
-"""Lines of single runs."""
 
 DEEPEST = 1e-3
 """How far single runs may take a logarithmic axis below the smallest mean."""
@@ -128,11 +124,9 @@ def _positions(plot: Plot) -> dict[Any, int]:
 
 def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: bool) -> Any:
     """A line with its band or its runs; a series that never moves along x (nothing was sent) is a level across."""
-    from matplotlib.collections import LineCollection
-
     if alone:
         for level in runs.to_numpy(np.float64)[0]:
-            axes.axhline(level, color=look.colour, **THIN)
+            axes.axhline(level, **look.thin, markevery=[])
         low, mean, high = (float(points[name].iloc[0]) for name in ("low", "mean", "high"))
         if np.isfinite(high):
             axes.axhspan(low, high, color=look.colour, alpha=0.18, linewidth=0)
@@ -141,11 +135,12 @@ def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: 
     x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
     if points["low"].notna().any():
         axes.fill_between(x, points["low"], points["high"], color=look.colour, alpha=0.18, linewidth=0)
-    thin = [np.column_stack([x, values])[np.isfinite(values)] for values in runs.to_numpy(np.float64).T]
-    axes.add_collection(LineCollection(thin, colors=[look.colour], linewidths=THIN["linewidth"], **FAINT))
     step = max(1, len(points) // 7)
-    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
-    style["markevery"] = (look.place * max(1, step // 4) % step, step)
+    every = (look.place * max(1, step // 4) % step, step)
+    for values in runs.to_numpy(np.float64).T:
+        known = np.isfinite(values)
+        axes.plot(x[known], values[known], **look.thin, markevery=every, scaley=False)
+    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": every}
     (line,) = axes.plot(x, mean, **style)
     mark_beyond(axes, x[np.isposinf(mean)], look)
     return line
@@ -179,8 +174,7 @@ def _finals(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, aside:
     known = _half_widths(points)
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
     handle = axes.errorbar(x, np.where(np.isfinite(mean), mean, np.nan), yerr=known, capsize=2, elinewidth=0.8, **style)
-    single = {**THIN, "color": look.colour, "marker": ".", "markersize": 2, "markeredgewidth": 0}
-    thin = axes.plot(x, np.where(np.isfinite(runs), runs, np.nan), **single)
+    thin = axes.plot(x, np.where(np.isfinite(runs), runs, np.nan), **look.thin)
     if known is not None or thin:
         line, caps, bars = handle
         moved = axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
@@ -249,9 +243,12 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
     if log in ("x", "both") and numeric and (points["x"] > 0).any():
         positive = points["x"][points["x"] > 0]
         axes.set_xscale("log", nonpositive="mask")
-        sparse_ticks(axes.xaxis)
         room = (positive.max() / positive.min()) ** ROOM if plot.kind == "sweep" else 1.1
         axes.set_xlim(positive.min() / room, positive.max() * room)
+        if plot.kind == "sweep":
+            swept_ticks(axes, sorted(set(positive)))
+        else:
+            sparse_ticks(axes.xaxis)
     if np.isposinf(points["mean"]).any():
         word = "never" if plot.metric in TO_TARGET else "\N{INFINITY}"
         room_above(shared, known=len(finite) > 0, word=word)

@@ -253,8 +253,12 @@ def seeds_of(collection: Collection) -> dict[str, int]:
     return {run: m["seed"] for run, m in zip(collection.runs, collection.manifests, strict=True)}
 
 
+class NothingToDraw(InputError):
+    """A figure would be an empty picture."""
+
+
 def require_points(points: Frame, what: str, protocols: list[str]) -> None:
-    """Raise an `InputError` where there is nothing to draw."""
+    """Raise `NothingToDraw` if there is nothing to draw."""
     if points.empty:
         sentence = f"figures: no finished run of {', '.join(protocols)} recorded {what}, so there is nothing to draw"
-        raise InputError(sentence, field=("figures",))
+        raise NothingToDraw(sentence, field=("figures",))

@@ -96,6 +96,9 @@ def _plot(kind: str, x: str, named: Any, collection: Collection, spec: Spec, sam
     protocols, level = chosen(collection, spec), level_of(asked["interval"])
     metric, statistic = named
     samples = samples[samples["protocol"].isin(protocols)]
+    known = samples[np.isfinite(samples["value"])]
+    if not collection.complete.intersection(samples["run"]) and known["x"].nunique() < 2:
+        samples = samples[:0]  # all broke off where they began
     require_points(samples, metric, protocols)
     samples = samples.assign(seed=samples["run"].map(seeds_of(collection)))
     splits = [path for path in collection.grid if path != x and samples[path].nunique(dropna=False) > 1]

@@ -71,6 +71,10 @@ MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix"
 """Letters of formulas by font, of some that are installed; others take their own."""
 
 
+THIN = 0.45
+"""Points: width of the lines of single runs."""
+
+
 class SeriesStyle(NamedTuple):
     """How one series is drawn."""
 
@@ -79,6 +83,15 @@ class SeriesStyle(NamedTuple):
     marker: str
     hatch: str
     place: int
+
+    @property
+    def thin(self) -> dict[str, Any]:
+        """Its single runs: as the mean is drawn, but thin, with dashes of the same length and small marks."""
+        line = self.line
+        if not isinstance(line, str):
+            line = (line[0], tuple(part * STYLE["lines.linewidth"] / THIN for part in line[1]))
+        look = {"color": self.colour, "linestyle": line, "linewidth": THIN, "alpha": 0.7, "zorder": 1.8}
+        return {**look, "marker": self.marker, "markersize": 2, "markeredgewidth": 0}
 
 
 def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesStyle]:
@@ -218,6 +231,25 @@ def sparse_ticks(axis: Axis) -> None:
         return rf"${digit}\times10^{{{int(power)}}}$" if digit in (2, 5) and high / low < 50 else ""
 
     axis.set_minor_formatter(FuncFormatter(label))
+
+
+ALONG = STYLE["axes.labelsize"] / STYLE["xtick.labelsize"]
+"""Characters of a tick for each of an axis label."""
+
+
+def swept_ticks(axes: Axes, values: Sequence[float]) -> None:
+    """Ticks of a logarithmic x axis at the values of a sweep; where they are close, not all have numbers."""
+    from matplotlib.ticker import NullLocator
+
+    low, high = np.log(axes.get_xlim())
+    along, labels, free = ALONG * characters_along(axes) / (high - low), [], -np.inf
+    for value in values:
+        text = f"{value:.3g}"
+        middle, half = along * (np.log(value) - low), (len(text) + 1) / 2
+        labels.append(text if middle - half >= free else "")
+        free = middle + half if labels[-1] else free
+    axes.set_xticks(list(values), labels)
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def thin_ticks(axes: Axes) -> None:

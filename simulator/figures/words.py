@@ -11,6 +11,7 @@ from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
 from ..analysis.results import Collection
 from ..analysis.summary import MARK, claim_of
+from ..language.described import unit_of
 from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS
 from ..metrics.costs import LABELS
@@ -35,15 +36,28 @@ def axis_label(collection: Collection, name: str) -> str:
         return f"time ({unit})"
     if name == "time_to_target":
         return f"time to target ({unit})"
-    return "" if name == "protocol" else literal(named(collection, name, words_of(name)))
+    return (
+        ""
+        if name == "protocol"
+        else literal(named(collection, name, short(name) if name in collection.grid else words_of(name)))
+    )
 
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
     """What the style of the figures calls a swept parameter, with its unit; else as usual."""
-    style = collection.index.get("style") or {}
-    label = _of(path, style.get("labels")) or usual
-    measured = _of(path, style.get("units")) if unit else None
-    return f"{label} ({measured})" if measured else label
+    label = _of(path, (collection.index.get("style") or {}).get("labels")) or usual
+    measured, scale = swept_unit(collection, path) if unit else "", collection.index.get("time_unit")
+    said = f"{measured} of {scale}" if scale and measured.endswith(("time unit", "time units")) else measured
+    return f"{label} ({said})" if said else label
+
+
+def swept_unit(collection: Collection, path: str) -> str:
+    """What a swept parameter is counted in: as the style says, else as the schema; empty without a unit."""
+    said = _of(path, (collection.index.get("style") or {}).get("units"))
+    if said is not None or path not in collection.grid:
+        return said or ""
+    found = dict.fromkeys(unit_of(path, manifest.get("scenario") or {}) for manifest in collection.manifests)
+    return next(filter(None, found), "")
 
 
 def _of(path: str, words: Mapping[str, str] | None) -> str | None:
@@ -53,7 +67,7 @@ def _of(path: str, words: Mapping[str, str] | None) -> str | None:
 
 def placed(collection: Collection, path: str, value: Any) -> str:
     """Where in the grid something stands: the name of a swept parameter, its value and its unit."""
-    unit = _of(path, (collection.index.get("style") or {}).get("units"))
+    unit = swept_unit(collection, path)
     return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (f" {unit}" if unit else "")
 
 
@@ -197,8 +211,12 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
 
 
 def short(path: str) -> str:
-    """The last part of a swept parameter's path."""
-    return path.rpartition(".")[2]
+    """What a swept parameter is called where nobody says: the end of its path, with the part that it belongs to.
+
+    Fields of a protocol stand alone; of a latency or another part by kinds, ``mean`` alone would say little.
+    """
+    parts = path.split(".")
+    return " ".join(parts[-2:] if len(parts) > 2 and parts[0] != "protocols" else parts[-1:]).replace("_", " ")
 
 
 def shown(value: Any) -> str:

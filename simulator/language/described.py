@@ -125,6 +125,41 @@ def _unit(model: type[BaseModel], name: str) -> str:
     return ""
 
 
+def unit_of(path: str, scenario: Mapping[str, Any]) -> str:
+    """What numbers of a field are counted in; empty where it is counted in nothing, or there is no such field.
+
+    Parameters
+    ----------
+    path : str
+        As in a sweep, such as ``network.latency.mean``.
+    scenario : mapping
+        As `Scenario.resolved` gives it: which kinds its parts are of.
+    """
+    model, given, unit = Scenario, scenario, ""
+    for name in path.split("."):
+        given = given.get(name) if isinstance(given, Mapping) else None
+        if model is None:
+            model = _model_of(None, given)  # an entry of a mapping, such as a protocol by its key
+            continue
+        field = next((own for own, info in model.model_fields.items() if name in (own, info.alias)), None)
+        if field is None:
+            return ""
+        unit, model = _unit(model, field), _model_of(model.model_fields[field], given)
+    own = [name for name in (() if model is None else model.model_fields) if name != "kind"]
+    if model is not None and len(own) == 1:  # a bare number stands for it
+        unit = _unit(model, own[0])
+    return unit if "," not in unit else ""
+
+
+def _model_of(annotation: Any, given: Any) -> type[BaseModel] | None:
+    """The class of parameters of a part of a scenario, by its kind if there are several; of a protocol by its key."""
+    kind = given.get("kind") if isinstance(given, Mapping) else None
+    if annotation is None:
+        return catalog.resolve(kind).Parameters if kind in catalog.names() else None
+    found = models(annotation)
+    return next(iter([model for model in found if kind in kinds_of(model)] or found), None)
+
+
 def _default(info: FieldInfo) -> str | None:
     if info.is_required():
         return None

@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.figures import draw, plots, save_figure
+from hushnet.simulator.figures import draw, plots, redraw, save_figure
 from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
@@ -586,3 +586,20 @@ def test_runs_that_a_swept_parameter_does_not_concern_are_a_series_of_their_own(
     assert all(path.is_file() for path in save_figure(collection, spec, tmp_path / "figure"))
     points = pd.concat([plot.points for plot in plots(collection, spec)])
     assert len(points[["protocol", "network.loss"]].drop_duplicates()) == len(LABELS) * len(grids)
+
+
+def test_runs_that_broke_where_they_began_are_said_to_leave_nothing_to_draw_and_other_figures_are_drawn(experiment):
+    runs = []
+    for key, status in [("cd", "diverged"), ("local", "complete")]:
+        for seed in range(2):
+            run = make_run(key, seed, status=status)
+            if status == "diverged":
+                run.trace = run.trace[run.trace["time"] == 0]
+            runs.append(run)
+    alone = {"y": "accuracy", "x": "time", "protocols": ["cd"]}
+    root = experiment(runs, [alone, {"y": "accuracy", "x": "time"}])
+    with pytest.raises(
+        InputError, match=r"^figures: no finished run of cd recorded accuracy, so there is nothing to d"
+    ):
+        redraw(root)
+    assert [path.stem for path in (root / "figures").glob("*.png")] == ["2-accuracy-vs-time"]

@@ -345,6 +345,54 @@ def test_a_caption_says_that_contracts_have_passed_where_something_private_is_sh
     assert said("local", "cd_eps") == ["privacy contract failed"]
 
 
+SCHEMA = {"network": {"latency": {"kind": "lognormal", "mean": 0.5}}, "clock": {"kind": "poisson"}, "protocols": {}}
+UNITS = [
+    ("network.latency.mean", "latency mean (time units)", "latency mean 0.1 time units"),
+    ("network.latency.sigma", "latency sigma", "latency sigma 0.1"),
+    ("network.latency", "latency (time units)", "latency 0.1 time units"),
+    ("clock.rate", "rate (per time unit)", "rate 0.1 per time unit"),
+    ("protocols.cd.schedule.patience", "patience", "patience 0.1"),
+    ("delay", "delay", "delay 0.1"),
+]
+
+
+def over(path):
+    """Runs of a sweep over a field."""
+    runs = []
+    for value in (0.1, 0.3, 1.0, 3.0):
+        run = make_run("cd")
+        run.manifest |= {"grid": {path: value}, "scenario": {"schema": 1, "scenario": "synthetic", **SCHEMA}}
+        if path == "network.latency":
+            run.manifest["scenario"]["network"] = {"latency": {"kind": "constant", "value": value}}
+        runs.append(run)
+    return runs
+
+
+@pytest.mark.parametrize(("path", "axis", "place"), UNITS)
+def test_a_swept_field_is_called_and_counted_as_the_schema_says(experiment, path, axis, place):
+    root = experiment(over(path))
+    (axes,) = drawn(root, {"y": "accuracy", "x": path}).figure.axes
+    assert axes.get_xlabel() == axis
+    panels = drawn(root, {"y": "accuracy", "x": "time", "facet": path}).figure.axes
+    assert panels[0].get_title().replace("\n", " ") == place
+
+
+def test_a_unit_of_time_is_said_where_the_scenario_has_one_and_a_style_has_the_last_word(experiment):
+    root = experiment(over("network.latency.mean"), time_unit="30 s")
+    along = {"y": "accuracy", "x": "network.latency.mean"}
+    assert drawn(root, along).figure.axes[0].get_xlabel() == "latency mean (time units of 30 s)"
+    styled = {**along, "style": {"units": {"mean": "h"}}}
+    assert drawn(root, styled).figure.axes[0].get_xlabel() == "latency mean (h)"
+
+
+def test_ticks_of_a_logarithmic_sweep_stand_at_the_swept_values(experiment):
+    found = drawn(experiment(over("network.latency.mean")), {"y": "accuracy", "x": "network.latency.mean", "log": "x"})
+    (axes,) = found.figure.axes
+    assert list(axes.get_xticks()) == [0.1, 0.3, 1.0, 3.0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "0.3", "1", "3"]
+    assert not len(axes.get_xticks(minor=True))
+
+
 def test_a_gap_is_not_followed_into_its_rounding(experiment):
     run = make_run("cd")
     gap = (run.trace["metric"] == "objective") & (run.trace["statistic"] == "gap")

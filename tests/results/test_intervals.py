@@ -11,7 +11,7 @@ from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import FEW, extent, interval
-from hushnet.simulator.figures.series_style import house_style
+from hushnet.simulator.figures.series_style import THIN, house_style
 from hushnet.simulator.language.figure_parameters import AXES, TO_TARGET, per_agent
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
@@ -113,10 +113,27 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
 
 def test_below_five_runs_every_seed_is_a_thin_line_and_there_is_no_band(experiment):
     few = figure_of(load_all(experiment([make_run("cd", seed) for seed in range(FEW - 1)])), y="accuracy")
-    lines = [c for c in few.axes[0].collections if type(c).__name__ == "LineCollection"]
-    assert sum(len(c.get_segments()) for c in lines) == FEW - 1
+    thin = [line for line in few.axes[0].lines if line.get_linewidth() == THIN]
+    assert len(thin) == FEW - 1
     assert not [c for c in few.axes[0].collections if "Poly" in type(c).__name__]
     assert caption(few) == f"mean and seeds (thin), n = {FEW - 1} runs"
+
+
+@pytest.mark.parametrize("x", ["time", "network.loss"])
+def test_a_seed_is_drawn_as_its_protocol_is_so_that_grey_tells_whose_it_is(experiment, x):
+    grids = [{}] if x == "time" else [{"network.loss": 0.0}, {"network.loss": 0.2}]
+    runs = [make_run(key, seed, grid=grid) for key in ("local", "cd") for seed in range(2) for grid in grids]
+    (axes,) = figure_of(load_all(experiment(runs)), y="accuracy", x=x).axes
+    thin = [line for line in axes.lines if line.get_linewidth() == THIN]
+    means = {
+        line.get_color(): line for line in axes.lines if line.get_linewidth() > THIN and line.get_linestyle() != "None"
+    }
+    assert len(thin) == 4
+    assert len({line.get_marker() for line in means.values()}) == 2
+    for line in thin:
+        of = means[line.get_color()]
+        assert line.get_marker() == of.get_marker()
+        assert line.is_dashed() == of.is_dashed()
 
 
 def test_from_five_runs_on_there_is_a_band(experiment):

@@ -62,11 +62,9 @@ def explain(asked: str) -> str:
         If nothing, or more than one thing, is called that.
     """
     known = topics()
-    if asked in known:
-        return known[asked]()
-    found = matches(asked, known)
+    found = [asked] if asked in known else matches(asked, known)
     if len(found) == 1:
-        return known[found[0]]()
+        return known[found[0]]().replace("``", "`")  # docstrings mark code as pages do
     if found:
         raise InputError(f"{asked} may be {listed(found)}; give one of them")
     near = nearest(asked, [*known, *(name.rpartition(".")[2] for name in known)])

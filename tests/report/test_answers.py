@@ -128,6 +128,27 @@ def test_on_a_phone_no_column_is_hidden(opened, answered):
     )
 
 
+def test_no_table_scrolls_sideways_on_a_usual_screen(opened, tmp_path):
+    """As many columns as a private comparison with a swept field has, and numbers that take their room."""
+    folder = tmp_path / "wide"
+    store, names, points = Store(folder), [], []
+    rng = np.random.default_rng(3)
+    for loss in (0.0, 0.1):
+        for seed in range(3):
+            for protocol in LABELS:
+                run = make_run(protocol, seed, grid={"network.loss.probability": loss})
+                run.trace["vectors"] = 987_654 * run.trace["vectors"]
+                counted = run.trace["metric"].isin(["objective", "accuracy"])
+                run.trace.loc[counted, "value"] += rng.normal(0, 0.01)
+                names.append(f"{len(names):016x}")
+                points.append({"network.loss.probability": loss})
+                store.save(names[-1], run)
+    store.write_index(scenario="wide", runs=names, grids=points, figures=[], labels=dict(LABELS))
+    view = opened(folder).page
+    wide = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute('aria-label'))"
+    assert view.eval_on_selector_all(".scroll", wide) == []
+
+
 def test_more_than_forty_points_are_compared_by_what_matters_most(tmp_path):
     losses = [round(0.01 * k, 2) for k in range(41)]
     results = made(tmp_path / "many", seeds=2, losses=losses, gaps=[0.1] * 41)

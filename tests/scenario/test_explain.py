@@ -80,3 +80,7 @@ def test_kinds_of_figures_are_listed_as_the_language_has_them():
 def test_a_name_that_nothing_has_is_refused_with_a_sentence(capsys):
     assert main(["explain", "gama"]) == 2
     assert "did you mean 'gamma'" in capsys.readouterr().err
+
+
+def test_code_is_marked_once_in_a_terminal():
+    assert [name for name in topics() if "``" in explain(name)] == []

@@ -16,9 +16,9 @@ from ...agents.tables import Shard
 from ..kernel import PLAIN, Charges
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
+from .authors import place
 from .noise import UNPERTURBED
 from .surroundings import StepSurroundings
-from .text import place
 from .word_form import NoForm
 
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from ...agents.errors import HushnetError, Objection, StepFailure
 from ..privacy.mechanisms import Release
 from ..view import POST_PROCESSING, Out, View
+from .authors import place
 from .names import MESSAGE, Names
 from .noise import UNPERTURBED
-from .text import outside, place, takes_record, texts_of, used_fields
+from .text import outside, takes_record, texts_of, used_fields
 from .words import affords, received
 
 Array = NDArray[np.float64]

@@ -11,7 +11,6 @@ import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError

@@ -50,8 +50,8 @@ BREAK_EVEN = (
     "100 % it may be chance."
 )
 WITHHELD = (
-    "A dash: the place between two neighbours is unknown, for a mean is infinite there, or the metric is another function "
-    "at each of them."
+    "A dash: the place between two neighbours is unknown, for a mean is infinite there, or the metric is another "
+    "function at each of them."
 )
 
 

@@ -82,8 +82,9 @@ def check_objectives(
                 if not ours.same_function(theirs):
                     raise InputError(unlike("objective", (labels[0], ours), (labels[1], theirs)), field=each.field)
                 if each.level is not None and ours.times != theirs.times:
-                    said = f"objectives of {labels[0]} and {labels[1]} differ in scale, and a level is of one; give a share"
-                    raise InputError(said, field=("target", "level"))
+                    both = " and ".join(labels)
+                    sentence = f"objectives of {both} differ in scale, and a level is of one; give a share"
+                    raise InputError(sentence, field=("target", "level"))
 
 
 def side_by_side(scenario: Scenario) -> Iterator[SideBySide]:

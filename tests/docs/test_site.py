@@ -74,6 +74,12 @@ def broken(folder: Path) -> list[str]:
     return wrong
 
 
+def test_no_two_pages_have_one_title(sources):
+    titles = [title[1] for text in sources.values() if (title := re.search(r"^# (.+)$", text, re.MULTILINE))]
+    assert len(titles) > 20
+    assert sorted({title for title in titles if titles.count(title) > 1}) == []
+
+
 def test_no_link_is_broken_and_nothing_is_fetched(built):
     assert broken(built) == []
     for path in built.rglob("*.html"):

@@ -129,19 +129,20 @@ def test_on_a_phone_no_column_is_hidden(opened, answered):
 
 
 def test_no_table_scrolls_sideways_on_a_usual_screen(opened, tmp_path):
-    """As many columns as a private comparison with a swept field has, and numbers that take their room."""
+    """As many columns as a private comparison over three swept fields has, and numbers that take their room."""
     folder = tmp_path / "wide"
     store, names, points = Store(folder), [], []
     rng = np.random.default_rng(3)
     for loss in (0.0, 0.1):
         for seed in range(3):
             for protocol in LABELS:
-                run = make_run(protocol, seed, grid={"network.loss.probability": loss})
-                run.trace["vectors"] = 987_654 * run.trace["vectors"]
+                grid = {"network.loss.probability": loss, "availability.mean_down": 4.5, "topology.expected_degree": 8}
+                run = make_run(protocol, seed, grid=grid)
+                run.trace["vectors"] = 1234 * run.trace["vectors"]
                 counted = run.trace["metric"].isin(["objective", "accuracy"])
                 run.trace.loc[counted, "value"] += rng.normal(0, 0.01)
                 names.append(f"{len(names):016x}")
-                points.append({"network.loss.probability": loss})
+                points.append(grid)
                 store.save(names[-1], run)
     store.write_index(scenario="wide", runs=names, grids=points, figures=[], labels=dict(LABELS))
     view = opened(folder).page

@@ -38,7 +38,7 @@ KINDS = r"objective of push \(.*mean over agents.*\) and of admm \(.*sum over ag
 def test_kinds_are_refused_by_check_and_before_the_first_run(shown, named, tmp_path, capsys):
     file = tmp_path / "kinds.yaml"
     file.write_text(SCENARIO + shown + "\n")
-    for command in (["check"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
+    for command in (["check"], ["run", "--dry-run"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
         assert main([command[0], str(file), *command[1:]]) == 2
         said = capsys.readouterr().err
         assert f"{file}:15: " in said

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
+from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection, load_all
-from ..analysis.summary import MARK
 from ..compare.tables import number
 from ..experiment.sources import FOLDER, kept_files
 from ..storage.files import checksum, json_text, put_file, read_json, writing

@@ -15,9 +15,10 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
+from ..analysis.claimed_privacy import MARK
 from ..analysis.comparability import Kinds
 from ..analysis.results import Collection
-from ..analysis.summary import MARK, held_against_each_other
+from ..analysis.summary import held_against_each_other
 from ..analysis.targets import describe, per_run, target_of
 from ..storage.files import Frame
 from .common_random_numbers import not_shared

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..analysis.summary import MARK
+from ..analysis.claimed_privacy import MARK
 from ..storage.files import Frame, put_file, writing
 from .comparison import Comparison, compare
 from .folders import gather

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..analysis.summary import DELTA, EPSILON, MARK, ClaimedPrivacy
+from ..analysis.claimed_privacy import DELTA, EPSILON, MARK, ClaimedPrivacy
 
 FULL, SHORT, MARKED = range(3)
 """How labels say epsilons: at length; a line each, with deltas once for all; only that a claim does not hold."""

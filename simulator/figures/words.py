@@ -9,8 +9,8 @@ import numpy as np
 
 from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
+from ..analysis.claimed_privacy import MARK, claim_of
 from ..analysis.results import Collection
-from ..analysis.summary import MARK, claim_of
 from ..language.described import unit_of
 from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..analysis.claimed_privacy import claim_of
 from ..analysis.results import Collection
-from ..analysis.summary import claim_of
 from .grid import Grid, Series
 from .naming import number_text
 

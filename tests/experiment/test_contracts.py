@@ -11,8 +11,9 @@ from hushnet.agents.errors import RunFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.simulator import run
+from hushnet.simulator.analysis.claimed_privacy import claim_of
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.analysis.summary import claim_of, print_summary
+from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.hiring import InProcess

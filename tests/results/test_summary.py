@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.aggregate import mean_interval
+from hushnet.simulator.analysis.claimed_privacy import claim_of
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.analysis.summary import claim_of, print_summary, summarise, with_half_width
+from hushnet.simulator.analysis.summary import print_summary, summarise, with_half_width
 from rich.console import Console
 from scipy import stats
 

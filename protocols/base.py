@@ -5,6 +5,9 @@ edge's tail (copies, edge duals), and message kinds with widths. A step of agent
 i's outgoing-edge blocks, and read i's data, i's inbox and public constants. The engine owns clocks, delays, losses,
 sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 
+What an agent begins with is its ``start``; where no data enter, `Protocol.public_start` gives the starts of all agents
+at once, and no Python runs for each.
+
 A step is one text, ``step(me)``, that runs as Python and compiled (`hushnet.protocols.steps`). What does not fit such a
 text is a method with a `View` and an `Out` in its place, and runs as Python.
 
@@ -37,6 +40,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from ..agents.blocks import State
+from ..agents.compilation.compiled import is_patched
 from ..agents.inbox import Message
 from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
@@ -45,6 +49,7 @@ from .invariants import Declared, NoInvariant
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
+from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
 from .steps.names import Constants
 from .steps.noise import StepNoise
@@ -60,6 +65,7 @@ __all__ = [
     "Problem",
     "Protocol",
     "ProtocolParameters",
+    "PublicStart",
     "Sent",
     "Surroundings",
     "Traits",
@@ -244,9 +250,39 @@ class Protocol(ABC):
     def layout(self) -> Layout:
         """Blocks and message kinds."""
 
-    @abstractmethod
+    def public_start(self) -> PublicStart | None:
+        """The starts of all agents, where these follow from public constants; by default none do, and `start` tells.
+
+        It is asked once, when the first agent starts. It says all of a start, for protocols without a `start` of their
+        own and for those of the class that defines both: a subclass with another `start` starts by that.
+        """
+        return None
+
     def start(self, view: View, out: Out) -> None:
-        """Set an agent's blocks at time 0 (or when it joins) and send what neighbours may know from the start."""
+        """Set an agent's blocks at time 0 (or when it joins) and send what neighbours may know from the start.
+
+        By default what `public_start` says; a protocol has one of them.
+        """
+        if self.first is None:
+            raise TypeError(f"{type(self).__name__} has neither a start nor a public_start")
+        self.first.make(view, out)
+
+    @cached_property
+    def first(self) -> PublicStart | None:
+        """What `public_start` gives."""
+        return self.public_start()
+
+    @classmethod
+    def has_start(cls) -> bool:
+        """Whether it says how agents start, in one way or the other."""
+        return cls.start is not Protocol.start or cls.public_start is not Protocol.public_start
+
+    @property
+    def starts_at_once(self) -> PublicStart | None:
+        """What all agents start with, if nothing stands in place of what `public_start` says."""
+        kinds = type(self).__mro__
+        by_all, by_each = (next(one for one in kinds if name in vars(one)) for name in ("public_start", "start"))
+        return self.first if issubclass(by_all, by_each) and not is_patched(self) else None
 
     def constants(self) -> Constants:
         """What the texts of steps read beside blocks, parameters and data; by default nothing more."""

@@ -109,7 +109,7 @@ def _loaded(plugin: importlib.metadata.EntryPoint) -> Any:
 def _checked(found: Any, kind: str) -> type[Protocol]:
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(f"{kind} is not a subclass of hushnet.protocols.base.Protocol")
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"{kind} is abstract; it has yet to define {missing}")
+    missing = sorted(found.__abstractmethods__) + ([] if found.has_start() else ["start"])
+    if missing:
+        raise InputError(f"{kind} is abstract; it has yet to define {', '.join(missing)}")
     return found

@@ -41,6 +41,11 @@ class GradientNoise(StepNoise):
         How the budget is split over an agent's updates, summing to 1 per agent.
     radius : float, optional
         Public bound on the l2 norm of every row, enforced by clipping rows.
+
+    Raises
+    ------
+    InputError
+        If a row is longer than the noise is made for (``sensitivity: data_check``).
     """
 
     def __init__(
@@ -58,14 +63,8 @@ class GradientNoise(StepNoise):
         if self.privacy is not None:
             rows = np.atleast_2d(np.ones(1) if weights is None else weights)
             self.plans = [plan(self.privacy, row, dimension=task.dimension) for row in rows]
-        self._check()
-
-    def _check(self) -> None:
-        check_slope(self.privacy, self.task.loss)
-
-    def check_rows(self, shard: Shard, agent: int | str) -> None:
-        """Check that an agent's rows have the norms that the sensitivity needs."""
-        check_rows(self.privacy, shard, agent)
+        check_slope(self.privacy, task.loss)
+        check_all_rows(self.privacy, task, radius=radius)
 
     @property
     @override

@@ -7,12 +7,16 @@ data has L_i = 0: value 0, gradient 0, smoothness 0.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..clipping import Norm, clipped_terms
 from ..tables import Shard
 from .loss import Loss
+
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> float:
@@ -118,7 +122,7 @@ def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisatio
     return loss.curvature * float(np.linalg.eigvalsh(gram)[-1]) / count + 2.0 * regularisation
 
 
-def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float:
+def public_smoothness(radius: float, loss: Loss, regularisation: Number) -> Number:
     """Smoothness bound curvature * R^2 + 2 lambda for rows whose l2 norm is at most R, whatever they are.
 
     Parameters
@@ -126,7 +130,7 @@ def public_smoothness(radius: float, loss: Loss, regularisation: float) -> float
     radius : float
         R > 0, a public bound on the rows (see `clip_rows`).
     loss : Loss
-    regularisation : float
+    regularisation : float or (n,) float64
         lambda >= 0.
     """
     return loss.curvature * radius**2 + 2.0 * regularisation

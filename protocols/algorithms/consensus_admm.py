@@ -35,7 +35,7 @@ from ...agents.objectives.consensus_objective import ConsensusObjective
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Growth, Positive
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits, View
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..privacy.mechanisms import Release
 from ..steps import Constants, heard_sum, minimised
@@ -86,9 +86,9 @@ class RoundsOfAdmm(Protocol):
         """Model f_i, dual variable lambda_i and the model before of each agent; one broadcast kind."""
         return Iteration.layout(self.problem.task.dimension)
 
-    def start(self, view: View, out: Out) -> None:
+    def public_start(self) -> PublicStart:
         """f_i(0) = 0 and lambda_i(0) = 0."""
-        out.send("model", view.state["model"], out.public("the start is 0"))
+        return PublicStart(told={"model": "model"}, why="the start is 0")
 
     def constants(self) -> Constants:
         """Penalties, dual steps and the agents' share of the regulariser."""

@@ -25,6 +25,7 @@ removes its pull; an agent without neighbours works alone.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ from ...agents.objectives.objectives import GraphRegularised, Objective, local_m
 from ...agents.parameters import Finite, NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, PublicStart, Traits, View
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds
 from ..privacy.budget import Privacy
@@ -145,13 +146,9 @@ class CoordinateDescent(Protocol):
         self.confidence = confidences(self.parameters.confidence, task)
         privacy = self.parameters.privacy
         self.bounds = row_bounds(task, self.parameters.radius)
-        self.spectra: list[float] | None = None
         check_smooth(task.loss)
         self.public = check_public(self.parameters, bounded=math.isfinite(self.bounds["l2"]), task=task.name)
-        if not self.public:
-            own = (self.local_data(agent, task.shard(agent)) for agent in range(task.agents))
-            spectra = [self._smoothness(agent, shard) for agent, shard in enumerate(own)]
-            self.spectra = self.problem.assumed(SPECTRA, spectra)
+        self.smoothness = self._smoothness()
         self.limit = self.parameters.updates
         weights = None
         if privacy is not None and privacy.updates is not None:
@@ -185,23 +182,22 @@ class CoordinateDescent(Protocol):
         inside = (strength > 0) & (trust > 0)
         if not inside.any():
             return None
-        smoothness = np.array([self._step_smoothness(i, task.train.shard(i)) for i in range(task.agents)])
         convexity = mu * np.min((strength * trust * 2 * task.regularisation)[inside])
-        largest = np.max((strength * (1 + mu * trust * smoothness))[inside])
+        largest = np.max((strength * (1 + mu * trust * self.smoothness))[inside])
         return float(1 - convexity / (graph.agents * largest))
 
-    def _step_smoothness(self, agent: int, shard: Shard) -> float:
-        """L_loc as it was prepared, where it comes from the data."""
-        return self._smoothness(agent, shard) if self.spectra is None else self.spectra[agent]
-
-    def _smoothness(self, agent: int, shard: Shard) -> float:
-        """L_loc of an agent: curvature of the loss times a bound on X'X / m, plus 2 lambda."""
-        if len(shard) == 0:
-            return 0.0
-        task, regularisation = self.problem.task, float(self.problem.task.regularisation[agent])
+    def _smoothness(self) -> NDArray[np.float64]:
+        """(n,) L_loc: curvature of the loss times a bound on X'X / m, plus 2 lambda; 0 for agents without data."""
+        task = self.problem.task
         if self.public:
-            return public_smoothness(self.bounds["l2"], task.loss, regularisation)
-        return spectral_smoothness(shard.features, task.loss, regularisation)
+            bound = public_smoothness(self.bounds["l2"], task.loss, task.regularisation)
+            return np.where(task.train.counts > 0, bound, 0.0)
+        own = (self.local_data(agent, task.shard(agent)) for agent in range(task.agents))
+        spectra = [
+            spectral_smoothness(shard.features, task.loss, float(task.regularisation[agent]))
+            for agent, shard in enumerate(own)
+        ]
+        return np.array(self.problem.assumed(SPECTRA, spectra))
 
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """Rows clipped to the radius, where there is one."""
@@ -214,22 +210,33 @@ class CoordinateDescent(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p, "alpha": 1, "mu_c": 1}, messages={"model": MessageKind(p, mirrors="model")})
 
+    def public_start(self) -> PublicStart | None:
+        """Zero or constant models, and the step sizes."""
+        if self.parameters.start not in ("zero", "constant"):
+            return None
+        value = self.parameters.start_value
+        return PublicStart({**self.step_blocks, "model": 0.0 if value is None else value}, told={"model": "model"})
+
     def start(self, view: View, out: Out) -> None:
-        """Start model and step size alpha = 1 / (1 + mu c_i L_loc)."""
-        self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
-        mu_c = self.parameters.mu * self.confidence[view.agent]
-        view.state["mu_c"][0] = mu_c
-        smoothness = self._step_smoothness(view.agent, view.data)
-        view.state["alpha"][0] = 1 / (1 + mu_c * smoothness)
+        """What is public, or the purely local model, or the propagated one."""
+        if self.first is not None:
+            self.first.make(view, out)
+            return
+        for name, values in self.step_blocks.items():
+            view.state[name][0] = values[view.agent]
         release = out.public("the start does not depend on data")
-        if self.parameters.start == "constant":
-            view.state["model"][:] = self.parameters.start_value
-        elif self.parameters.start == "local" and len(view.data):
+        if self.warm is not None:
+            view.state["model"][:], release = self.warm.share(view, out)
+        elif len(view.data):
             view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
             release = out.plain("the purely local model")
-        elif self.warm is not None:
-            view.state["model"][:], release = self.warm.share(view, out)
         out.send("model", view.state["model"], release)
+
+    @cached_property
+    def step_blocks(self) -> dict[str, NDArray[np.float64]]:
+        """By block: the agents' mu c_i, and their step sizes alpha = 1 / (1 + mu c_i L_loc)."""
+        mu_c = self.parameters.mu * self.confidence
+        return {"mu_c": mu_c, "alpha": 1 / (1 + mu_c * self.smoothness)}
 
     def constants(self) -> Constants:
         """The number of an agent's updates."""

@@ -39,7 +39,7 @@ from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
@@ -141,9 +141,9 @@ class DualAveraging(Protocol):
         names = ("dual", "sent", "before", "put_in", "average")
         return Layout(agent=dict.fromkeys(names, p), messages={"dual": MessageKind(p)})
 
-    def start(self, view: View, out: Out) -> None:
+    def public_start(self) -> PublicStart:
         """Nothing is known before the first round, z_i(1) = 0."""
-        self.noise.check_rows(view.data, self.problem.task.ids[view.agent])
+        return PublicStart()
 
     def constants(self) -> Constants:
         """Mixing weights of edges, the growth of the proximal weight, and the number of an agent's updates."""

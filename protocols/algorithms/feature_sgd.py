@@ -22,7 +22,7 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
-from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits, View
 from ..invariants import Declared, NoInvariant
 from ..privacy.mechanisms import Release
 from ..steps import Constants, heard_sum, scores_of, slopes, sum_of_rows
@@ -90,8 +90,9 @@ class FeatureSgd(Protocol):
             roles=roles(agents),
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def public_start(self) -> PublicStart:
         """Everything is zero."""
+        return PublicStart()
 
     def release(self, view: View) -> Release:
         """Scores and slopes leave as they are."""

@@ -48,7 +48,7 @@ from ...agents.graph import Graph
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.tables import Shard
-from ..base import Layout, MessageKind, Out, Problem, Protocol, View
+from ..base import Layout, MessageKind, Problem, Protocol, PublicStart
 from ..invariants import Declared, Instant, Invariant, by_row, largest
 from ..noise import check_all_rows
 from ..steps import Constants, add_scaled, affords, heard_of, post_processed
@@ -116,10 +116,11 @@ class PushSumDualAveraging(Protocol):
             messages={"given": MessageKind(p + 1, addressed=True)},
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def public_start(self) -> PublicStart:
         """z_i = 0 and w_i = 1."""
-        self.averaging.noise.check_rows(view.data, self.problem.task.ids[view.agent])
-        view.state["mass"][-1] = view.state["put_in"][-1] = 1.0
+        task = self.problem.task
+        mass = np.broadcast_to(np.append(np.zeros(task.dimension), 1.0), (task.agents, task.dimension + 1))
+        return PublicStart({"mass": mass, "put_in": mass})
 
     def constants(self) -> Constants:
         """What a step reads beside the parameters."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.errors import FieldError
-from ...agents.tables import Shard
 from ...agents.tasks.base import Task
 from ..base import View
 from ..noise import UNBOUNDED, GradientNoise, active
@@ -76,10 +75,6 @@ class SubgradientNoise(StepNoise):
         self.gradient_noise = GradientNoise(privacy, task, radius=radius)
         counts = task.train.counts
         self.smallest = int(counts[counts > 0].min(initial=np.iinfo(np.int64).max))
-
-    def check_rows(self, shard: Shard, agent: int | str) -> None:
-        """Check that an agent's rows have the norms that the sensitivity needs."""
-        self.gradient_noise.check_rows(shard, agent)
 
     @property
     @override

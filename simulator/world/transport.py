@@ -15,7 +15,7 @@ from ...protocols.privacy.ledger import Ledger
 from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
-from ..rules import delivery, lazy
+from ..rules import delivery, lazy, starts
 from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
@@ -164,9 +164,30 @@ class Transport:
 
     def _goes_into_mail(self, start: Sent) -> bool:
         """Whether the only message of a start is kept in the tables; it is one of the first kind then."""
+        return self.keeps_starts(start.kind) and start.to is None and start.release.free
+
+    def keeps_starts(self, kind: str) -> bool:
+        """Whether a start that tells all neighbours a message of this kind is kept in the tables, if it is free."""
         in_mail = self.tables.constants[COPIES_OUT] == 0.0 and not self.sessions
-        first = self._ranks[start.kind] == 0 and not self.layout.messages[start.kind].addressed
-        return in_mail and first and start.to is None and start.release.free
+        return in_mail and self._ranks[kind] == 0 and not self.layout.messages[kind].addressed
+
+    def remember_starts(self, agents: NDArray[np.int64], vectors: NDArray[np.float64]) -> None:
+        """`remember_start` of agents whose starts tell each its row of some vectors, of the kind that `keeps_starts`.
+
+        Parameters
+        ----------
+        agents : (k,) int64
+        vectors : (n, width) float64
+        """
+        self.make_room(len(agents), 0)
+        size = self.network.size(vectors.shape[1])
+        starts.keep_starts(self.tables, agents, vectors, self.now, size)
+
+    def exchange_starts(self, agents: NDArray[np.int64]) -> None:
+        """`exchange_start` of agents that are there from the beginning, whose starts `remember_starts` has kept."""
+        kind = next(iter(self.layout.messages.values()))
+        told = int(starts.tell_starts(self.tables, agents, self.agents.present))
+        self._traffic.start_vectors += told * kind.vectors
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.

@@ -1,0 +1,69 @@
+"""Starts that follow from public constants alone, declared for all agents at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..agents.blocks import State
+from .view import Out, View
+
+
+@final
+@dataclass(frozen=True)
+class PublicStart:
+    """The first values of all agents' blocks, and which of them neighbours may know from the start.
+
+    It is made before any agent starts, so no agent's data enter but through what the protocol treats as public, and
+    telling it costs nothing.
+
+    Parameters
+    ----------
+    blocks : mapping of str to number, (n,) or (n, width) array
+        First values of blocks of `Layout.agent`: the same number for everybody, a number for each agent, or a vector
+        for each. Other blocks start at zero.
+    told : mapping of str to str
+        By kinds of messages: the block whose first value all neighbours may know; by default they know nothing.
+    why : str
+        Why it costs nothing.
+    """
+
+    blocks: Mapping[str, ArrayLike] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+    why: str = "the start does not depend on data"
+
+    @cached_property
+    def _values(self) -> Mapping[str, NDArray[np.float64]]:
+        return {name: np.asarray(values, dtype=np.float64) for name, values in self.blocks.items()}
+
+    @property
+    def finite(self) -> bool:
+        """Whether all first values are."""
+        return all(bool(np.isfinite(values).all()) for values in self._values.values())
+
+    def make(self, view: View, out: Out) -> None:
+        """Make the start of one agent, as `hushnet.protocols.base.Protocol.start`."""
+        for name, values in self._values.items():
+            view.state[name][:] = values[view.agent] if values.ndim else values
+        for kind, block in self.told.items():
+            out.send(kind, view.state[block], out.public(self.why))
+
+    def put(self, state: State, agents: NDArray[np.int64]) -> None:
+        """Set the blocks of some agents, as `make` does one by one."""
+        for name, values in self._values.items():
+            block = state.agent[name]
+            if block.uniform:
+                rows = values.reshape(len(values), -1)[agents] if values.ndim else values
+                block.rows[agents] = rows
+                continue
+            for agent in agents.tolist():
+                block[agent][:] = values[agent] if values.ndim else values
+
+    def in_blocks_of(self, state: State) -> Iterator[str]:
+        """Find the kinds that are told from a block of one width for all agents."""
+        return (kind for kind, block in self.told.items() if state.agent[block].uniform)

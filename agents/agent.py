@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import final, overload
 
+import numpy as np
 import simpy
 
 ARRIVAL, AVAILABILITY, TIMER, WAKE = 2, 3, 4, 5
@@ -45,8 +47,6 @@ class Agent:
 
     Attributes
     ----------
-    present : bool
-        Whether the agent has joined and not left.
     up : bool
         Whether it is up, apart from joining and leaving.
     silent : bool
@@ -64,7 +64,6 @@ class Agent:
     __slots__ = (
         "gone",
         "index",
-        "present",
         "reactions",
         "silent",
         "tick",
@@ -74,7 +73,6 @@ class Agent:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.present = False
         self.up = False
         self.silent = False
         self.gone = False
@@ -82,7 +80,48 @@ class Agent:
         self.reactions = 0
         self.updates = 0
 
-    @property
-    def awake(self) -> bool:
-        """Whether a tick of the clock makes the agent step."""
-        return self.present and self.up and not self.silent
+
+@final
+class Agents(Sequence[Agent]):
+    """The agents of a run, each made when somebody first asks for it.
+
+    Parameters
+    ----------
+    count : int
+        Number of agents.
+    come : callable
+        ``come(index)`` gives the number of an agent's last wake-up and the steps that it has completed.
+
+    Attributes
+    ----------
+    present : (n,) bool
+        Whether each agent has joined and not left.
+    made : dict of int to Agent
+        By index; whoever is not among them steps without Python, and keeps nothing here.
+    """
+
+    def __init__(self, count: int, come: Callable[[int], tuple[int, int]]) -> None:
+        self._count, self._come = count, come
+        self.present = np.zeros(count, dtype=bool)
+        self.made: dict[int, Agent] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Agent: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Agent]: ...
+
+    def __getitem__(self, index: int | slice) -> Agent | list[Agent]:
+        """The agent of an index, the same object every time; of a slice, a list."""
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(self._count))]
+        agent = self.made.get(index)
+        if agent is None:
+            if not 0 <= index < self._count:
+                raise IndexError(f"agent {index} of {self._count}")
+            agent = self.made[index] = Agent(index)
+            agent.tick, agent.updates = self._come(index)
+        return agent

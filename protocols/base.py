@@ -52,7 +52,7 @@ from .privacy.mechanisms import Release
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
 from .steps.names import Constants
-from .steps.noise import StepNoise
+from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.record import PythonSteps, text_in
 from .steps.text import check_arguments
 from .surroundings import Surroundings
@@ -291,15 +291,22 @@ class Protocol(ABC):
     def release(self, view: View) -> Release:
         """What an agent's next message reveals, where its text sends it.
 
-        By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
-        and on what comes later only by `step_noise`.
+        By default what `step_noise` says; without one that draws, data without noise. It may depend on the agent and on
+        its start, and on what comes later only by `step_noise`.
         """
-        if self.step_noise is not None:
+        if self.step_noise is not None and self.step_noise.mechanism is not None:
             return self.step_noise.release(view)
         recipients = len(view.neighbours)
         if not len(view.data):
-            return Release.public(view.agent, view.now, "the agent has no data", recipients=recipients)
-        return Release.plain(view.agent, view.now, "no noise", recipients=recipients)
+            return Release.public(view.agent, view.now, NO_DATA, recipients=recipients)
+        return Release.plain(view.agent, view.now, NO_NOISE, recipients=recipients)
+
+    @property
+    def releases_rows_plainly(self) -> bool:
+        """Whether `release` is the default one without noise, and who has rows of the task is known without a view."""
+        noisy = self.step_noise is not None and self.step_noise.mechanism is not None
+        own = type(self).release is not Protocol.release or is_patched(self)
+        return not (noisy or own or self.changes_rows or self.problem.task.columns is not None)
 
     @property
     def changes_rows(self) -> bool:

@@ -67,6 +67,11 @@ class Charges(ABC):
         """Find out what an agent that has just made its start may say, and what it costs; by default nothing."""
         return
 
+    def all_started(self, agents: NDArray[np.int64]) -> None:
+        """`started` of several agents."""
+        for agent in agents.tolist():
+            self.started(agent)
+
     @abstractmethod
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
         """Charge messages of an agent that its steps have called `PLAIN`."""

@@ -20,7 +20,7 @@ from ..agents.tasks.base import Task
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
-from .steps.noise import StepNoise
+from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .surroundings import check_slope
 from .view import View
 
@@ -110,9 +110,9 @@ class GradientNoise(StepNoise):
     def release(self, view: View) -> Release:
         """The release of an agent's next update."""
         if len(view.data) == 0:
-            return Release.public(view.agent, view.now, "the agent has no data", recipients=len(view.neighbours))
+            return Release.public(view.agent, view.now, NO_DATA, recipients=len(view.neighbours))
         if self.privacy is None:
-            return Release.plain(view.agent, view.now, "no noise", recipients=len(view.neighbours))
+            return Release.plain(view.agent, view.now, NO_NOISE, recipients=len(view.neighbours))
         sensitivity, proved = self.sensitivities(len(view.data))
         own = self.plans[view.agent if len(self.plans) > 1 else 0]
         update = min(view.updates, len(own.multipliers) - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
@@ -58,12 +58,7 @@ class PublicStart:
         for name, values in self._values.items():
             block = state.agent[name]
             if block.uniform:
-                rows = values.reshape(len(values), -1)[agents] if values.ndim else values
-                block.rows[agents] = rows
+                block.rows[agents] = values.reshape(len(values), -1)[agents] if values.ndim else values
                 continue
             for agent in agents.tolist():
                 block[agent][:] = values[agent] if values.ndim else values
-
-    def in_blocks_of(self, state: State) -> Iterator[str]:
-        """Find the kinds that are told from a block of one width for all agents."""
-        return (kind for kind, block in self.told.items() if state.agent[block].uniform)

@@ -30,7 +30,7 @@ from ..privacy.composition import gaussian_epsilon
 from ..privacy.ledger import charge_of
 from ..privacy.mechanisms import Norm, Release
 from ..steps import draw_each, draw_rows, loss_gradient
-from ..steps.noise import StepNoise
+from ..steps.noise import NO_DATA, NO_NOISE, StepNoise
 
 SamplingLaw = Literal["uniform", "poisson", "full"]
 
@@ -100,9 +100,9 @@ class SubgradientNoise(StepNoise):
         """The release of an agent's next step."""
         count, recipients = len(view.data), len(view.neighbours)
         if count == 0:
-            return Release.public(view.agent, view.now, "the agent has no data", recipients=recipients)
+            return Release.public(view.agent, view.now, NO_DATA, recipients=recipients)
         if self.privacy is None:
-            return Release.plain(view.agent, view.now, "no noise", recipients=recipients)
+            return Release.plain(view.agent, view.now, NO_NOISE, recipients=recipients)
         amount, proved = self._noise(count)
         return Release(
             agent=view.agent,

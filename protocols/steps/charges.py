@@ -17,7 +17,7 @@ from ..kernel import PLAIN, Charges
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
 from .authors import place
-from .noise import UNPERTURBED
+from .noise import NO_NOISE, UNPERTURBED
 from .surroundings import StepSurroundings
 from .word_form import NoForm
 
@@ -102,7 +102,7 @@ class StepCharges(Charges):
         self.affordable = np.full(agents, UNLIMITED)
         self._seen: dict[int, tuple[Shard, NDArray[np.int64]]] = {}  # data and neighbours of agents that draw noise
         self._drawn_before: dict[int, Release] = {}
-        self._reasons = [""] * agents
+        self._reasons = [NO_NOISE] * agents
         self.scales, self.growth = np.zeros((agents, 0)), None
         if self.noisy and noise is not None:
             self.scales, self.growth = np.ascontiguousarray(noise.scales(), dtype=np.float64), noise.growth
@@ -165,6 +165,14 @@ class StepCharges(Charges):
         stages = range(self.scales.shape[1]) if drawing else ()
         charges = [charge_of(self._at(agent, stage, view.now)) for stage in stages] or [charge_of(release)]
         self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
+
+    @override
+    def all_started(self, agents: NDArray[np.int64]) -> None:
+        if not self.protocol.releases_rows_plainly or self.around.ledger.limited:
+            super().all_started(agents)
+            return
+        holds = self.protocol.problem.task.train.counts[agents] > 0
+        self.plain_bits[agents] = np.where(holds, PLAIN, 0)
 
     def _at(self, agent: int, stage: int, now: float) -> Release:
         """The release of an agent's step at a stage, which is charged now.

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ..privacy.mechanisms import Norm, Release
 from ..view import View
 
+NO_NOISE, NO_DATA = "no noise", "the agent has no data"
+"""Why a message is plain or public, by the default release and by noise that is switched off."""
 UNPERTURBED = "it left without noise, though the step's release has some"
 """Why a message is charged as plain: its step drew no noise for it."""
 

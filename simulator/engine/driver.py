@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ...agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
 from ...agents.availability import Timeline
@@ -79,18 +80,8 @@ class Driver(ABC):
         world, env = self.world, self.world.env
         joins, leaves, timelines = churn(world.setting, world.numbers.tolist())
         with np.errstate(all="ignore"):
-            for agent, join, leave in zip(world.agents, joins, leaves, strict=True):
-                agent.present = join == 0 < leave
-            for agent in world.agents:
-                if agent.present:
-                    self._start(agent)
-                    world.effort.look(world.now)
-            for agent in world.agents:
-                if agent.present:
-                    world.tell_start(agent, joining=False)
-            for agent in world.agents:
-                if agent.present:
-                    self.ready(agent)
+            world.agents.present[:] = (np.array(joins) == 0.0) & (np.array(leaves) > 0.0)
+            self.start_present(np.flatnonzero(world.agents.present))
             self.begin(joins, leaves, timelines)
             env.process(self._record())
             if world.setting.stop.time is not None:
@@ -156,7 +147,7 @@ class Driver(ABC):
         if join > 0:
             yield At(env, join, AVAILABILITY)
             if leave > join:
-                agent.present = True
+                self.world.agents.present[agent.index] = True
                 self._start(agent)
                 self.world.tell_start(agent, joining=True)
                 self.ready(agent)
@@ -168,13 +159,24 @@ class Driver(ABC):
             yield steps
         self.world.stop_condition.retire(agent.updates)
 
+    def start_present(self, agents: NDArray[np.int64]) -> None:
+        """Let the agents that are there from the beginning start, and tell one another their starts."""
+        world, present = self.world, [self.world.agents[agent] for agent in agents.tolist()]
+        for agent in present:
+            self._start(agent)
+            world.effort.look(world.now)
+        for agent in present:
+            world.tell_start(agent, joining=False)
+        for agent in present:
+            self.ready(agent)
+
     def _start(self, agent: Agent) -> None:
         self.starting(agent)
         self.world.start(agent)
         self.started(agent)
 
     def _leave(self, agent: Agent) -> None:
-        agent.present = False
+        self.world.agents.present[agent.index] = False
         agent.gone = agent.silent = True
         self.turn(agent)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.agent import Agent
+from ...agents.agent import Agent, Agents
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Out, Sent
 from ...protocols.privacy.ledger import Ledger
@@ -46,7 +46,7 @@ class Transport:
     layout : Layout
     network : Network
     ledger : Ledger
-    agents : sequence of Agent
+    agents : Agents
     forms : CompiledLaws or None
         Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable
@@ -75,7 +75,7 @@ class Transport:
         layout: Layout,
         network: Network,
         ledger: Ledger,
-        agents: Sequence[Agent],
+        agents: Agents,
         *,
         forms: CompiledLaws | None,
         now: Callable[[], float],
@@ -290,8 +290,7 @@ class Transport:
             return
         kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
         slots = self.graph.edges_of(agent.index)
-        neighbours = self.graph.heads[slots].tolist()
-        there = np.array([self.agents[neighbour].present for neighbour in neighbours], dtype=bool)
+        there = self.agents.present[self.graph.heads[slots]]
         places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
         if len(places):
             if row < 0:
@@ -349,7 +348,7 @@ class Transport:
             return
         slots = self.graph.edges_of(agent.index)
         for slot, neighbour in zip(range(slots.start, slots.stop), self.graph.heads[slots].tolist(), strict=True):
-            if self.agents[neighbour].present:
+            if self.agents.present[neighbour]:
                 self._tell(agent.index, neighbour, int(self.graph.reverse[slot]))
                 if joining:
                     self._tell(neighbour, agent.index, slot)

@@ -15,11 +15,11 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ...agents.agent import Agent
+from ...agents.agent import Agent, Agents
 from ...agents.blocks import State
 from ...agents.errors import Divergence
 from ...agents.inbox import Message
-from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, View
+from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, PublicStart, View
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ...protocols.view import Layout
@@ -142,7 +142,7 @@ class World:
         self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
-        self.agents = [Agent(index) for index in range(graph.agents)]
+        self.agents = Agents(graph.agents, self._come)
         self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
@@ -237,6 +237,11 @@ class World:
             return np.ones(len(self.agents), dtype=bool)
         return np.array(self.layout.roles) == self.protocol.protects
 
+    def _come(self, agent: int) -> tuple[int, int]:
+        """How far an agent has come that steps without Python: its clock's last tick, and its steps."""
+        tables = self.transport.tables
+        return int(tables.ticks[agent]), int(tables.updates[agent])
+
     def _view(self, index: int) -> View:
         unheard = "zero" if self.setting.network.start == "zero" else "own"
         view = View(
@@ -318,6 +323,26 @@ class World:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""
         if self.setting.network.start == "known":
             self.transport.exchange_start(agent, joining=joining)
+
+    def start_together(self, start: PublicStart, agents: NDArray[np.int64]) -> None:
+        """`start` and `tell_start` of agents that are there from the beginning, all at once.
+
+        Only where steps are compiled and nobody watches, and where `starts_together` holds.
+        """
+        self.started[agents] = True
+        start.put(self.state, agents)
+        self.effort.look(self.now)
+        for block in start.told.values():
+            self.transport.remember_starts(agents, self.state.agent[block].rows)
+            if self.setting.network.start == "known":
+                self.transport.exchange_starts(agents)
+            self.effort.look(self.now)
+
+    def starts_together(self, start: PublicStart) -> bool:
+        """Whether what a start tells is one vector of the same width from everybody, which the tables keep."""
+        told = [(self.layout.messages[kind].width, self.state.agent[block]) for kind, block in start.told.items()]
+        fits = all(block.uniform and np.ndim(width) == 0 and width == block.width for width, block in told)
+        return start.finite and fits and all(map(self.transport.keeps_starts, start.told))
 
     def _made(self, phase: Phase, agent: Agent, view: View, out: Out) -> None:
         self.stepped(phase, view, out)

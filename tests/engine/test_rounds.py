@@ -171,7 +171,7 @@ def jacobi(protocol, task, graph, rounds):
         old, models = models, np.empty_like(models)
         for i in range(task.agents):
             mu_c = protocol.parameters.mu * protocol.confidence[i]
-            alpha = 1 / (1 + mu_c * protocol._smoothness(i, task.train.shard(i)))
+            alpha = 1 / (1 + mu_c * protocol.smoothness[i])
             shard = task.train.shard(i)
             gradient = local_gradient(old[i], shard, task.loss, float(task.regularisation[i]))
             slots = graph.edges_of(i)

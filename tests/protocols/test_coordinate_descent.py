@@ -172,9 +172,8 @@ def _unbounded() -> Task:
 
 def test_data_check_refuses_rows_outside_the_declared_radius():
     checked = private(sensitivity="data_check", clip=None, radius=0.1)
-    world = world_of(small_task(empty=False), parameters(privacy=checked))
     with pytest.raises(InputError, match=r"above the declared radius 0\.1") as caught:
-        drive(world)
+        world_of(small_task(empty=False), parameters(privacy=checked))
     assert caught.value.field == ("privacy", "radius")
     drive(world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})))
 

@@ -123,7 +123,7 @@ def test_a_lossy_network_that_counted_messages_instead_of_totals_would_lose_mass
 def test_a_neighbour_that_has_left_keeps_one_share_and_drains_nobody():
     availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 6.0]))
     world = world_of(time=400.0, availability=availability, latency=0.1)
-    here = np.array([agent.present for agent in world.agents])
+    here = world.agents.present.copy()
     assert 0 < here.sum() < 6
     assert world.state.agent["mass"].rows[here, -1].sum() > 0.2
     assert np.abs(models_of(world)[here]).max() < 20.0

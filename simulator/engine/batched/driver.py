@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import AVAILABILITY, Agent, At
@@ -113,10 +114,9 @@ class BatchedDriver(Driver):
         self.presence = self.follow(timelines)
         if self.compiled:
             self.transport.inbox.refresh = self.transport.copy_out
-        for agent, join, leave in zip(self.world.agents, joins, leaves, strict=True):
-            if run.alone[agent.index]:
-                self._clock_ends[agent.index] = env.event()
-                env.process(self.life(agent, join, leave))
+        for index in np.flatnonzero(run.alone).tolist():
+            self._clock_ends[index] = env.event()
+            env.process(self.life(self.world.agents[index], joins[index], leaves[index]))
         env.process(self._pump())
 
     def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
@@ -128,6 +128,17 @@ class BatchedDriver(Driver):
         world, setting = self.world, self.world.setting
         look = lambda: world.effort.look(self.world.now)  # noqa: E731
         return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
+
+    @override
+    def start_present(self, agents: NDArray[np.int64]) -> None:
+        """Make all starts at once where no Python has to look at any."""
+        world = self.world
+        start = world.protocol.starts_at_once if self.kernel is not None else None
+        if self.kernel is None or start is None or not world.starts_together(start):
+            super().start_present(agents)
+            return
+        world.start_together(start, agents)
+        self.kernel.charges.all_started(agents)
 
     @override
     def starting(self, agent: Agent) -> None:
@@ -164,8 +175,8 @@ class BatchedDriver(Driver):
         if self.compiled:
             self._charge(final=final)
         if self.compiled and final:
-            for agent, updates in zip(self.world.agents, run.updates.tolist(), strict=True):
-                agent.updates = updates
+            for agent in self.world.agents.made.values():
+                agent.updates = int(run.updates[agent.index])
 
     @abstractmethod
     def init_clocks(self) -> Sequence[int]:
@@ -245,7 +256,8 @@ class BatchedDriver(Driver):
         yield At(env, 0.0, AVAILABILITY)
         assert self.presence is not None
         self.transport.tables = self.presence.draw(0.0, self.transport.tables)
-        self.transport.tables.silent[:] = [agent.silent for agent in self.world.agents]
+        for agent in self.world.agents.made.values():
+            self.transport.tables.silent[agent.index] = agent.silent
         for index in self.init_clocks():
             self.clock_ended(index)
         pause, forced = Pause.WAIT, False
@@ -268,7 +280,7 @@ class BatchedDriver(Driver):
         if self.transport.tables.alone[index]:
             self._clock_ends[index].succeed()
         else:
-            self.world.stop_condition.retire(self.world.agents[index].updates)
+            self.world.stop_condition.retire(int(self.transport.tables.updates[index]))
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""

@@ -129,7 +129,7 @@ class EventDriver(Driver):
                 world.effort.wake(agent.index, env.now)
             agent.tick += 1
             agent.reactions = 0
-            if agent.awake:
+            if agent.up and not agent.silent and world.agents.present[agent.index]:
                 self.wake(agent)
 
     def wake(self, agent: Agent) -> None:
@@ -139,7 +139,7 @@ class EventDriver(Driver):
     def is_up(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
         """Whether an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
-        return one.present and one.up
+        return one.up and bool(self.world.agents.present[agent])
 
     def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """Draw a copy's delay, or its loss, by the network's law, which may have no compiled form."""

@@ -1,0 +1,204 @@
+"""Starts that no data enter: made for all agents at once where steps are compiled, with what one by one gives."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.agents.errors import Divergence
+from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.base import Layout, MessageKind, Protocol, PublicStart
+from hushnet.protocols.catalog import names, resolve
+from hushnet.simulator.contract.bench import protocol_parameters
+from hushnet.simulator.engine.driver import Driver
+from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.network.setting import NetworkParameters, Stop
+from hushnet.simulator.tables.run import EVENTS_BEFORE_LOOK
+from hushnet.simulator.world.world import World
+
+from ..benchmarks.cases import CASES, make_setting, protocol_of
+from ..protocols.text_worlds import random_setting
+from .driving import drive, fast_world, prepared
+
+NOISE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
+BUDGET = {"budget": {"epsilon": 5.0, "delta": 1e-5}, "updates": 4}
+LATE_ONES = Always.model_validate({"kind": "always", "joins": {"share": 0.4, "between": [1.0, 9.0]}})
+CASES_OF_STARTS = [
+    (CoordinateDescent, {"mu": 0.5}),
+    (CoordinateDescent, {"mu": 0.5, "start": "constant", "start_value": 0.25, "updates": 5}),
+    (CoordinateDescent, {"mu": 0.5, "smoothness": "data", "confidence": "relative"}),
+    (CoordinateDescent, {"mu": 0.5, "radius": 0.7}),
+    (CoordinateDescent, {"mu": 0.5, "radius": 1.0, "privacy": {**NOISE, **BUDGET}}),
+    (CoordinateDescent, {"mu": 0.5, "radius": 1.0, "privacy": {**NOISE, "multiplier": 0.0, "updates": 3}}),
+    (PushSumDualAveraging, {"mu": 0.1, "sampling": "full"}),
+]
+IN_ROUNDS = [
+    (ConsensusAdmm, {}),
+    (DualAveraging, {"mu": 0.1, "sampling": "full"}),
+    (CoordinateDescent, {"mu": 0.5, "schedule": "rounds"}),
+]
+
+
+def run(make, kind, fields, *, at_once=True, join=False, start="known", stop=None):
+    setting = make()
+    network = NetworkParameters.model_validate({**setting.network.model_dump(), "start": start})
+    setting = replace(setting, network=network, stop=stop or setting.stop)
+    if join:
+        setting = replace(setting, availability=LATE_ONES)
+    world = fast_world(setting, kind, protocol_parameters(kind, fields))
+    started = []
+    one_by_one = World.start
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "start", lambda self, agent: (started.append(agent.index), one_by_one(self, agent)))
+        if not at_once:
+            patch.setattr(Protocol, "starts_at_once", None)
+        drive(world)
+    return world, started
+
+
+def check_same(one, other):
+    """Everything that is left of two runs is the same, bit by bit."""
+    assert one.engine == other.engine
+    assert one.traffic == other.traffic
+    assert one.activations == other.activations
+    for name, left in one.transport.tables._asdict().items():
+        right = getattr(other.transport.tables, name)
+        if name == "constants":  # one of which depends on processor time
+            left, right = np.delete(left, EVENTS_BEFORE_LOOK), np.delete(right, EVENTS_BEFORE_LOOK)
+        assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f"), name
+    for mine, theirs in ((one.state.agent, other.state.agent), (one.state.edge, other.state.edge)):
+        for name, block in mine.items():
+            assert block.values.tobytes() == theirs[name].values.tobytes(), name
+    assert one.ledger.to_frame().equals(other.ledger.to_frame())
+    everybody = range(one.ledger.agents)
+    assert one.ledger.unverified(everybody) == other.ledger.unverified(everybody)
+    assert one.ledger.epsilon("claimed", 1e-5).tolist() == other.ledger.epsilon("claimed", 1e-5).tolist()
+    assert one.started.tolist() == other.started.tolist()
+    assert [vars_of(agent) for agent in one.agents] == [vars_of(agent) for agent in other.agents]
+
+
+def vars_of(agent):
+    return agent.index, agent.updates, agent.silent
+
+
+@pytest.mark.parametrize("start", ["known", "own", "zero"])
+@pytest.mark.parametrize(("kind", "fields"), CASES_OF_STARTS)
+def test_starts_of_all_agents_at_once_are_those_of_one_by_one(kind, fields, start):
+    make = random_setting(3, loss="logistic")
+    at_once, started = run(make, kind, fields, start=start)
+    one_by_one, each = run(make, kind, fields, start=start, at_once=False)
+    assert at_once.engine == "batched (compiled step)"
+    assert started == []
+    assert each == list(range(len(at_once.agents)))
+    check_same(at_once, one_by_one)
+
+
+@pytest.mark.parametrize(("kind", "fields"), IN_ROUNDS)
+def test_starts_at_once_are_those_of_one_by_one_in_rounds(kind, fields):
+    for seed, easy in ((3, True), (4, False)):
+        make = random_setting(seed, loss="logistic", easy=easy)
+        at_once, started = run(make, kind, fields)
+        assert started == []
+        check_same(at_once, run(make, kind, fields, at_once=False)[0])
+
+
+@pytest.mark.parametrize("start", ["known", "own"])
+@pytest.mark.parametrize(("kind", "fields"), CASES_OF_STARTS[:5])
+def test_who_joins_late_starts_alone_and_is_told_what_it_would_be(kind, fields, start):
+    make = random_setting(5, loss="logistic")
+    at_once, started = run(make, kind, fields, start=start, join=True)
+    one_by_one, each = run(make, kind, fields, start=start, join=True, at_once=False)
+    joined = np.flatnonzero(at_once.transport.tables.joins > 0).tolist()
+    assert 0 < len(joined) < len(at_once.agents)
+    assert sorted(started) == [agent for agent in joined if at_once.started[agent]]
+    assert sorted(each) == np.flatnonzero(one_by_one.started).tolist()
+    check_same(at_once, one_by_one)
+
+
+@pytest.mark.parametrize(("kind", "fields"), CASES_OF_STARTS)
+def test_starts_at_once_are_those_of_the_event_engine(kind, fields):
+    make = random_setting(6, loss="logistic")
+    nothing = Stop(time=0.0)
+    compiled, _ = run(make, kind, fields, stop=nothing)
+    setting = make()
+    network = NetworkParameters.model_validate({**setting.network.model_dump(), "start": "known"})
+    setting = replace(setting, stop=nothing, network=network)
+    plain = drive(prepared(World(setting, kind, protocol_parameters(kind, fields)), EventEngine()))
+    assert compiled.traffic == plain.traffic
+    for name, block in plain.state.agent.items():
+        assert block.values.tobytes() == compiled.state.agent[name].values.tobytes()
+    for name, block in plain.inbox.values.items():
+        assert block.values.tobytes() == compiled.inbox.values[name].values.tobytes()
+        assert plain.inbox.order[name].tolist() == compiled.inbox.order[name].tolist()
+
+
+def test_a_start_that_is_not_finite_ends_the_run_as_ever():
+    class Endless(CoordinateDescent):
+        """Begins at infinity."""
+
+        def public_start(self):
+            return PublicStart({"model": np.inf}, told={"model": "model"})
+
+    with pytest.raises(Divergence, match=r"agent .* at time 0: model became infinite after 0 updates"):
+        run(random_setting(3, loss="logistic"), Endless, {"mu": 0.5})
+
+
+def test_a_subclass_with_a_start_of_its_own_starts_by_that():
+    class Elsewhere(CoordinateDescent):
+        """Begins elsewhere."""
+
+        def start(self, view, out):
+            super().start(view, out)
+            view.state["model"][:] = 1.0
+
+    world, started = run(random_setting(3, loss="logistic"), Elsewhere, {"mu": 0.5}, stop=Stop(time=0.0))
+    assert len(started) == len(world.agents)
+    assert (world.state.agent["model"].values == 1.0).all()
+    assert "compiled" in world.engine
+
+
+def test_a_start_that_somebody_has_put_on_an_object_is_made():
+    setting = random_setting(3, loss="logistic")()
+    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
+    seen = []
+    world.protocol.start = lambda view, out: seen.append(view.agent)  # type: ignore[method-assign]
+    drive(world)
+    assert seen == list(range(len(world.agents)))
+
+
+def test_a_protocol_without_any_start_says_so():
+    class Nowhere(Protocol):
+        """Begins nowhere."""
+
+        def layout(self):
+            return Layout(agent={"model": 2}, messages={"model": MessageKind(2)})
+
+    with pytest.raises(TypeError, match="Nowhere has neither a start nor a public_start"):
+        run(random_setting(3, loss="logistic"), Nowhere, {})
+
+
+def test_every_shipped_protocol_says_how_its_agents_start():
+    assert all(resolve(name).has_start() for name in names())
+
+
+def test_a_compiled_world_makes_an_agent_only_for_who_asks():
+    world = fast_world(make_setting(CASES["100k"].toy, 3.0), *protocol_of("broadcast"))
+    drive(world)
+    assert len(world.agents.made) < len(world.agents) / 2
+    assert [agent.updates for agent in world.agents] == world.updates.tolist()
+    assert world.agents[3] is world.agents[3]
+    with pytest.raises(IndexError, match="agent"):
+        world.agents[len(world.agents)]
+
+
+def test_steps_in_python_start_one_by_one():
+    setting = random_setting(3, loss="logistic")()
+    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}), compiled=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "start_together", None)
+        drive(world)
+    assert isinstance(vars(world)["driver"], Driver)
+    assert world.started.all()

@@ -234,7 +234,7 @@ class CoordinateDescent(Protocol):
 
     @cached_property
     def step_blocks(self) -> dict[str, NDArray[np.float64]]:
-        """By block: the agents' mu c_i, and their step sizes alpha = 1 / (1 + mu c_i L_loc)."""
+        """The agents' mu c_i and step sizes alpha = 1 / (1 + mu c_i L_loc), by the blocks that they are in."""
         mu_c = self.parameters.mu * self.confidence
         return {"mu_c": mu_c, "alpha": 1 / (1 + mu_c * self.smoothness)}
 

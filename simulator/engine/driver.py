@@ -161,7 +161,9 @@ class Driver(ABC):
 
     def start_present(self, agents: NDArray[np.int64]) -> None:
         """Let the agents that are there from the beginning start, and tell one another their starts."""
-        world, present = self.world, [self.world.agents[agent] for agent in agents.tolist()]
+        world = self.world
+        indices: list[int] = agents.tolist()
+        present = [world.agents[index] for index in indices]
         for agent in present:
             self._start(agent)
             world.effort.look(world.now)

@@ -291,10 +291,10 @@ class Protocol(ABC):
     def release(self, view: View) -> Release:
         """What an agent's next message reveals, where its text sends it.
 
-        By default what `step_noise` says; without one that draws, data without noise. It may depend on the agent and on
-        its start, and on what comes later only by `step_noise`.
+        By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
+        and on what comes later only by `step_noise`.
         """
-        if self.step_noise is not None and self.step_noise.mechanism is not None:
+        if self.step_noise is not None:
             return self.step_noise.release(view)
         recipients = len(view.neighbours)
         if not len(view.data):
@@ -303,10 +303,10 @@ class Protocol(ABC):
 
     @property
     def releases_rows_plainly(self) -> bool:
-        """Whether `release` is the default one without noise, and who has rows of the task is known without a view."""
-        noisy = self.step_noise is not None and self.step_noise.mechanism is not None
+        """Whether a release is plain for agents that have rows of the task, and public for others, without a view."""
         own = type(self).release is not Protocol.release or is_patched(self)
-        return not (noisy or own or self.changes_rows or self.problem.task.columns is not None)
+        quiet = self.step_noise is None or self.step_noise.releases_rows_plainly
+        return quiet and not (own or self.changes_rows or self.problem.task.columns is not None)
 
     @property
     def changes_rows(self) -> bool:

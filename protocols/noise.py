@@ -78,6 +78,11 @@ class GradientNoise(StepNoise):
 
     @property
     @override
+    def releases_rows_plainly(self) -> bool:
+        return self.privacy is None and type(self).release is GradientNoise.release
+
+    @property
+    @override
     def clip(self) -> tuple[Norm, float] | None:
         if self.privacy is None or self.privacy.sensitivity != "clip":
             return None

@@ -83,6 +83,11 @@ class SubgradientNoise(StepNoise):
 
     @property
     @override
+    def releases_rows_plainly(self) -> bool:
+        return self.privacy is None and type(self).release is SubgradientNoise.release
+
+    @property
+    @override
     def clip(self) -> tuple[Norm, float] | None:
         return self.gradient_noise.clip
 

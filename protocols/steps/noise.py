@@ -33,6 +33,11 @@ class StepNoise(ABC):
         return None
 
     @property
+    def releases_rows_plainly(self) -> bool:
+        """Whether nothing is drawn, and a release is plain for agents that have rows, and public for others."""
+        return False
+
+    @property
     def dimension(self) -> int:
         """What its releases declare (`hushnet.protocols.privacy.mechanisms.Release`)."""
         return 0

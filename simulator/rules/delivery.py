@@ -152,14 +152,9 @@ def time_bound(constants: Any, brackets: Any, size: Any, u: float, side: int):
 
 
 @rule
-def fate_or_bound(
-    run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float, late: bool
-):
-    """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
-
-    The delay of one that is lost is only drawn where somebody observes.
-    """
-    u, v, w = draw_one(
+def luck_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
+    """The three uniforms of a copy: two for its delay, one for its loss."""
+    return draw_one(
         run.key[0],
         run.key[1],
         run.numbers[sender],
@@ -168,6 +163,17 @@ def fate_or_bound(
         MESSAGE,
         transmission,
     )
+
+
+@rule
+def fate_or_bound(
+    run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float, late: bool
+):
+    """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
+
+    The delay of one that is lost is only drawn where somebody observes.
+    """
+    u, v, w = luck_of(run, sender, edge, tick, transmission)
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
         return u, math.inf
@@ -214,6 +220,16 @@ def count_departure(
         counts[IN_FLIGHT_BYTES] += size
     if counts[OBSERVED]:
         note_sent(run, sender, edge, tick, kind, row, size, now, delay)
+
+
+@rule
+def count_departures(run: RunTables, copies: int, size: Any):
+    """Count so many copies of one size of the last message, none of which is lost, and which nobody observes."""
+    counts = run.counts
+    counts[SENT] += copies
+    counts[SENT_BYTES] += copies * size
+    counts[IN_FLIGHT] += copies
+    counts[IN_FLIGHT_BYTES] += copies * size
 
 
 @rule

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
@@ -20,7 +21,14 @@ from ....protocols.base import Out, Sent
 from ...world.rounds import EMPTY, addressed
 from ...world.world import World
 from . import round_windows, windows
-from .round_windows import Barriers
+from .lossless_rounds import (
+    LosslessRounds,
+    count_arrivals,
+    first_rounds,
+    note_heard,
+    send_vector,
+    with_late_room,
+)
 from .wake_windows import WakeWindows
 
 
@@ -36,8 +44,8 @@ class LazyRounds(WakeWindows):
 
     Attributes
     ----------
-    barriers : Barriers or None
-        What agents wait for; None until the run begins.
+    rounds : LosslessRounds or None
+        What agents wait for, and what is under way between them; None until the run begins.
 
     Raises
     ------
@@ -47,39 +55,34 @@ class LazyRounds(WakeWindows):
 
     def __init__(self, world: World, *, compiled: bool = True) -> None:
         super().__init__(world, compiled=compiled)
-        self.barriers: Barriers | None = None
-        edges = len(world.setting.graph.heads)
-        # One list more than inboxes have kinds, for messages without numbers.
-        lists = np.full((len(world.layout.messages) + 1) * edges, -1, dtype=np.int64)
-        self.transport.tables = self.transport.tables._replace(first_node=lists)
+        self.rounds: LosslessRounds | None = None
+        self.header = world.network.size(0)
+        self.transport.carry = self._carry
 
     @override
     def init_clocks(self) -> Sequence[int]:
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
-        run, graph = self.transport.tables, self.world.setting.graph
+        run = self.transport.tables
         ended = windows.init_clocks(run)
-        speaking = np.bincount(graph.tails[~run.silent[graph.heads]], minlength=graph.agents)
-        expected = 1 + speaking.astype(np.int64)
-        self.barriers = Barriers(
-            expected=expected,
-            missing=np.stack([expected, expected], axis=1),
-            latest=np.zeros((graph.agents, 2)),
-            begun=np.ones(graph.agents, dtype=np.int64),
-        )
+        self.rounds = first_rounds(self.world.setting.graph, run.silent, len(self.world.layout.messages))
         return ended
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         announce(round_windows.run_rounds, "the batched engine")
-        header = self.world.network.size(0)
-        return self.in_window(round_windows.run_rounds, self.barriers, limit, forced, header, *self._call)
+        return self.in_window(round_windows.run_rounds, self.rounds, limit, forced, self.header, *self._call)
 
     @override
     def make_room(self) -> None:
-        """Make room; who says nothing sends a message of its own to every neighbour."""
+        """Make room, also for what is sent to silent agents."""
         super().make_room()
-        most = int(self.world.setting.graph.degrees.max(initial=1))
-        self.transport.make_room(max(most, len(self.rows)), most * max(1, len(self.ports)))
+        most = int(self.world.setting.graph.degrees.max(initial=0))
+        self._make_late_room(most * max(1, len(self.ports)))
+
+    def _make_late_room(self, copies: int) -> None:
+        """Make room for so many more copies to silent agents."""
+        assert self.rounds is not None
+        self.rounds = with_late_room(self.rounds, float(self.transport.tables.heap_time[0]), copies)
 
     @override
     def take_step(self, agent: Agent) -> None:
@@ -129,6 +132,35 @@ class LazyRounds(WakeWindows):
             if not sents:
                 self.transport.signal(agent, edge, EMPTY, attempt=0)
 
+    def _carry(
+        self,
+        agent: Agent,
+        edges: NDArray[np.int64],
+        rank: int,
+        vector: NDArray[np.float64],
+        transmission: int,
+        vectors: int,
+    ) -> None:
+        """Send a message of a round."""
+        assert self.rounds is not None
+        self.transport.make_room(1, 0)
+        self._make_late_room(len(edges))
+        size = self.world.network.size(len(vector))
+        send_vector(
+            self.transport.tables,
+            self.rounds,
+            agent.index,
+            edges,
+            rank,
+            vector,
+            transmission,
+            self.world.now,
+            vectors,
+            size,
+        )
+
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        round_windows.deliver_all_rounds(self.transport.tables, now, barrier)
+        if self.rounds is not None:
+            count_arrivals(self.transport.tables, self.rounds, now, barrier, self.header)
+            note_heard(self.transport.tables)

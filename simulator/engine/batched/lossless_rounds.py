@@ -1,0 +1,327 @@
+"""What agents in lossless rounds wait for, and the copies under way between them, compiled.
+
+Agent i's k-th round begins at B_i(k), the later of its own step of round k - 1 and of the arrivals of all neighbours'
+parcels of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by
+maxima and sums. As nothing is lost, the arrival of a parcel is known as soon as it is sent: whoever sends the last
+parcel of a barrier sets the end of the round that follows, on the heap of wake-ups.
+
+Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
+read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
+are never more than one round apart. Barriers that are being waited for, and copies that are not shown yet, are
+therefore told apart by the parity of their round.
+
+A copy is shown after it has arrived, so that nothing has to be known of arrivals but their maximum, and at record
+instants how many are still to come. A neighbour that has fallen silent is no longer expected. An agent that has fallen
+silent opens no barrier and reads nothing: copies on their way to it, of which there may be many, are only counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....agents.compilation.compiled import compiled
+from ....agents.compilation.fetching import prefetch_row
+from ....agents.graph import Graph
+from ...network.network import KINDS
+from ...rules.clocks import next_time
+from ...rules.delivery import (
+    count_departures,
+    count_message,
+    luck_of,
+    release_version,
+    set_latest,
+    take_row,
+    time_under_way,
+)
+from ...tables.run import COPIES_OUT, LINE, RunTables
+from ...tables.tallies import DELIVERED, DELIVERED_BYTES, HEAP, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
+
+
+class LosslessRounds(NamedTuple):
+    """Barriers and copies of lossless rounds; compiled functions take them as one argument.
+
+    The parity of a round is that of the tick at its end.
+
+    Attributes
+    ----------
+    expected : (n,) int64
+        Parcels that open a barrier: of every neighbour that has not fallen silent, and the agent's own.
+    missing : (n, 2) int64
+        By parity of the round: how many of them were not sent yet.
+    latest : (n, 2) float64
+        By parity of the round: arrival of the last one of the others.
+    begun : (n,) int64
+        Rounds that each agent has begun.
+    versions : (2, Q) int64
+        By parity and inbox slot: the version that the slot is to show, with a reference; -1 for none.
+    arrivals : (2, (kinds + 1) E) float64
+        By parity, kind and the directed edge that it was sent over: when the last copy arrives. The kind after all
+        kinds has no numbers.
+    sent_after : (2, n) int64
+        By parity and sender: order of the last message before those of the round.
+    told : (D,) float64
+        By rank of the neighbour: arrival of the last copy of the round that is about to end.
+    late : (1,) int64
+        Copies that were sent to silent agents, as far as they are remembered.
+    late_arrival, late_size, late_order : (L,)
+        Of each of them.
+    """
+
+    expected: Any
+    missing: Any
+    latest: Any
+    begun: Any
+    versions: Any
+    arrivals: Any
+    sent_after: Any
+    told: Any
+    late: Any
+    late_arrival: Any
+    late_size: Any
+    late_order: Any
+
+
+def first_rounds(graph: Graph, silent: Any, kinds: int) -> LosslessRounds:
+    """The first round of all agents, of which (n,) some are ``silent`` from the start, and nobody waits for them."""
+    agents, edges = graph.agents, len(graph.heads)
+    speaking = np.bincount(graph.tails[~silent[graph.heads]], minlength=agents)
+    expected = 1 + speaking.astype(np.int64)
+    return LosslessRounds(
+        expected=expected,
+        missing=np.stack([expected, expected], axis=1),
+        latest=np.zeros((agents, 2)),
+        begun=np.ones(agents, dtype=np.int64),
+        versions=np.full((2, kinds * edges), -1, dtype=np.int64),
+        arrivals=np.full((2, (kinds + 1) * edges), -math.inf),
+        sent_after=np.zeros((2, agents), dtype=np.int64),
+        told=np.zeros(int(graph.degrees.max(initial=0))),
+        late=np.zeros(1, dtype=np.int64),
+        late_arrival=np.empty(0),
+        late_size=np.empty(0, dtype=np.int64),
+        late_order=np.empty(0, dtype=np.int64),
+    )
+
+
+def with_late_room(rounds: LosslessRounds, now: float, copies: int) -> LosslessRounds:
+    """Rounds that can remember so many more copies to silent agents, and no longer those that came before ``now``."""
+    count = int(rounds.late[0])
+    if len(rounds.late_arrival) - count >= copies:
+        return rounds
+    coming = rounds.late_arrival[:count] >= now
+    count = int(coming.sum())
+    columns = {name: getattr(rounds, name) for name in ("late_arrival", "late_size", "late_order")}
+    for name, old in columns.items():
+        columns[name] = np.zeros(2 * (count + copies), dtype=old.dtype)
+        columns[name][:count] = old[: len(coming)][coming]
+    rounds.late[0] = count
+    return rounds._replace(**columns)
+
+
+@compiled(forceinline=True, _nrt=False)
+def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Put a wake-up on the heap."""
+    times, agents, here = run.heap_time, run.heap_agent, run.counts[HEAP]
+    run.counts[HEAP] += 1
+    while here > 0:
+        parent = (here - 1) // 2
+        if times[parent] < time or (times[parent] == time and agents[parent] < agent):
+            break
+        times[here], agents[here] = times[parent], agents[parent]
+        here = parent
+    times[here], agents[here] = time, agent
+
+
+@compiled(forceinline=True, _nrt=False)
+def hold(
+    run: RunTables, rounds: LosslessRounds, agent: int, number: int, arrival: float
+):  # pragma: no cover - compiled
+    """Let an agent hold one more parcel of a round; the last one begins its next round."""
+    parity = number & 1
+    latest = max(rounds.latest[agent, parity], arrival)
+    rounds.missing[agent, parity] -= 1
+    if rounds.missing[agent, parity] > 0:
+        rounds.latest[agent, parity] = latest
+        return
+    rounds.missing[agent, parity] = rounds.expected[agent]
+    rounds.latest[agent, parity] = 0.0
+    rounds.begun[agent] = number + 1
+    push(run, next_time(run, agent, number, latest), agent)
+
+
+@compiled(forceinline=True, _nrt=False)
+def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: no cover - compiled
+    """Let an agent expect nothing of a neighbour after its last round.
+
+    The barrier after that round has the parity of the one before it, and counts only once that one is open.
+    """
+    rounds.expected[agent] -= 1
+    if rounds.begun[agent] >= number:
+        rounds.missing[agent, (number + 1) & 1] -= 1
+
+
+@compiled(forceinline=True, _nrt=False)
+def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
+    """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
+    number, first, last = run.ticks[agent] + 1, run.offsets[agent], run.silent[agent]
+    for edge in range(first, run.offsets[agent + 1]):
+        receiver = run.heads[edge]
+        if run.silent[receiver]:
+            continue
+        if last:
+            expect_no_more(rounds, receiver, number)
+        hold(run, rounds, receiver, number, rounds.told[edge - first])
+    if not last:
+        hold(run, rounds, agent, number, now)
+
+
+@compiled(forceinline=True, _nrt=False)
+def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
+    """Let an agent's inbox show the round before the one that it ends, and nothing have been sent in this one yet."""
+    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
+    tick = run.ticks[agent]
+    rounds.sent_after[tick & 1, agent] = run.counts[ORDER]
+    for rank in range(last - first):
+        rounds.told[rank] = now
+    versions = rounds.versions[(tick - 1) & 1]
+    for before in range(0, len(run.known), max(1, edges)):
+        for slot in range(before + first, before + last):
+            row = versions[slot]
+            if row >= 0:
+                versions[slot] = -1
+                prefetch_row(run.pool, row)  # which the step is about to read
+                know(run, slot, row)
+
+
+@compiled(forceinline=True, _nrt=False)
+def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
+    """Let a slot know a version that already counts its reference; when it was heard, `note_heard` says later."""
+    if run.constants[COPIES_OUT] != 0.0:
+        set_latest(run, slot, row, run.order[LINE * row])
+        return
+    old = run.known[slot]
+    run.known[slot] = row
+    if old >= 0:
+        release_version(run, old)
+
+
+@compiled(_nrt=False)
+def note_heard(run: RunTables):  # pragma: no cover - compiled
+    """Note in the inbox of which messages the versions are that slots know."""
+    for slot in range(len(run.known)):
+        line = LINE * run.known[slot]
+        if line >= 0 and run.heard_tick[slot] != run.tick[line]:
+            run.heard_sent_at[slot], run.heard_order[slot] = run.sent_at[line], run.order[line]
+            run.heard_tick[slot] = run.tick[line]
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_parcels(
+    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, transmission: int, sending: Any
+):  # pragma: no cover - compiled
+    """Send a version (-1: no numbers) over some of an agent's edges; ``sending`` has tick, size and time."""
+    tick, size, now = sending
+    of_kind, first, kept = kind * len(run.heads), run.offsets[agent], 0
+    arrivals, versions = rounds.arrivals[tick & 1], rounds.versions[tick & 1]
+    for edge in edges:
+        u, v, _ = luck_of(run, agent, edge, tick, transmission)
+        arrival = now + time_under_way(run, edge, size, u, v)
+        if run.silent[run.heads[edge]]:
+            count_late(run, rounds, arrival, size)
+            continue
+        arrivals[of_kind + edge] = arrival
+        rounds.told[edge - first] = max(rounds.told[edge - first], arrival)
+        if row >= 0:
+            versions[of_kind + run.reverse[edge]] = row
+            kept += 1
+    if row >= 0:
+        run.references[LINE * row] += kept
+    count_departures(run, len(edges), size)
+
+
+@compiled(forceinline=True, _nrt=False)
+def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int):  # pragma: no cover - compiled
+    """Remember a copy to a silent agent; there must be room for it."""
+    place = rounds.late[0]
+    rounds.late[0] += 1
+    rounds.late_arrival[place], rounds.late_size[place] = arrival, size
+    rounds.late_order[place] = run.counts[ORDER]
+
+
+@compiled(forceinline=True, _nrt=False)
+def send_said_parcels(
+    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int
+):  # pragma: no cover - compiled
+    """Send what a compiled step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
+    line = LINE * row
+    sending = run.tick[line], run.size[line], run.sent_at[line]
+    send_parcels(run, rounds, agent, edges, kind, row, kind, sending)
+
+
+@compiled(forceinline=True, _nrt=False)
+def say_nothing(
+    run: RunTables, rounds: LosslessRounds, agent: int, now: float, header: int
+):  # pragma: no cover - compiled
+    """End a round in which an agent says nothing: a message without numbers to everybody."""
+    kinds = len(run.known) // max(1, len(run.heads))
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        count_message(run, 0)
+        sending = run.ticks[agent], header, now
+        send_parcels(run, rounds, agent, range(edge, edge + 1), kinds, -1, KINDS - 1, sending)
+
+
+@compiled(_nrt=False)
+def send_vector(
+    run: RunTables,
+    rounds: LosslessRounds,
+    agent: int,
+    edges: Any,
+    kind: int,
+    vector: Any,
+    transmission: int,
+    now: float,
+    vectors: int,
+    size: int,
+):  # pragma: no cover - compiled
+    """Send a vector over some of an agent's edges, or a message without numbers; there must be room for it."""
+    order, row = count_message(run, vectors * len(edges)), -1
+    if kind * len(run.heads) < len(run.known):
+        row = take_row(run, now, order, run.ticks[agent], size)
+        for k in range(len(vector)):
+            run.pool[row, k] = vector[k]
+    send_parcels(run, rounds, agent, edges, kind, row, transmission, (run.ticks[agent], size, now))
+    if row >= 0:
+        release_version(run, row)
+
+
+@compiled(_nrt=False)
+def count_arrivals(
+    run: RunTables, rounds: LosslessRounds, now: float, barrier: Any, header: int
+):  # pragma: no cover - compiled
+    """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant.
+
+    What is still under way was not shown, so that its slot has its version.
+    """
+    edges, links, size = len(run.heads), 0, 0
+    for parity in range(2):
+        arrivals, versions = rounds.arrivals[parity], rounds.versions[parity]
+        for agent in range(len(run.ticks)):
+            sent_last = rounds.sent_after[parity, agent] >= barrier
+            for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+                for of_kind in range(0, len(arrivals), edges):
+                    arrival = arrivals[of_kind + edge]
+                    if arrival > now or (arrival == now and sent_last):
+                        links += 1
+                        slot = of_kind + run.reverse[edge]
+                        size += run.size[LINE * versions[slot]] if of_kind < len(run.known) else header
+    for place in range(rounds.late[0]):
+        arrival = rounds.late_arrival[place]
+        if arrival > now or (arrival == now and rounds.late_order[place] > barrier):
+            links += 1
+            size += rounds.late_size[place]
+    counts = run.counts
+    counts[DELIVERED] += counts[IN_FLIGHT] - links
+    counts[DELIVERED_BYTES] += counts[IN_FLIGHT_BYTES] - size
+    counts[IN_FLIGHT], counts[IN_FLIGHT_BYTES] = links, size

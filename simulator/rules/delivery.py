@@ -152,7 +152,7 @@ def time_bound(constants: Any, brackets: Any, size: Any, u: float, side: int):
 
 
 @rule
-def luck_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
+def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
     """The three uniforms of a copy: two for its delay, one for its loss."""
     return draw_one(
         run.key[0],
@@ -173,7 +173,7 @@ def fate_or_bound(
 
     The delay of one that is lost is only drawn where somebody observes.
     """
-    u, v, w = luck_of(run, sender, edge, tick, transmission)
+    u, v, w = uniforms_of(run, sender, edge, tick, transmission)
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
         return u, math.inf

@@ -114,6 +114,7 @@ def test_all_that_hushnet_compiles_can_be_stamped():
     found = 0
     for name in (
         "simulator.engine.batched.windows",
+        "simulator.engine.batched.lossless_rounds",
         "simulator.engine.batched.round_windows",
         "simulator.engine.batched.exchange_windows",
     ):

@@ -30,7 +30,7 @@ from ...rules.clocks import next_time
 from ...rules.delivery import (
     count_departures,
     count_message,
-    luck_of,
+    uniforms_of,
     release_version,
     set_latest,
     take_row,
@@ -226,7 +226,7 @@ def send_parcels(
     of_kind, first, kept = kind * len(run.heads), run.offsets[agent], 0
     arrivals, versions = rounds.arrivals[tick & 1], rounds.versions[tick & 1]
     for edge in edges:
-        u, v, _ = luck_of(run, agent, edge, tick, transmission)
+        u, v, _ = uniforms_of(run, agent, edge, tick, transmission)
         arrival = now + time_under_way(run, edge, size, u, v)
         if run.silent[run.heads[edge]]:
             count_late(run, rounds, arrival, size)

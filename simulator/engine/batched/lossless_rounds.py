@@ -30,11 +30,11 @@ from ...rules.clocks import next_time
 from ...rules.delivery import (
     count_departures,
     count_message,
-    uniforms_of,
     release_version,
     set_latest,
     take_row,
     time_under_way,
+    uniforms_of,
 )
 from ...tables.run import COPIES_OUT, LINE, RunTables
 from ...tables.tallies import DELIVERED, DELIVERED_BYTES, HEAP, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER

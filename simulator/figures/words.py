@@ -11,7 +11,6 @@ from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
 from ..analysis.claimed_privacy import MARK, claim_of
 from ..analysis.results import Collection
-from ..language.described import unit_of
 from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS
 from ..metrics.costs import LABELS
@@ -56,6 +55,8 @@ def swept_unit(collection: Collection, path: str) -> str:
     said = _of(path, (collection.index.get("style") or {}).get("units"))
     if said is not None or path not in collection.grid:
         return said or ""
+    from ..language.described import unit_of  # which loads all protocols, and most figures have no such axis
+
     found = dict.fromkeys(unit_of(path, manifest.get("scenario") or {}) for manifest in collection.manifests)
     return next(filter(None, found), "")
 

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hushnet.agents.agent import ARRIVAL, Agent
+from hushnet.agents.agent import ARRIVAL
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.base import Out
 from hushnet.protocols.privacy.ledger import Ledger
@@ -106,7 +106,7 @@ def the_last_to_arrive_is_read(patch):
 
 
 def everybody_wakes(patch):
-    patch.setattr(Agent, "awake", property(lambda self: not self.silent))
+    patch.setattr(event_driver.EventDriver, "is_awake", lambda self, agent: not agent.silent)
 
 
 def an_agent_oversleeps(patch):

@@ -167,7 +167,7 @@ def test_a_worker_that_does_not_see_the_results_folder_says_so(experiment, heart
 
 
 def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, heartbeat, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.experiment.heartbeat.BEAT", 0.0)
+    monkeypatch.setattr("hushnet.simulator.experiment.heartbeat.CHECK_INTERVAL", 0.0)
     monkeypatch.setattr(Heartbeat, "visible", lambda _: False)
     assert one_batch(experiment, heartbeat) == ([], None)
     assert list(experiment.folder.glob("*/manifest.json")) == []

@@ -384,7 +384,7 @@ def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
     from hushnet.simulator.reproduction import reproduce as module
 
     lines = []
-    monkeypatch.setattr(module, "BEAT", 0.0)
+    monkeypatch.setattr(module, "REPORT_INTERVAL", 0.0)
     monkeypatch.setattr(module, "perform", lambda *_, on_run, **__: on_run() or on_run() or [])
     reproduce([tiny_paper()], quick=True, results=tmp_path, say=lines.append)
     assert lines[1:3] == ["tiny-fig1: run 1 of 4", "tiny-fig1: run 2 of 4"]

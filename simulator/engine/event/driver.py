@@ -129,14 +129,18 @@ class EventDriver(Driver):
                 world.effort.wake(agent.index, env.now)
             agent.tick += 1
             agent.reactions = 0
-            if agent.up and not agent.silent and world.agents.present[agent.index]:
+            if self.is_awake(agent):
                 self.wake(agent)
+
+    def is_awake(self, agent: Agent) -> bool:
+        """Whether an agent steps at its ticks now: it is present and up, and has not fallen silent."""
+        return agent.up and not agent.silent and bool(self.world.agents.present[agent.index])
 
     def wake(self, agent: Agent) -> None:
         """Act on a tick that finds its agent awake: it takes a step."""
         self.step(agent)
 
-    def is_up(self, _mail: Any, agent: int, _time: float, _after: bool) -> bool:
+    def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """Whether an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
         return one.up and bool(self.world.agents.present[agent])

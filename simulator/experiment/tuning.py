@@ -258,7 +258,7 @@ def _account(
         "table": TABLE,
         "chosen": chosen,
         "note": _note(tune, loaded.scenario.task.draws_data),
-        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_left_out(tried)])),
+        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_level(tried, best), *_left_out(tried)])),
     }
 
 
@@ -281,6 +281,17 @@ def _at_an_end(tune: TuneParameters, best: Sequence[Trial]) -> Iterator[str]:
                 if value == end:
                     name = f"{trial.protocol}.{field}"
                     yield f"{name} = {value} is the {word} value that was tried; the best one may lie beyond"
+
+
+def _level(tried: Sequence[Trial], best: Sequence[Trial]) -> Iterator[str]:
+    for chosen in best:
+        own = [trial for trial in tried if (trial.place, trial.protocol) == (chosen.place, chosen.protocol)]
+        level = sum(trial.score == chosen.score for trial in own)
+        if level > 1:
+            yield (
+                f"{level} of {len(own)} trials of {chosen.protocol} did equally well, and the first of them was taken: "
+                "what tells them apart says nothing"
+            )
 
 
 def _left_out(tried: Sequence[Trial]) -> Iterator[str]:

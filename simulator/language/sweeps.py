@@ -147,10 +147,22 @@ def _places(values: Sequence[Any], where: Keys) -> list[Any]:
     kinds = [value.get("kind") if isinstance(value, Mapping) else None for value in values]
     if all(isinstance(kind, str) for kind in kinds) and len(set(kinds)) == len(kinds):
         names = kinds
-    if len({(type(name), name) for name in names}) < len(names):
-        hint = "; give every place a label of its own" if where[-1] != "labels" and "zip" in where else ""
-        raise InputError(f"names a value twice{hint}", field=where)
+    hint = "; give every place a label of its own" if where[-1] != "labels" and "zip" in where else ""
+    check_different(names, where, hint)
     return names
+
+
+def check_different(values: Sequence[Any], where: Keys, hint: str = "") -> None:
+    """Raise an `InputError` if two values are one in tables, where numbers are told apart by size and all by text."""
+    seen: dict[tuple[str, Any], str] = {}
+    for value in values:
+        text = value if isinstance(value, str) else json.dumps(value)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        for key in [("text", text), *([("number", value)] if number else [])]:
+            if key in seen:
+                same = "" if seen[key] == text else f", as {seen[key]} and {text}"
+                raise InputError(f"names a value twice{same}{hint}", field=where)
+            seen[key] = text
 
 
 def _expanded(path: str, where: Keys) -> list[str]:

@@ -18,7 +18,7 @@ from ..metrics.metric import names_of
 from .equal_budget import check_budget
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
-from .sweeps import Axis, Taken
+from .sweeps import Axis, Taken, check_different
 
 VALIDATION = "validation"
 """The task's own measure, on rows that are held out of the agents' training rows."""
@@ -133,6 +133,7 @@ def _check_paths(tune: TuneParameters, protocols: Sequence[str], swept: Sequence
 def _check_trials(tune: TuneParameters) -> None:
     counts: dict[str, int] = {}
     for path, values in tune.over.items():
+        check_different(values_of(values), ("tune", "over", path))
         key = path.partition(".")[0]
         counts[key] = counts.get(key, 1) * len(values_of(values))
     if max(counts.values()) > MOST_TRIALS:

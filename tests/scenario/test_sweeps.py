@@ -7,7 +7,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
-from hushnet.simulator.language.sweep_parameters import Geometric, Range
+from hushnet.simulator.language.sweep_parameters import Geometric, Range, Together
 from hushnet.simulator.language.sweeps import axes, expand
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,11 +57,25 @@ def test_whole_numbers_in_equal_ratios_are_the_nearest_ones():
     assert Geometric.model_validate({"log": [100, 1, 4]}).values() == [100, 22, 5, 1]
 
 
-def test_values_that_compare_equal_but_are_of_different_types_are_different():
-    (axis,) = axes({"task.points": [1, True, "1"]})
-    assert [(type(place), place) for place in axis.places] == [(int, 1), (bool, True), (str, "1")]
+def test_places_are_different_where_tables_write_them_differently():
+    """Rows of the same cell would be counted as seeds of one place."""
+    (axis,) = axes({"task.points": [1, True, "one"]})
+    assert [(type(place), place) for place in axis.places] == [(int, 1), (bool, True), (str, "one")]
+
+
+@pytest.mark.parametrize(
+    "same", [[True, 1, True], [0, 0.0], [0.0, -0.0], [1, "1"], [0.1, "0.1"], ["true", True], [{"a": 1}, '{"a": 1}']]
+)
+def test_places_that_tables_write_alike_are_refused(same):
     with pytest.raises(InputError, match="names a value twice"):
-        axes({"task.points": [True, 1, True]})
+        axes({"task.points": same})
+    zipped = Together.model_validate({"zip": {"network.loss": list(range(len(same)))}, "labels": list(map(_label, same))})
+    with pytest.raises(InputError, match="names a value twice"):
+        axes({"places": zipped})
+
+
+def _label(value):
+    return json.dumps(value) if isinstance(value, dict) else value
 
 
 @given(

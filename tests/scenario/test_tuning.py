@@ -219,6 +219,8 @@ def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monke
     scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
     account = with_scores(monkeypatch, tmp_path, scores, BY_ONE, metric="objective")
     assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
+    level = [warning for warning in account["warnings"] if "equally well" in warning]
+    assert [warning[:28] for warning in level] == ["2 of 3 trials of cd did equa", "2 of 3 trials of mp did equa"]
 
 
 def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
@@ -267,6 +269,8 @@ MISTAKES = [
     (["tune:", "  over:", "    cd.nu: [0.1]"], 12, ["protocols.cd.nu: unknown field 'nu'; did you mean 'mu'?"]),
     (["tune:", "  over:", "    cd.mu: [0.1, -1]"], 12, ["protocols.cd.mu = -1: must be greater than 0"]),
     (["tune: {over: {cd.mu: 0.1}}"], 10, ["tune.over.cd.mu = 0.1: must be a list"]),
+    (["tune: {over: {cd.mu: [0.1, 0.1]}}"], 10, ["tune.over.cd.mu: names a value twice"]),
+    (["tune: {over: {cd.mu: [1, 1.0]}}"], 10, ["tune.over.cd.mu: names a value twice, as 1 and 1.0"]),
     (["tune: {over: {}}"], 10, ["tune.over: must have at least 1"]),
     (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 7]}"], 10, ["tune.seeds[1] = 7: is a seed of the reported runs"]),
     (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 3]}"], 10, ["tune.seeds", "names a seed twice"]),
@@ -285,7 +289,7 @@ def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, caps
 
 
 def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):
-    tune = {"over": {"cd.mu": [0.1, 0.2], "mp.alpha": [0.5, 0.5]}, "metric": "objective"}
+    tune = {"over": {"cd.mu": [0.1, 0.2], "mp.alpha": [0.5, 0.6]}, "metric": "objective"}
     experiment = Experiment(load(written(tune=tune)), tmp_path / "tiny")
     with pytest.raises(InputError, match=r"cd are measured by other objectives .*mu 0\.1.*mu 0\.2.*objective_of"):
         choose(experiment, lambda trials: pytest.fail("trials were run"))

@@ -1,4 +1,4 @@
-"""Which tests are long: the fewest whose rest takes three tenths of the time; ``python -m tests.durations LOG`` lists them anew.
+"""Which tests are long: the fewest whose rest takes .3 of the time; ``python -m tests.durations LOG`` lists them anew.
 
 LOG is what ``pytest -n 2 -m 'not slow' --durations=0 --durations-min=0`` said, on whatever machine: only shares count.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 LIST = Path(__file__).with_name("long.txt")
-HEAD = "# Long tests, by function: without them the others take three tenths of the time (`python -m tests.durations LOG`).\n"
+HEAD = "# Long tests, by function: the others take .3 of the time (`python -m tests.durations LOG`).\n"
 LINE = re.compile(r"^\s*([\d.]+)s (?:call|setup|teardown)\s+(\S+?::[\w:]+)")
 
 

@@ -69,7 +69,9 @@ def test_places_are_different_where_tables_write_them_differently():
 def test_places_that_tables_write_alike_are_refused(same):
     with pytest.raises(InputError, match="names a value twice"):
         axes({"task.points": same})
-    zipped = Together.model_validate({"zip": {"network.loss": list(range(len(same)))}, "labels": list(map(_label, same))})
+    zipped = Together.model_validate(
+        {"zip": {"network.loss": list(range(len(same)))}, "labels": list(map(_label, same))}
+    )
     with pytest.raises(InputError, match="names a value twice"):
         axes({"places": zipped})
 

@@ -1,1 +1,1 @@
-"""What a peer is: its data, loss, inbox, availability and the SimPy process that its clock wakes."""
+"""What a peer is: its data and task, its loss and objective, its inbox and when it is up."""

@@ -1,4 +1,4 @@
-"""One peer's state, and the total order of equal times."""
+"""One peer's state: whether it is up, and how far it has come."""
 
 from __future__ import annotations
 
@@ -6,35 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import final, overload
 
 import numpy as np
-import simpy
-
-ARRIVAL, AVAILABILITY, TIMER, WAKE = 2, 3, 4, 5
-"""Order of events at equal times: arrivals, availability, timers, wake-ups by agent (``WAKE + agent``), recorder."""
-RECORD = 2**40
-"""Priority of the recorder: after everything else at its instant."""
-LAST = RECORD + 1
-"""Priority of the end of a run."""
-
-
-class At(simpy.Event):
-    """An event at an absolute time, ordered among equal times by its priority.
-
-    Parameters
-    ----------
-    env : simpy.Environment
-    time : float
-        Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
-    priority : int
-    *callbacks : callable
-        What is called with the event when it happens.
-    """
-
-    def __init__(
-        self, env: simpy.Environment, time: float, priority: int, *callbacks: Callable[[simpy.Event], None]
-    ) -> None:
-        # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
-        self.env, self.callbacks, self._ok, self._value = env, [*callbacks], True, None
-        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
 
 
 class Agent:

@@ -57,3 +57,9 @@ def test_files_of_smoke_tests_are_there():
     from .conftest import SMOKE
 
     assert {name for name in SMOKE if not (ROOT / "tests" / name).exists()} == set()
+
+
+@pytest.mark.parametrize("room", ["agents", "protocols", "simulator/network", "simulator/tables", "simulator/rules"])
+def test_what_happens_is_written_without_an_event_loop(room):
+    looped = re.compile(r"^\s*(import|from) simpy", flags=re.MULTILINE)
+    assert [path.name for path in (ROOT / room).rglob("*.py") if looped.search(path.read_text())] == []

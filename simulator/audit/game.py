@@ -1,6 +1,6 @@
 """Tier C: tell D from D', by the exact likelihood of what is released.
 
-A trial is a run on D or on D', with luck of its own. Whoever knows both data sets, all parameters and everything that
+A trial is a run on D or on D', with a seed of its own. Whoever knows both data sets, all parameters and everything that
 was sent can compute how likely the transcript is on either: a run on the other data is led along the same noisy values
 (`hushnet.simulator.audit.worlds.Led`), which gives the exact values under them, and the mechanisms have densities. The
 log-likelihood ratio is the best statistic that there is (Neyman, Pearson 1933).
@@ -11,7 +11,7 @@ more runs give them, one on rows that are all like the changed one and one witho
 are drawn in varying numbers, and the two values do not follow from two runs: no game is played.
 
 The mechanism alone is played with as well: where the realised changes do not depend on what was released before, which
-two runs of different luck tell, fresh noise and these changes give the law of the ratio at little cost.
+two runs of different seeds tell, fresh noise and these changes give the law of the ratio at little cost.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _mixture(release: Release, noisy: Array, shift: Array) -> Array:
 
 
 def trial_seed(key: str, rank: int, *, changed: bool) -> int:
-    """The luck of a trial, which no other trial has."""
+    """The seed of a trial, which no other trial has."""
     return int.from_bytes(hashlib.blake2s(f"audit {key} {rank} {changed}".encode(), digest_size=8).digest(), "big")
 
 
@@ -114,7 +114,7 @@ class Shifts:
 
 
 def constant_shifts(subject: Subject, pair: Pair, seeds: Sequence[int | None]) -> list[Shifts] | None:
-    """The shifts of the pair's releases, if runs with different luck agree about them; None if they do not."""
+    """The shifts of the pair's releases, if runs of different seeds agree about them; None if they do not."""
     found = [_shifts(subject, pair, seed) for seed in seeds]
     if any(one is None for one in found):
         return None

@@ -57,7 +57,7 @@ class Subject:
         return self.setting.task
 
     def on(self, task: Task, seed: int | None = None) -> Setting:
-        """The setting of a run on some data, with the luck of a seed; by default that of the scenario's first run."""
+        """The setting of a run on some data, with a run seed; by default that of the scenario's first run."""
         return replace(self.setting, task=task, draws=self.setting.draws if seed is None else Draws(seed))
 
     def made(self, setting: Setting, watch: Watch | None = None) -> tuple[World, Engine]:
@@ -79,7 +79,7 @@ class Subject:
         return self.run(task, seed=seed, watch=recording), recording
 
     def led(self, task: Task, seen: Recording, *, seed: int | None = None) -> Led:
-        """A run on other data along the noisy values of a run of the same luck."""
+        """A run on other data along the noisy values of a run of the same seed."""
         watch = Led(seen)
         self.run(task, seed=seed, watch=watch)
         return watch

@@ -1,4 +1,4 @@
-"""Whether runs that are compared met the same luck, task and code, and what differs."""
+"""Whether runs that are compared met common random numbers, task and code, and what differs."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Difference:
 
 
 def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Generator | None) -> Difference:
-    """Compare two measurements of the same luck.
+    """Compare paired measurements.
 
     Parameters
     ----------

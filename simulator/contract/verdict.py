@@ -1,7 +1,7 @@
 """What the privacy contract of a protocol came to: done once by `run`, and said beside every epsilon.
 
 Passing means that a replay found nothing in small worlds and in the scenario's own: its first run's task, graph,
-parameters and luck, to its end. That is a proof for the steps that were made there, not for those of other runs.
+parameters and seed, to its end. That is a proof for the steps that were made there, not for those of other runs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from ...agents.agent import AVAILABILITY, LAST, RECORD, Agent, At
+from ...agents.agent import Agent
 from ...agents.availability import Timeline
 from ...agents.errors import HushnetError
 from ...agents.inbox import Message
@@ -23,10 +23,12 @@ from ...protocols.base import Out
 from ..network.churn import churn
 from ..network.randomness import quantise
 from ..tables import tallies
+from ..tables.priorities import AVAILABILITY, LAST, RECORD
 from ..world.overdue import Overdue
 from ..world.step_form import StepForm
 from ..world.stop_condition import TIME_UP
 from ..world.world import World
+from .timed_event import At
 
 
 class Driver(ABC):

@@ -1,4 +1,4 @@
-"""The halves of a pairwise exchange in Python, the same for all engines.
+"""The three handlers of a pairwise exchange in Python, the same for all engines.
 
 See `hushnet.simulator.rules.sessions` for the rules of sessions.
 """

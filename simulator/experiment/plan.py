@@ -136,7 +136,7 @@ class Experiment:
         return self.out or Path("results") / self.loaded.scenario.scenario
 
     def runs(self) -> Iterator[Run]:
-        """Every grid point, seed and protocol, protocols innermost: they share data and luck."""
+        """Every grid point, seed and protocol, protocols innermost: they share data and random draws."""
         for point in self.loaded.points:
             for seed, data_seed, run_seed in point.scenario.seed_pairs():
                 for key in point.scenario.protocols:

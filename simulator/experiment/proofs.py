@@ -1,7 +1,7 @@
 """The privacy contract of users' own protocols: done once for each set of parameters, kept beside the results.
 
 What was found is kept under the id of the run that the own world is taken from, which stands for the plug-in's sources,
-all that they import, parameters, data, luck and versions: whoever changes one of them is judged anew.
+all that they import, parameters, data, seed and versions: whoever changes one of them is judged anew.
 """
 
 from __future__ import annotations

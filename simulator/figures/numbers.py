@@ -187,7 +187,7 @@ def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
     metric, statistic : str
     values : DataFrame
         ``run, protocol, seed, value`` and the swept parameters. With a baseline, the difference from the run of the
-        baseline that met the same luck, or whether it wins against that; runs without one are left out, and the
+        baseline that met the same draws, or whether it wins against that; runs without one are left out, and the
         baseline is.
     """
     y = str(spec["y"])

@@ -191,9 +191,9 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
         return "one run"
     runs = f"n = {max(counts)} runs" if min(counts) == max(counts) else f"n = {min(counts)} to {max(counts)} runs"
     kind, wins, paired = plots[0].kind, bool(spec.get("wins")), spec.get("baseline") is not None
-    means = "mean difference on the same luck" if paired else "mean"
+    means = "mean paired difference" if paired else "mean"
     if wins:
-        means = "wins on the same luck (a tie counts one half)"
+        means = "paired wins (a tie counts one half)"
     scales = dict.fromkeys(filter(None, (scale_of(plot.within) for plot in plots)))
     level = "95%" if spec.get("interval") in (None, "seeds") else str(spec["interval"])
     method = "score" if wins else "t"

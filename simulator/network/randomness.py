@@ -2,9 +2,9 @@
 
 A draw that belongs to a message or to an agent's clock is one block of Philox4x32-10 [1]_, keyed by the root seed
 with the counter (sender id, receiver id, tick of the sender's clock, purpose and transmission). No draw depends on how
-many draws were made before it, so all protocols of a scenario meet the same luck (common random numbers), and a second
-engine can recompute any draw instead of storing it. Everything else (data, noise, sampling) comes from NumPy
-generators, one named stream per purpose and ids.
+many draws were made before it, so all protocols of a scenario meet common random numbers, and a second engine can
+recompute any draw instead of storing it. Everything else (data, noise, sampling) comes from NumPy generators, one
+named stream per purpose and ids.
 
 References
 ----------
@@ -174,7 +174,7 @@ class Draws:
         return first, second
 
     def messages(self, sender: int, receivers: NDArray[np.uint64], tick: int, transmission: int) -> NDArray[np.float64]:
-        """The luck of the messages that a sender initiates at one tick of its clock.
+        """The uniforms of the messages that a sender initiates at one tick of its clock.
 
         Parameters
         ----------

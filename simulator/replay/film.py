@@ -42,7 +42,7 @@ def film(run: Rerun) -> dict[str, Any]:
     return {
         "title": str(manifest["label"]),
         "seed": manifest["seed"],
-        "luck": [manifest["data_seed"], manifest["run_seed"]],
+        "seeds": [manifest["data_seed"], manifest["run_seed"]],
         "grid": {path: _plain(value) for path, value in (manifest.get("grid") or {}).items()},
         "network": network(manifest["scenario"]),
         "agents": [name for name in ranks if ranks[name] in seen],

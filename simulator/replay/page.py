@@ -148,7 +148,7 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
         title=title,
         films=films,
         remarks=remarks,
-        same_luck=len({tuple(each["luck"]) for each in films}) == 1 and len(films) > 1,
+        paired=len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
         private=any(each["private"] for each in films),
         window=window,
         parting=parting(films[0], films[1], FATES) if len(films) == 2 else None,

@@ -1,7 +1,7 @@
 """What a finished scenario measured, one value per run: at its end, at a place on an axis, or where a level is met.
 
 Values come as a series by seed, so that the difference of two protocols is a difference of runs that met the same
-luck.
+draws.
 """
 
 from __future__ import annotations

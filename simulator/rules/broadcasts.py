@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...agents.agent import ARRIVAL
 from ..tables.broadcasts import (
     FIRST_KEPT,
     FREE_COPIES,
@@ -26,6 +25,7 @@ from ..tables.broadcasts import (
     BroadcastTables,
 )
 from ..tables.effects import ARRIVE
+from ..tables.priorities import ARRIVAL
 from ..tables.run import LINE, RunTables
 from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule

@@ -11,7 +11,7 @@ Where a delay is dear to draw, a copy under way may have bounds of its arrival i
 All arrays travel as one named tuple (`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
-it was sent at that very instant (see `hushnet.agents.agent.ARRIVAL`).
+it was sent at that very instant (see `hushnet.simulator.tables.priorities.ARRIVAL`).
 """
 
 from __future__ import annotations

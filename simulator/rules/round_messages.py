@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...agents.agent import ARRIVAL, TIMER
 from ..network.network import KINDS
 from ..tables.effects import ARRIVE, REPEAT
+from ..tables.priorities import ARRIVAL, TIMER
 from ..tables.rounds import (
     ACKNOWLEDGED,
     ANSWERS,
@@ -55,7 +55,7 @@ from .forms import rule
 
 EMPTY = KINDS - 1
 """Rank of the message without numbers that ends a round for a neighbour to whom the step said nothing."""
-LEGS = 2**24
+TRANSMISSIONS = 2**24
 """A message of a tick has draws for so many kinds and attempts."""
 
 
@@ -105,7 +105,7 @@ def transmit(run: RunTables, tables: RoundTables, record: int):
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
         size, transmission = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
-    if transmission >= LEGS:
+    if transmission >= TRANSMISSIONS:
         tables.counts[WORN] = 1
     sender, edge = run.heads[slot], run.reverse[slot]
     delay = depart(run, sender, edge, sent[OF_TICK], transmission, kind, row, size, tables.now[0])
@@ -119,7 +119,7 @@ def acknowledge(run: RunTables, tables: RoundTables, record: int):
     head = tables.records[sent[HEAD]]
     transmission = (2 * head[ANSWERS] + 1) * KINDS + KINDS - 1
     head[ANSWERS] += 1
-    if transmission >= LEGS:
+    if transmission >= TRANSMISSIONS:
         tables.counts[WORN] = 1
     count_message(run, 0)
     slot, size = sent[ON_SLOT], int(tables.constants[HEADER])

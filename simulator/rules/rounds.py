@@ -32,8 +32,8 @@ from __future__ import annotations
 
 import math
 
-from ...agents.agent import TIMER, WAKE
 from ..tables.effects import PATIENCE, REPEAT, ROUND_END
+from ..tables.priorities import TIMER, WAKE
 from ..tables.rounds import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,

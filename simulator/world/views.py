@@ -37,6 +37,6 @@ class Views:
             view = self._views[agent] = self._make(agent)
         return view
 
-    def let_go(self) -> None:
+    def keep_weakly(self) -> None:
         """Keep a view only as long as somebody else has it: no step is made by it, and it holds nothing of its own."""
         self._views = WeakValueDictionary(self._views)

@@ -104,7 +104,7 @@ def test_two_protocols_meet_the_same_wake_ups_and_absences(results):
     wakes = [set(zip(each["steps"]["agent"], each["steps"]["at"], strict=True)) for each in (plain, private)]
     assert wakes[1] <= wakes[0]  # who has spent its budget falls silent
     assert len(wakes[1]) > 20
-    assert "Two runs on the same luck" in (results.parent / "b.html").read_text()
+    assert "Two runs on common random numbers" in (results.parent / "b.html").read_text()
 
 
 def test_of_private_runs_no_model_is_told(results):
@@ -114,7 +114,7 @@ def test_of_private_runs_no_model_is_told(results):
         assert shown["private"]
         assert shown["models"] is None
         assert set(shown) == {
-            *("title", "seed", "luck", "grid", "network", "agents", "of", "places", "edges", "messages", "steps"),
+            *("title", "seed", "seeds", "grid", "network", "agents", "of", "places", "edges", "messages", "steps"),
             *("absences", "epsilons", "age", "models", "private"),
         }
         assert shown["epsilons"]["epsilon_verified"][-1][1] <= 3.0

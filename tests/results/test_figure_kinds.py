@@ -268,7 +268,7 @@ def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_ha
     assert list(points["mean"]) == [share]
     figure = figure_of(collection, spec)
     assert figure.axes[0].get_ylabel().startswith("share of wins over\nlocal (")
-    assert "wins on the same luck (a tie counts one half) and 95 % score" in " ".join(texts(figure))
+    assert "paired wins (a tie counts one half) and 95 % score" in " ".join(texts(figure))
 
 
 def test_the_interval_of_a_share_of_wins_is_no_point_and_does_not_leave_the_unit_interval(experiment):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.agent import AVAILABILITY, TIMER
 from ....agents.compilation.compiled import compiled
 from ...rules.forms import PlainRules, rule
 from ...tables.broadcasts import BroadcastTables
 from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from ...tables.priorities import AVAILABILITY, TIMER
 from ...tables.rounds import RoundTables
 
 TICKS = 2.0**30

@@ -18,17 +18,19 @@ import simpy
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.agent import AVAILABILITY, Agent, At
+from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import StepFailure
 from ....protocols.base import Out, View
 from ....protocols.kernel import Compiled, Kernel, PairKernel
 from ...rules import lazy
 from ...tables import tallies
+from ...tables.priorities import AVAILABILITY
 from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
 from ..driver import Driver
+from ..timed_event import At
 from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
 from .step_forms import kernel_of, said_form, watched_steps
@@ -83,7 +85,7 @@ class BatchedDriver(Driver):
             world.steps = watched or world.protocol
         self.compiled = compiled = self.kernel is not None
         if compiled:
-            world.views.let_go()
+            world.views.keep_weakly()
         form = "compiled" if compiled or watched else "Python"
         self.form = said_form(world, why, compiled=form == "compiled")
         self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"

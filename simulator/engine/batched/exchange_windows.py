@@ -1,16 +1,14 @@
 """Whole windows of pairwise exchange in one compiled call: everything strictly before the next event of anybody else.
 
-Events are arrivals, timers and wake-ups, in the order of `hushnet.agents.agent`. The same function serves a protocol
-with a compiled exchange, which it calls, and one in plain Python: then it returns wherever half of an exchange is to be
-made, and does what follows from it when it is called again.
-"""
+Events are arrivals, timers and wake-ups, in the order of `hushnet.simulator.tables.priorities`. The same function
+serves a protocol with a compiled exchange, which it calls, and one in plain Python: then it returns wherever half of an
+exchange is to be made, and does what follows from it when it is called again."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ....agents.agent import ARRIVAL, TIMER, WAKE
 from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import ACCEPT, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
@@ -23,6 +21,7 @@ from ...rules.notes import note_step
 from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
 from ...tables.notes import TOLD
+from ...tables.priorities import ARRIVAL, TIMER, WAKE
 from ...tables.run import RunTables
 from ...tables.sessions import (
     COPIES,

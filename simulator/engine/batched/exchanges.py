@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.agent import WAKE
 from ....agents.compilation.address_table import AddressTable
 from ....agents.compilation.callbacks import as_callback
 from ....agents.compilation.dispatchers import announce
@@ -23,6 +22,7 @@ from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions, tallies
+from ...tables.priorities import WAKE
 from ...tables.sessions import SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World

@@ -1,9 +1,9 @@
 """What agents in lossless rounds wait for, and the copies under way between them, compiled.
 
 Agent i's k-th round begins at B_i(k), the later of its own step of round k - 1 and of the arrivals of all neighbours'
-parcels of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by
-maxima and sums. As nothing is lost, the arrival of a parcel is known as soon as it is sent: whoever sends the last
-parcel of a barrier sets the end of the round that follows, on the heap of wake-ups.
+messages of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by
+maxima and sums. As nothing is lost, the arrival of a message is known as soon as it is sent: whoever sends the last
+message of a barrier sets the end of the round that follows, on the heap of wake-ups.
 
 Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
 read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
@@ -138,7 +138,7 @@ def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compile
 def hold(
     run: RunTables, rounds: LosslessRounds, agent: int, number: int, arrival: float
 ):  # pragma: no cover - compiled
-    """Let an agent hold one more parcel of a round; the last one begins its next round."""
+    """Let an agent hold one more message of a round; the last one begins its next round."""
     parity = number & 1
     latest = max(rounds.latest[agent, parity], arrival)
     rounds.missing[agent, parity] -= 1
@@ -164,7 +164,7 @@ def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: 
 
 @compiled(forceinline=True, _nrt=False)
 def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
-    """Let everybody hold the parcel of the round that an agent has just ended: what it sent at this tick."""
+    """Let everybody hold the message of the round that an agent has just ended: what it sent at this tick."""
     number, first, last = run.ticks[agent] + 1, run.offsets[agent], run.silent[agent]
     for edge in range(first, run.offsets[agent + 1]):
         receiver = run.heads[edge]
@@ -218,7 +218,7 @@ def note_heard(run: RunTables):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_parcels(
+def send_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, transmission: int, sending: Any
 ):  # pragma: no cover - compiled
     """Send a version (-1: no numbers) over some of an agent's edges; ``sending`` has tick, size and time."""
@@ -251,13 +251,13 @@ def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_said_parcels(
+def send_said_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int
 ):  # pragma: no cover - compiled
     """Send what a compiled step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
     line = LINE * row
     sending = run.tick[line], run.size[line], run.sent_at[line]
-    send_parcels(run, rounds, agent, edges, kind, row, kind, sending)
+    send_messages(run, rounds, agent, edges, kind, row, kind, sending)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -269,7 +269,7 @@ def say_nothing(
     for edge in range(run.offsets[agent], run.offsets[agent + 1]):
         count_message(run, 0)
         sending = run.ticks[agent], header, now
-        send_parcels(run, rounds, agent, range(edge, edge + 1), kinds, -1, KINDS - 1, sending)
+        send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, KINDS - 1, sending)
 
 
 @compiled(_nrt=False)
@@ -291,7 +291,7 @@ def send_vector(
         row = take_row(run, now, order, run.ticks[agent], size)
         for k in range(len(vector)):
             run.pool[row, k] = vector[k]
-    send_parcels(run, rounds, agent, edges, kind, row, transmission, (run.ticks[agent], size, now))
+    send_messages(run, rounds, agent, edges, kind, row, transmission, (run.ticks[agent], size, now))
     if row >= 0:
         release_version(run, row)
 

@@ -1,4 +1,4 @@
-"""Windows of lossless rounds, compiled: a barrier opens with the last parcel that it waits for, without any event.
+"""Windows of lossless rounds, compiled: a barrier opens with the last message that it waits for, without any event.
 
 What agents wait for, and what is under way between them, `hushnet.simulator.engine.batched.lossless_rounds` says.
 """
@@ -13,7 +13,7 @@ from ....protocols.kernel import UNBOUNDED, UNSAID
 from ...rules.clocks import count_step, used_up
 from ...tables.run import RunTables
 from ...tables.tallies import BARRIER, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
-from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_parcels
+from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_messages
 from .windows import (
     AWAKE,
     COUNTED,
@@ -82,7 +82,7 @@ def run_rounds(
         said = make_step(run, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
-        send_said(run, rounds, agent, said, ports, rows, send_said_parcels)
+        send_said(run, rounds, agent, said, ports, rows, send_said_messages)
         if said & UNSAID:
             say_nothing(run, rounds, agent, now, header)
         if is_counted(said) and count_step(run, agent):

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from ....agents.agent import WAKE, Agent
+from ....agents.agent import Agent
 from ....agents.compilation.callbacks import as_callback
 from ....protocols.base import Out, View
 from ....protocols.kernel import ADDRESSED, KIND, PORT_COLUMNS, SIZE, WIDTH, Kernel
 from ....protocols.steps.signatures import STEP
 from ...rules.lazy import EVER
 from ...tables import tallies
+from ...tables.priorities import WAKE
 from ...world.world import World
 from . import windows
 from .driver import BatchedDriver, Pause, checked

@@ -16,13 +16,15 @@ import simpy
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.agent import AVAILABILITY, WAKE, Agent, At
+from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ...rules.forms import PlainRules, PlainTables
 from ...tables.notes import LOST_DELAY
+from ...tables.priorities import AVAILABILITY, WAKE
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import Driver
+from ..timed_event import At
 
 
 class RuleEvent(At):

@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from .compilation.compiled import compiled
+from .compilation.compiled import compiled, form_of
 from .errors import FieldError, InputError
 from .files import number, read_rows, shown
 from .kinds import KindOf
@@ -130,6 +130,11 @@ class Availability(Parameters, ABC):
         See `hushnet.agents.compilation.compiled.form_of`.
         """
         return False
+
+    @property
+    def nobody_absent(self) -> bool:
+        """Whether every agent is there and up from beginning to end."""
+        return bool(form_of(self, "unfailing")) and self.joins is None and self.leaves is None
 
     @property
     def form(self) -> Absences | None:

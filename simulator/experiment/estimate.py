@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...agents.tasks.extent import Extent
 from ..engine.selection import engine_for
-from ..limits.events import Degrees, least_events, wakes_until
+from ..limits.events import Degrees, least_events
 from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
 from ..storage.files import json_text
@@ -193,7 +193,7 @@ def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory:
     events = least_events(
         scenario, experiment.loaded.code.protocol(parameters.kind), parameters, agents, degrees, sure=0.0
     )
-    wakes = wakes_until(scenario.clock, math.inf if stop.time is None else stop.time, agents).expected
+    wakes = scenario.clock.wakes(math.inf if stop.time is None else stop.time, agents).expected
     activations = min(wakes, *(math.inf if n is None else n for n in (stop.activations, _times(stop.updates, agents))))
     if math.isfinite(activations):
         events = max(events, activations)

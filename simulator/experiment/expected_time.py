@@ -83,7 +83,7 @@ def expected_form(scenario: Scenario, protocol: type[Protocol]) -> Form:
 
 def round_length(scenario: Scenario, degree: float) -> float:
     """Expected wake-ups, about, that a round takes: the longest of 1 + degree exponential intervals, and a delay."""
-    return 1.0 + math.log1p(degree) + getattr(scenario.network.latency, "average", 0.0)
+    return 1.0 + math.log1p(degree) + scenario.network.latency.average
 
 
 def _own_limit(parameters: ProtocolParameters) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...agents.availability import Always
 from ...agents.errors import InputError
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
 from ...protocols.schedule_selection import rounds_of
@@ -30,11 +29,9 @@ def check_fit(scenario: Scenario) -> None:
 
 def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol."""
-    availability = scenario.availability
-    always_up = isinstance(availability, Always) and not (availability.joins or availability.leaves)
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
     topology = str(getattr(scenario.topology, "kind", ""))
-    surroundings = Surroundings(scenario.task.outline(), topology, always_up, in_rounds)
+    surroundings = Surroundings(scenario.task.outline(), topology, scenario.availability.nobody_absent, in_rounds)
     if surroundings.task.columns and protocol.learns_from == "rows":
         raise InputError(
             f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "

@@ -12,16 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...agents.availability import Always
 from ...agents.errors import OutOfResources
 from ...agents.graph import Graph
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import rounds_of
 from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
-from ..network.clocks import ClockParameters, LognormalRates, Periodic, Poisson, Recorded, StragglerRates, UniformRates
 from ..network.graphs import Topology
-from ..network.latency import Constant, Uniform
 from ..network.network import NetworkParameters
 from ..network.randomness import QUANTUM
 from .memory import check_machine
@@ -50,17 +47,6 @@ class Degrees(NamedTuple):
         return cls(float(least * agents), least, agents - 1)
 
 
-class Wakes(NamedTuple):
-    """Wake-ups of all clocks until some time."""
-
-    expected: float
-    """Events that are expected at least."""
-    each: float
-    """The same of every single agent."""
-    spread: float
-    """How many fewer there may be by chance."""
-
-
 def least_events(
     scenario: Scenario,
     protocol: type[Protocol],
@@ -85,7 +71,7 @@ def least_events(
     """
     sent = protocol.least_sent(parameters) if "least_sent" in vars(protocol) else None
     stop, present = scenario.stop, scenario.availability
-    known = isinstance(present, Always) and not (present.joins or present.leaves)
+    known = present.nobody_absent
     if sent is None or not known or agents < 2 or stop.vectors is not None:
         return 0.0
     if degrees.least == 0 and scenario.topology.allow_isolated:
@@ -96,13 +82,13 @@ def least_events(
     calls = int(traits.exchange == "pairwise" and degrees.least > 0 and at_once(scenario.network))
     found = [math.inf]
     if stop.time is not None:
-        wakes = wakes_until(scenario.clock, stop.time, agents)
+        wakes = scenario.clock.wakes(stop.time, agents)
         copies = sent * wakes.each * degrees.total
         lucky = (1 + calls) * wakes.spread + math.sqrt(sent * copies * degrees.most)
         whole = rounds_until(scenario, stop.time, agents, sure) if rounds is not None else 0.0
         calling = (1 + calls) * wakes.expected
         found.append(sent * whole * degrees.total if in_rounds else calling + copies - sure * lucky)
-    most = wakes_until(scenario.clock, math.inf, agents).expected
+    most = scenario.clock.wakes(math.inf, agents).expected
     if stop.activations is not None:
         found.append(min(stop.activations, most) * (sent * degrees.least + (not in_rounds) + calls))
     if stop.updates is not None:
@@ -117,57 +103,25 @@ def at_once(network: NetworkParameters) -> bool:
 
 def longest_delay(network: NetworkParameters) -> float:
     """The longest delay of any message; infinite where nobody knows without files or sizes, or it is not bounded."""
-    match network.latency:
-        case Constant(value=longest) | Uniform(high=longest) if network.bandwidth is None:
-            return longest
-        case _:
-            return math.inf
+    return network.latency.longest if network.bandwidth is None else math.inf
 
 
 def rounds_until(scenario: Scenario, time: float, agents: int, sure: float = SURE) -> float:
     """Rounds that every agent begins before a time, at least; 0 where messages are lost or delays not bounded.
 
     Nobody is later with a round than the sum, over all rounds before, of the longest interval of any agent and the
-    longest delay. The longest of n exponential intervals has the mean 1 + 1/2 + ... + 1/n < 1 + log(n), and a standard
-    deviation below 1.3.
+    longest delay.
     """
     delay = longest_delay(scenario.network) + 2 * QUANTUM
     if not (scenario.network.lossless and math.isfinite(delay)):
         return 0.0
-    match scenario.clock:
-        case Poisson(rate=float() | int() as rate):
-            mean, spread = (1 + math.log(agents)) / rate + delay, 1.3 / rate
-        case Poisson(rate=list(rates)):
-            mean, spread = (1 + math.log(agents)) / min(rates) + delay, 1.3 / min(rates)
-        case Periodic(period=period, jitter=jitter):
-            mean, spread = (max(period) if isinstance(period, list) else period) * (1 + jitter) + delay, 0.0
-        case _:
-            return 0.0
+    longest = scenario.clock.longest_interval(agents)
+    if longest is None:
+        return 0.0
+    mean, spread = longest[0] + delay, longest[1]
     # The largest k with k mean + sure spread sqrt(k) <= time, but for one.
     root = (math.sqrt((sure * spread) ** 2 + 4 * mean * time) - sure * spread) / (2 * mean)
     return max(math.floor(root**2) - 1, 0)
-
-
-def wakes_until(clock: ClockParameters, time: float, agents: int) -> Wakes:
-    """Wake-ups of all clocks before a time, of drawn and recorded rates the least."""
-    match clock:
-        case Poisson(rate=list(rates)):
-            intervals, known = [1 / rate + QUANTUM for rate in rates], len(rates)
-        case Poisson(rate=float() | int() as rate):
-            intervals, known = [1 / rate + QUANTUM], agents
-        case Poisson(rate=UniformRates() | LognormalRates() | StragglerRates() as law):
-            slowest = min(law.quantile(0.0), law.quantile(math.nextafter(1.0, 0.0)))
-            intervals, known = [1 / slowest + QUANTUM if slowest > 0 else math.inf], agents
-        case Periodic(period=period, jitter=jitter):
-            periods = period if isinstance(period, list) else [period]
-            counts = [max(time / (one * (1 + jitter) + QUANTUM) - 1, 0.0) for one in periods]
-            return Wakes(sum(counts) * agents / len(counts), min(counts), 0.0)
-        case Recorded(order=list(order), spacing=spacing):
-            return Wakes(min(len(order), max(time / spacing - 1, 0.0)), 0.0, 0.0)
-        case _:
-            return Wakes(0.0, 0.0, 0.0)
-    expected = sum(time / interval for interval in intervals) * known / len(intervals)
-    return Wakes(expected, time / max(intervals), math.sqrt(expected))
 
 
 def check_limits(loaded: LoadedScenario) -> None:

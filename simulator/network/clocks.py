@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled
-from ...agents.errors import FieldError, InputError
+from ...agents.errors import InputError
 from ...agents.files import read_lines, shown
 from ...agents.kinds import KindOf
-from ...agents.parameters import Id, Interval, Parameters, Rate, Spread
+from ...agents.parameters import Id, Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
+from .rates import Rates, per_agent, rates_of, slowest_of
 
 POISSON, PERIODIC, RECORDED = range(3)
 """Codes of the clocks that compiled code winds up by itself."""
@@ -40,61 +41,6 @@ def periodic_interval(key0, key1, number, tick, period, jitter, random_phase):  
     if tick == 0 and random_phase:
         length *= draw_one(key0, key1, number, 0, 0, PHASE, 0)[0]
     return length
-
-
-class UniformRates(Parameters):
-    """Rates drawn uniformly from an interval, one per agent."""
-
-    kind: Literal["uniform"]
-    low: Rate
-    """Smallest rate, wake-ups per time unit."""
-    high: Rate
-    """Largest rate, wake-ups per time unit."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> UniformRates:
-        if self.low > self.high:
-            raise FieldError(f"must not exceed high, {self.high}", "low")
-        return self
-
-    def quantile(self, uniform: float) -> float:
-        """The rate at a uniform draw."""
-        return self.low + (self.high - self.low) * uniform
-
-
-class LognormalRates(Parameters):
-    """Lognormal rates: a few agents much faster than the others."""
-
-    kind: Literal["lognormal"]
-    mean: Rate = 1.0
-    """Arithmetic mean rate, wake-ups per time unit."""
-    sigma: Spread
-    """Standard deviation of the rate's logarithm."""
-
-    def quantile(self, uniform: float) -> float:
-        """The rate at a uniform draw."""
-        from scipy.special import ndtri
-
-        return self.mean * math.exp(self.sigma * float(ndtri(uniform)) - 0.5 * self.sigma**2)
-
-
-class StragglerRates(Parameters):
-    """A share of slow agents among normal ones."""
-
-    kind: Literal["stragglers"]
-    share: float = Field(ge=0, le=1)
-    """Probability that an agent is slow."""
-    slow: Rate = 0.1
-    """Rate of a slow agent, wake-ups per time unit."""
-    rate: Rate = 1.0
-    """Rate of the other agents, wake-ups per time unit."""
-
-    def quantile(self, uniform: float) -> float:
-        """The rate at a uniform draw."""
-        return self.slow if uniform < self.share else self.rate
-
-
-Rates = Annotated[UniformRates | LognormalRates | StragglerRates, Field(discriminator="kind")]
 
 
 class ClockForm(NamedTuple):
@@ -122,6 +68,9 @@ class ClockForm(NamedTuple):
 
 class Clock(ABC):
     """The absolute wake-up times of every agent."""
+
+    has_intervals: ClassVar[bool] = True
+    """Whether a wake-up follows the one before after an interval, which a round can last."""
 
     @property
     def form(self) -> ClockForm | None:
@@ -191,6 +140,8 @@ class PeriodicClock(RenewalClock):
 class RecordedClock(Clock):
     """A given order of agents, one wake-up every ``spacing``."""
 
+    has_intervals: ClassVar[bool] = False
+
     def __init__(self, order: Sequence[int], agents: int, spacing: float) -> None:
         self.times: list[list[float]] = [[] for _ in range(agents)]
         for position, agent in enumerate(order, start=1):
@@ -231,8 +182,34 @@ def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
     return ranks
 
 
+class Wakes(NamedTuple):
+    """Wake-ups of all clocks until some time."""
+
+    expected: float = 0.0
+    """Events that are expected at least."""
+    each: float = 0.0
+    """The same of every single agent."""
+    spread: float = 0.0
+    """How many fewer there may be by chance."""
+
+
 class ClockModel(Parameters, ABC):
     """When agents wake, of which a scenario chooses one by ``kind``."""
+
+    def wakes(self, time: float, agents: int) -> Wakes:
+        """Wake-ups before a time that there are at least; by default nothing is known of any.
+
+        Parameters
+        ----------
+        time : float
+            In time units; may be infinite.
+        agents : int
+        """
+        return Wakes()
+
+    def longest_interval(self, agents: int) -> tuple[float, float] | None:
+        """Mean and standard deviation of the longest of all agents' intervals, at most; None where nobody knows."""
+        return None
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if something does not fit the number of agents; by default nothing."""
@@ -268,11 +245,27 @@ class Poisson(ClockModel):
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if there is a list that does not have one rate per agent."""
         if isinstance(self.rate, list):
-            _per_agent(self.rate, agents, "clock", "rate")
+            per_agent(self.rate, agents, "clock", "rate")
+
+    @override
+    def wakes(self, time: float, agents: int) -> Wakes:
+        rates = self.rate if isinstance(self.rate, list) else [slowest_of(self.rate)]
+        intervals = [1 / rate + QUANTUM if rate > 0 else math.inf for rate in rates]
+        known = len(rates) if isinstance(self.rate, list) else agents
+        expected = sum(time / interval for interval in intervals) * known / len(intervals)
+        return Wakes(expected, time / max(intervals), math.sqrt(expected))
+
+    @override
+    def longest_interval(self, agents: int) -> tuple[float, float] | None:
+        """Of n exponential intervals it has the mean 1 + 1/2 + ... + 1/n < 1 + log(n), and a deviation below 1.3."""
+        if not isinstance(self.rate, float | int | list):
+            return None
+        slowest = slowest_of(self.rate)
+        return (1 + math.log(agents)) / slowest, 1.3 / slowest
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
-        return PoissonClock(1.0 / _rates(self.rate, numbers, draws), numbers, draws)
+        return PoissonClock(1.0 / rates_of(self.rate, numbers, draws), numbers, draws)
 
 
 @CLOCKS.register
@@ -289,11 +282,22 @@ class Periodic(ClockModel):
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if there is a list that does not have one period per agent."""
-        _per_agent(self.period, agents, "clock", "period")
+        per_agent(self.period, agents, "clock", "period")
+
+    @override
+    def wakes(self, time: float, agents: int) -> Wakes:
+        periods = self.period if isinstance(self.period, list) else [self.period]
+        counts = [max(time / (one * (1 + self.jitter) + QUANTUM) - 1, 0.0) for one in periods]
+        return Wakes(sum(counts) * agents / len(counts), min(counts))
+
+    @override
+    def longest_interval(self, agents: int) -> tuple[float, float] | None:
+        longest = max(self.period) if isinstance(self.period, list) else self.period
+        return longest * (1 + self.jitter), 0.0
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
-        periods = _per_agent(self.period, len(numbers), "clock", "period")
+        periods = per_agent(self.period, len(numbers), "clock", "period")
         return PeriodicClock(periods, numbers, draws, jitter=self.jitter, random_phase=self.phase == "random")
 
 
@@ -314,6 +318,10 @@ class Recorded(ClockModel):
         if (self.order is None) == (self.path is None):
             raise ValueError("give exactly one of order and path")
         return self
+
+    @override
+    def wakes(self, time: float, agents: int) -> Wakes:
+        return Wakes(min(len(self.order or ()), max(time / self.spacing - 1, 0.0)))
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if the order names somebody who is none of the agents 0 to n - 1."""
@@ -343,17 +351,3 @@ class Recorded(ClockModel):
         if self.path is not None and not known:
             raise InputError(f"{self.path} names no agent; at least one wake-up is needed", field=where)
         return RecordedClock(known, len(ids), self.spacing)
-
-
-def _per_agent(value: float | list[float], agents: int, *where: str) -> NDArray[np.float64]:
-    if isinstance(value, list):
-        if len(value) != agents:
-            raise InputError(f"has {len(value)} values; one for each of the {agents} agents is needed", field=where)
-        return np.array(value, dtype=np.float64)
-    return np.full(agents, float(value))
-
-
-def _rates(rate: float | list[float] | Rates, numbers: NDArray[np.uint64], draws: Draws) -> NDArray[np.float64]:
-    if isinstance(rate, float | int | list):
-        return _per_agent(rate, len(numbers), "clock", "rate")
-    return np.array([rate.quantile(draws.uniform(Purpose.CLOCK_RATE, int(number))) for number in numbers])

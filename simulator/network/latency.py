@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,8 @@ LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
 """Codes of the delays that compiled code draws or, per link, looks up."""
 Law = tuple[int, float, float]
 """A delay distribution for `delay_of`: its code and its two parameters."""
+LINKS: Law = PER_LINK, 0.0, 0.0
+"""The law of delays that are fixed for each link (`Latency.links`)."""
 
 
 def _gammaincinv() -> Any:
@@ -97,16 +100,51 @@ def _delays_of(code, first, second, uniforms):  # pragma: no cover - compiled
     return out
 
 
+@dataclass(frozen=True)
+class LinkDelays:
+    """Delays that every message of a link takes.
+
+    Parameters
+    ----------
+    of : callable
+        ``of(senders, receivers)``: the (k,) delays of k directed links in time units, before rounding, from their
+        ends' indices; an `InputError` for a link that has none.
+    average : float
+        Mean over the links that are known to have one.
+    """
+
+    of: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+    average: float
+
+
 class Latency(Parameters, ABC):
-    """A distribution of delays in time units."""
+    """Delays in time units, drawn for every message or fixed for each link."""
 
     @property
     def law(self) -> Law | None:
         """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        Of delays that are fixed for each link it is `LINKS`. It serves the very class that defines it
+        (`hushnet.agents.compilation.compiled.form_of`).
         """
         return None
+
+    def links(self, ids: Sequence[int | str], base: Path | None) -> LinkDelays | None:
+        """Delays that are fixed for each link of a run; by default they are drawn, and there are none.
+
+        Parameters
+        ----------
+        ids : sequence of int or str
+            The user's ids of the agents.
+        base : Path or None
+            Folder that file names are relative to.
+        """
+        return None
+
+    @property
+    def longest(self) -> float:
+        """The longest delay in time units; infinite where none is known without files, as it is by default."""
+        return math.inf
 
     def delays(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
@@ -117,7 +155,7 @@ class Latency(Parameters, ABC):
     @property
     @abstractmethod
     def average(self) -> float:
-        """Mean delay in time units."""
+        """Mean delay in time units; of links whose delays a file lists, as far as it is known without the file."""
 
 
 def shorthand(kind: str, field: str) -> BeforeValidator:
@@ -131,7 +169,7 @@ def shorthand(kind: str, field: str) -> BeforeValidator:
     return BeforeValidator(expand)
 
 
-LATENCIES = KindOf("latency")
+LATENCIES = KindOf("latency", Latency)
 
 
 @LATENCIES.register
@@ -145,6 +183,11 @@ class Constant(Latency):
     @property
     @override
     def average(self) -> float:
+        return self.value
+
+    @property
+    @override
+    def longest(self) -> float:
         return self.value
 
     @property
@@ -173,6 +216,11 @@ class Uniform(Latency):
     @override
     def average(self) -> float:
         return (self.low + self.high) / 2
+
+    @property
+    @override
+    def longest(self) -> float:
+        return self.high
 
     @property
     @override
@@ -242,7 +290,7 @@ class Gamma(Latency):
 
 
 @LATENCIES.register
-class Matrix(Parameters):
+class Matrix(Latency):
     """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
 
     kind: Literal["matrix"]
@@ -252,12 +300,36 @@ class Matrix(Parameters):
     """Delay of a link that the file does not list; without it, every link must be listed."""
 
     @property
-    def law(self) -> Law:
-        """Delays differ by link, and `hushnet.simulator.network.network.Network.link_delays` has them."""
-        return PER_LINK, 0.0, 0.0
+    @override
+    def average(self) -> float:
+        return self.default or 0.0
 
-    def load(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
-        """The delays by (sender, receiver) index."""
+    @property
+    @override
+    def law(self) -> Law:
+        return LINKS
+
+    @override
+    def links(self, ids: Sequence[int | str], base: Path | None) -> LinkDelays:
+        listed = self._listed(ids, base)
+
+        def of(senders: NDArray[np.int64], receivers: NDArray[np.int64]) -> NDArray[np.float64]:
+            delays = np.empty(len(senders))
+            for rank, (sender, receiver) in enumerate(zip(senders.tolist(), receivers.tolist(), strict=True)):
+                delay = listed.get((sender, receiver), self.default)
+                if delay is None:
+                    raise InputError(
+                        f"{self.path} gives no delay from {ids[sender]!r} to {ids[receiver]!r}; "
+                        "add the link or set default",
+                        field=("network", "latency", "path"),
+                    )
+                delays[rank] = delay
+            return delays
+
+        return LinkDelays(of, float(np.mean([*listed.values()] or [self.average])))
+
+    def _listed(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
+        """The delays that the file lists by (sender, receiver) index."""
         where = ("network", "latency", "path")
         position = {str(name): index for index, name in enumerate(ids)}
         delays: dict[tuple[int, int], float] = {}
@@ -277,4 +349,4 @@ class Matrix(Parameters):
         return delays
 
 
-LatencyParameters = Annotated[Latency | Matrix, LATENCIES, shorthand("constant", "value")]
+LatencyParameters = Annotated[Latency, LATENCIES, shorthand("constant", "value")]

@@ -18,10 +18,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled, form_of
-from ...agents.errors import InputError
 from ...agents.kinds import KindOf
 from ...agents.parameters import Interval, Parameters, Positive
-from .latency import Constant, LatencyParameters, Matrix, delay_of, shorthand
+from .latency import Constant, LatencyParameters, delay_of, shorthand
 from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
 from .randomness import Draws, Purpose, check_transmission, draw_one
 
@@ -172,49 +171,29 @@ class Network:
         base: Path | None = None,
     ) -> None:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
-        self._ids = ids
-        self._matrix = parameters.latency.load(ids, base) if isinstance(parameters.latency, Matrix) else None
+        self._fixed = parameters.latency.links(ids, base)
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
         # Copies whose delay and loss are drawn by laws that compile: each message takes one call.
-        law = None if self._matrix is not None else form_of(parameters.latency, "law")
+        law = None if self._fixed is not None else form_of(parameters.latency, "law")
         self._law, self._chance = law, form_of(parameters.loss, "chance")
         # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
         self._attempts: dict[int, tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = {}
 
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
-        latency = self.parameters.latency
-        if not isinstance(latency, Matrix) or latency.default is not None:
-            return
-        assert self._matrix is not None
-        for link in zip(tails.tolist(), heads.tolist(), strict=True):
-            if link not in self._matrix:
-                raise InputError(
-                    f"{latency.path} gives no delay from {self._ids[link[0]]!r} to {self._ids[link[1]]!r}; "
-                    "add the link or set default",
-                    field=("network", "latency", "path"),
-                )
+        self.link_delays(tails, heads)
 
     def link_delays(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """(E,) delay of each link before rounding; None where delays are not fixed per link."""
-        if self._matrix is None or not isinstance(self.parameters.latency, Matrix):
-            return None
-        default = self.parameters.latency.default
-        links = zip(tails.tolist(), heads.tolist(), strict=True)
-        return np.array([self._matrix.get(link, default) for link in links], dtype=np.float64)
+        return None if self._fixed is None else self._fixed.of(tails, heads)
 
     def size(self, numbers: int) -> int:
         """Bytes of a message that carries this many float64 numbers."""
         return 8 * numbers + self.parameters.header_bytes
 
     def mean_delay(self, size: int) -> float:
-        """Mean delay in time units of a message of this many bytes; of a matrix, the mean of the delays it lists."""
-        latency = self.parameters.latency
-        if isinstance(latency, Matrix):
-            assert self._matrix is not None
-            delay = float(np.mean([*self._matrix.values()] or [latency.default or 0.0]))
-        else:
-            delay = latency.average
+        """Mean delay in time units of a message of this many bytes; of links, over those that have a known one."""
+        delay = self.parameters.latency.average if self._fixed is None else self._fixed.average
         return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
@@ -261,13 +240,9 @@ class Network:
         return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        latency = self.parameters.latency
-        if not isinstance(latency, Matrix):
-            return latency.delays(uniforms)
-        assert self._matrix is not None
-        self.check_links(np.full(len(receivers), sender), receivers)
-        delays = [self._matrix.get((sender, int(receiver)), latency.default) for receiver in receivers]
-        return np.array(delays, dtype=np.float64)
+        if self._fixed is None:
+            return self.parameters.latency.delays(uniforms)
+        return self._fixed.of(np.full(len(receivers), sender), receivers)
 
 
 @compiled

@@ -12,6 +12,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Sent
 from ...protocols.schedule import RoundsSchedule
+from ..network.clocks import Clock
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..network.setting import Setting, Stop
@@ -91,10 +92,10 @@ def counted(tables: RoundTables | None, *, finished: int, planned: int | None) -
     }
 
 
-def check_setting(setting: Setting, kind: str) -> None:
-    """Raise an `InputError` if rounds cannot be run in a scenario: its clock is recorded, or agents join or leave."""
-    clock, availability = setting.clock, setting.availability
-    if clock.kind == "recorded":
+def check_setting(setting: Setting, clock: Clock, kind: str) -> None:
+    """Raise an `InputError` if rounds cannot be run: clocks have no intervals, or agents join or leave."""
+    availability = setting.availability
+    if not clock.has_intervals:
         raise InputError(
             "a recorded order of agents leaves no intervals for rounds to last; use poisson or periodic clocks",
             field=("clock", "kind"),

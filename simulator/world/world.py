@@ -150,7 +150,7 @@ class World:
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
-            rounds.check_setting(setting, parameters.kind)
+            rounds.check_setting(setting, self.clock, parameters.kind)
         elif exchange is not None:
             sessions.check_exchange(self.protocol, self.traits, self.layout)
             self.transport.sessions = True
@@ -274,8 +274,7 @@ class World:
 
     def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
         """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
-        availability = self.setting.availability
-        if self.in_rounds or not self.setting.always_up or availability.joins or availability.leaves:
+        if self.in_rounds or not self.setting.availability.nobody_absent:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 

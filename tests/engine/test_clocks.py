@@ -9,15 +9,13 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.network.clocks import (
     ClockParameters,
-    LognormalRates,
     Periodic,
     Poisson,
     Recorded,
-    StragglerRates,
-    UniformRates,
     wake_up_ranks,
 )
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.rates import LognormalRates, StragglerRates, UniformRates
 from pydantic import TypeAdapter, ValidationError
 from scipy import stats
 

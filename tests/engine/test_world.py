@@ -18,9 +18,10 @@ from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded, StragglerRates
+from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.network import Network
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.rates import StragglerRates
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 

@@ -9,7 +9,7 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.limits.events import Degrees, least_events, wakes_until
+from hushnet.simulator.limits.events import Degrees, least_events
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 
 from ..engine.driving import drive, prepared
@@ -102,13 +102,13 @@ def test_what_a_class_promises_is_not_inherited():
 
 
 def test_wake_ups_of_clocks_are_rates_times_time():
-    assert wakes_until(Poisson(kind="poisson", rate=2.0), 10.0, 5).expected == pytest.approx(100)
-    listed = wakes_until(Poisson(kind="poisson", rate=[1.0, 3.0]), 10.0, 2)
+    assert Poisson(kind="poisson", rate=2.0).wakes(10.0, 5).expected == pytest.approx(100)
+    listed = Poisson(kind="poisson", rate=[1.0, 3.0]).wakes(10.0, 2)
     assert (listed.expected, listed.each) == (pytest.approx(40), pytest.approx(10))
-    assert wakes_until(Periodic(kind="periodic", period=0.5), 10.0, 3).expected == pytest.approx(57)
+    assert Periodic(kind="periodic", period=0.5).wakes(10.0, 3).expected == pytest.approx(57)
     recorded = Recorded(kind="recorded", order=[0, 1, 0], spacing=1.0)
-    assert wakes_until(recorded, 100.0, 2).expected == 3
-    assert wakes_until(Recorded(kind="recorded", path="clock.txt"), 100.0, 2).expected == 0
+    assert recorded.wakes(100.0, 2).expected == 3
+    assert Recorded(kind="recorded", path="clock.txt").wakes(100.0, 2).expected == 0
 
 
 TEXT = """\

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, final, get_args
 import networkx as nx
 import numpy as np
 import pytest
+from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.criteria import CRITERIA, Criterion
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, Loss, RowForms
@@ -33,7 +34,7 @@ from hushnet.simulator.metrics import METRICS, Metric, more_is_better, range_of,
 from hushnet.simulator.metrics.criteria import register_criterion
 from hushnet.simulator.network.clocks import CLOCKS, ClockModel, RecordedClock
 from hushnet.simulator.network.graphs import TOPOLOGIES, Topology
-from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, Latency
+from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, LINKS, Latency, LinkDelays
 from hushnet.simulator.network.network import LOSS_MODELS, LossModel
 
 ENGINES = ("event", "batched")
@@ -410,3 +411,65 @@ def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
         load(scenario(figures=[{"kind": "dots", "y": "accuracy", "baseline": "local"}]))
     with pytest.raises(InputError, match="did you mean 'dots'"):
         load(scenario(figures=[{"kind": "dotz", "y": "accuracy"}]))
+
+
+class Apart(Latency):
+    """The same time for every number by which two agents' indices differ."""
+
+    kind: Literal["apart"]
+    pace: Positive
+    """Time units."""
+
+    @property
+    def average(self):
+        return self.pace
+
+    @property
+    def law(self):
+        return LINKS
+
+    def links(self, ids, base):
+        return LinkDelays(lambda senders, receivers: self.pace * np.abs(senders - receivers), self.pace)
+
+
+def test_a_latency_that_is_fixed_for_each_link_runs_on_both_engines(forget, tmp_path):
+    kinds_of(LATENCIES, forget, Apart)
+    found = {}
+    for engine in ENGINES:
+        asked = scenario(network={"latency": {"kind": "apart", "pace": 0.3}}, engine=engine)
+        result = run(asked, out=tmp_path / engine)
+        assert str(result.manifests[0]["engine"]).startswith(engine)
+        found[engine] = result.trace["value"]
+    np.testing.assert_allclose(*found.values(), rtol=1e-9, atol=1e-12)
+
+
+def test_rounds_need_clocks_with_intervals_whatever_these_are_called(forget, tmp_path):
+    kinds_of(CLOCKS, forget, Metronome)
+    rounds = {"cd": {"kind": "coordinate_descent", "mu": 0.3, "schedule": "rounds"}}
+    with pytest.raises(InputError, match="leaves no intervals for rounds to last"):
+        run(scenario(clock={"kind": "metronome"}, protocols=rounds), out=tmp_path)
+
+
+class Present(Availability):
+    """Nobody is ever away."""
+
+    kind: Literal["present"]
+
+    @property
+    def unfailing(self):
+        return True
+
+    def timelines(self, ids, numbers, *, draw, round_time, base=None):
+        return [iter([(0.0, True)]) for _ in ids]
+
+
+def test_an_availability_under_which_nobody_is_absent_is_one_where_that_is_asked_for(forget):
+    kinds_of(AVAILABILITIES, forget, Present)
+    noise = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
+    private = {"kind": "coordinate_descent", "mu": 0.3, "privacy": {**noise, "allocation": "proposition2"}}
+    private["privacy"]["oracle_schedule"] = True
+    asked = {"protocols": {"cd": private}, "stop": {"time": 6.0}}
+    assert load(scenario(availability={"kind": "present"}, **asked)).scenario.availability.nobody_absent
+    late = {"joins": {"share": 0.5, "between": [0, 1]}}
+    with pytest.raises(InputError, match="oracle"):
+        load(scenario(availability={"kind": "present", **late}, **asked))

@@ -2,7 +2,8 @@
 
 Events are arrivals, timers and wake-ups, in the order of `hushnet.simulator.tables.priorities`. The same function
 serves a protocol with a compiled exchange, which it calls, and one in plain Python: then it returns wherever half of an
-exchange is to be made, and does what follows from it when it is called again."""
+exchange is to be made, and does what follows from it when it is called again.
+"""
 
 from __future__ import annotations
 

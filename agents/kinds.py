@@ -55,6 +55,27 @@ class NameOf(Generic[Thing]):
         return {"enum": self.names, "type": "string"}
 
 
+class Bare:
+    """Marks a field in which a bare number stands for the simplest kind.
+
+    Parameters
+    ----------
+    kind : str
+    field : str
+        The field of that kind that the number is.
+    """
+
+    def __init__(self, kind: str, field: str) -> None:
+        self.kind, self.field = kind, field
+
+    def _spelled_out(self, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return {"kind": self.kind, self.field: value} if number else value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._spelled_out, handler(source))
+
+
 class KindOf(Registry[type[Parameters]]):
     """A registry of classes of parameters, of which a scenario chooses one by ``kind``.
 

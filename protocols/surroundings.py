@@ -20,6 +20,8 @@ class Surroundings:
     task : Outline
     topology : str
         Kind of the graph.
+    may_be_star : bool
+        Whether the graph may be a star around agent 0.
     always_up : bool
         Whether no agent is ever absent.
     in_rounds : bool
@@ -28,6 +30,7 @@ class Surroundings:
 
     task: Outline
     topology: str
+    may_be_star: bool
     always_up: bool
     in_rounds: bool
 
@@ -70,10 +73,10 @@ def check_star(star: bool) -> None:
 
 
 def check_split(surroundings: Surroundings) -> None:
-    """What protocols of split features need; an edge list may be a star."""
+    """What protocols of split features need."""
     task = surroundings.task
     check_columns(columns=task.columns, loss=task.loss, task=task.kind)
-    check_star(surroundings.topology in ("star", "edge_list"))
+    check_star(surroundings.may_be_star)
 
 
 def check_slope(privacy: Privacy | None, loss: Loss) -> None:

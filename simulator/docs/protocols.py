@@ -90,7 +90,7 @@ def _page(name: str, kind: type[Protocol]) -> str:
 
 def example(name: str) -> tuple[Experiment, Run]:
     """A small experiment with a protocol, and its first run."""
-    usual, columns = {"topology": "ring"}, name.startswith(("feature", "stale_feature"))
+    usual, columns = {"topology": "ring"}, catalog.resolve(name).learns_from == "columns"
     content = scenario_text("example", kinds=usual, among=[name])
     if columns:
         content = re.sub(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, unknown
 from ..analysis.results import Collection
-from ..language.figure_parameters import kind_of
 from .frontier import promises
 from .kinds import kind_for
 from .numbers import Plot, Spec, chosen, select, swept
@@ -74,7 +73,7 @@ def _parts(collection: Collection, spec: Spec) -> Iterator[tuple[str, Collection
             raise InputError(complaint, field=("figures",))
         for value in values:
             yield placed(collection, path, value), select(collection, {path: value}), spec
-    elif kind_of(spec.get("kind"), str(spec["x"])) == "frontier":
+    elif kind_for(spec).by_promise:
         for title, keys in promises(collection, spec):
             yield title, collection, {**spec, "protocols": keys}
     else:

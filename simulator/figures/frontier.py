@@ -17,7 +17,8 @@ import pandas as pd
 from ..analysis.aggregate import final_values, series, time_scale
 from ..analysis.results import Collection
 from ..analysis.targets import reached
-from ..language.figure_parameters import EPSILONS, TO_TARGET
+from ..language.figure_parameters import TO_TARGET
+from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
 from .intervals import extent, interval

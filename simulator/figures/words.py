@@ -159,9 +159,10 @@ def stand_in(collection: Collection) -> str:
 
 
 def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
-    """Keys of the series of a panel; a frontier tells protocols apart and nothing else."""
-    splits = [] if plot.kind == "frontier" else plot.splits
-    return [key for key, _ in series(plot.points, collection.labels, splits)] if plot.kind != "heat" else []
+    """Keys of the series that a panel tells apart."""
+    legend = FIGURE_KINDS[plot.kind].legend
+    splits = plot.splits if legend == "series" else []
+    return [key for key, _ in series(plot.points, collection.labels, splits)] if legend != "none" else []
 
 
 def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only: bool) -> list[str]:
@@ -199,9 +200,10 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
     method = "score" if wins else "t"
     aside = f" ({' and '.join(scales)} scale)" if scales and not wins else ""
     interval = f"{level}".replace("%", " %") + f" {method} interval{aside}"
-    if kind == "heat":
+    clear = FIGURE_KINDS[kind].clear
+    if clear:
         known = any(plot.points["low"].notna().any() for plot in plots)
-        return f"{means}, {runs}; bold: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"
+        return f"{means}, {runs}; {clear}: the {interval} is clear of 0" if known and paired else f"{means}, {runs}"
     banded = any(np.isfinite(plot.ends).any() for plot in plots)
     single = any(plot.single.any() for plot in plots)
     parts = [means, interval] if banded else [means]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ...agents.kinds import KindOf, NameOf
+from ...agents.kinds import Bare, KindOf, NameOf
 from ...agents.suggestions import nearest
 from .yaml_source import Keys, has
 
@@ -42,12 +42,11 @@ def members(annotation: Any) -> list[Any]:
 
 def _annotated(inner: Any, metadata: Sequence[Any]) -> list[Any]:
     """The alternatives of a type with annotations, which may be those of a registry."""
-    # A validator that runs before the others is how this package lets a number stand for the simplest kind.
-    shorthand = [float] if any(isinstance(part, BeforeValidator) for part in metadata) else []
+    bare = [float] if any(isinstance(part, Bare) for part in metadata) else []
     for part in metadata:
         if isinstance(part, NameOf | KindOf):
-            return [*shorthand, *part.members()]
-    return [*shorthand, *members(inner)]
+            return [*bare, *part.members()]
+    return [*bare, *members(inner)]
 
 
 def models(annotation: Any) -> list[type[BaseModel]]:

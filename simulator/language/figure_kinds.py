@@ -67,6 +67,14 @@ class FigureKind:
         Whether every panel has the whole width.
     height : float
         Inches of a panel.
+    asked_by : tuple of str
+        What on the x axis asks for this kind where a figure names none; `SWEPT` for whatever is swept.
+    legend : {"series", "protocols", "none"}
+        What its marks tell apart: protocols at points of the sweep, protocols alone, or nothing.
+    by_promise : bool
+        Whether privacy of several kinds is shown in panels of their own.
+    clear : str
+        How it marks a paired difference whose interval is clear of 0; empty if it draws the interval.
     """
 
     name: str
@@ -86,6 +94,10 @@ class FigureKind:
     wide: bool = False
     stacked: bool = False
     height: float = 2.35
+    asked_by: tuple[str, ...] = ()
+    legend: Literal["series", "protocols", "none"] = "series"
+    by_promise: bool = False
+    clear: str = ""
 
     @property
     def named(self) -> str:
@@ -118,13 +130,32 @@ def register(kind: FigureKind) -> FigureKind:
     return FIGURE_KINDS.add(kind.name, kind, maker=None if isinstance(kind.numbers, str) else kind.numbers)
 
 
+def asked(swept: Sequence[str]) -> list[str]:
+    """What may be on the x axis of a figure that names no kind, given the names of the sweep."""
+    named = [axis for kind in FIGURE_KINDS.values() for axis in kind.asked_by if axis != SWEPT]
+    return list(dict.fromkeys([*named, *swept]))
+
+
+def kind_asked_by(x: str, rows: str | None = None) -> FigureKind:
+    """The kind of a figure that names none, by what is on its x axis and whether it has rows."""
+    kinds = list(FIGURE_KINDS.values())
+    if rows is not None:
+        return next(kind for kind in kinds if kind.rows)
+    swept = next(kind for kind in kinds if SWEPT in kind.asked_by)
+    return next((kind for kind in kinds if x in kind.asked_by), swept)
+
+
 def named_kinds(wanted: Callable[[FigureKind], Any]) -> str:
     """Kinds of which something is true, in words."""
     names = [kind.named for kind in FIGURE_KINDS.values() if wanted(kind)]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-register(FigureKind(name="curve", about="over time or cost", numbers=".series:curve", draw=".lines:draw", x=AXES))
+register(
+    FigureKind(
+        name="curve", about="over time or cost", numbers=".series:curve", draw=".lines:draw", x=AXES, asked_by=AXES
+    )
+)
 register(
     FigureKind(
         name="sweep",
@@ -133,6 +164,7 @@ register(
         numbers=".series:sweep",
         draw=".lines:draw",
         x=(SWEPT,),
+        asked_by=(SWEPT,),
         shows="metric or target",
         baseline="may",
         wins=True,
@@ -145,6 +177,7 @@ register(
         numbers=".series:samples",
         draw=".lines:draw",
         x=("samples",),
+        asked_by=("samples",),
         usual_x="samples",
         shows="agents",
     )
@@ -156,6 +189,7 @@ register(
         numbers=".series:bars",
         draw=".lines:draw",
         x=("protocol",),
+        asked_by=("protocol",),
         usual_x="protocol",
         shows="metric or target",
         baseline="may",
@@ -177,6 +211,8 @@ register(
         by_protocol=True,
         wide=True,
         height=2.8,
+        legend="none",
+        clear="bold",
     )
 )
 register(
@@ -189,6 +225,9 @@ register(
         usual_x=EPSILONS[0],
         seeds="seeds (small)",
         wide=True,
+        asked_by=EPSILONS,
+        legend="protocols",
+        by_promise=True,
     )
 )
 register(

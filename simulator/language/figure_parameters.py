@@ -15,9 +15,8 @@ from ...agents.suggestions import require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
 from ..metrics.costs import TO_TARGET
-from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import names_of
-from .figure_kinds import AXES, FIGURE_KINDS, FigureKind, named_kinds
+from .figure_kinds import FIGURE_KINDS, SWEPT, FigureKind, asked, kind_asked_by, named_kinds
 from .figure_style import FigureStyle
 from .names import Name
 
@@ -148,12 +147,7 @@ class Figure(Parameters):
 
 def kind_of(kind: str | None, x: str, rows: str | None = None) -> str:
     """The kind that a figure has, or that its axes ask for."""
-    if kind is not None:
-        return kind
-    if rows is not None:
-        return "heat"
-    named = {"samples": "samples", "protocol": "bars", **dict.fromkeys(EPSILONS, "frontier")}
-    return named.get(x, "curve" if x in AXES else "sweep")
+    return kind if kind is not None else kind_asked_by(x, rows).name
 
 
 def check_figures(
@@ -241,6 +235,4 @@ def _check_statistic(figure: Figure, statistics: Mapping[str, Sequence[str]], wh
 
 def _axes(kind: FigureKind, swept: list[str], *, explicit: bool) -> list[str]:
     """What a figure of a kind may have on its x axis; one of no given kind also what would ask for another."""
-    if explicit or kind.name != "sweep":
-        return kind.axes(swept)
-    return list(dict.fromkeys([*AXES, "samples", "protocol", *EPSILONS, *swept]))
+    return kind.axes(swept) if explicit or SWEPT not in kind.asked_by else asked(swept)

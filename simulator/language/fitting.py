@@ -30,8 +30,13 @@ def check_fit(scenario: Scenario) -> None:
 def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol."""
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
-    topology = str(getattr(scenario.topology, "kind", ""))
-    surroundings = Surroundings(scenario.task.outline(), topology, scenario.availability.nobody_absent, in_rounds)
+    surroundings = Surroundings(
+        scenario.task.outline(),
+        topology=str(getattr(scenario.topology, "kind", "")),
+        may_be_star=scenario.topology.may_be_star,
+        always_up=scenario.availability.nobody_absent,
+        in_rounds=in_rounds,
+    )
     if surroundings.task.columns and protocol.learns_from == "rows":
         raise InputError(
             f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "

@@ -8,11 +8,11 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core.core_schema import ModelSchema
 
 from ...agents.docstrings import field_docstrings
+from ...agents.kinds import Bare
 from ...protocols import catalog
+from ..network.network import NetworkParameters
 from .scenario import Scenario
 
-BARE = {"latency": ("constant", "value"), "loss": ("bernoulli", "probability")}
-"""Parts of a network that a bare number may stand for: the simplest kind, and its field."""
 BOUNDS = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _REFERENCE = "#/$defs/{model}"
 
@@ -51,12 +51,13 @@ def scenario_schema() -> dict[str, Any]:
     )
     definitions = whole["$defs"]
     scenario = definitions.pop(_name(references[Scenario, "validation"]))
-    for field, (kind, number) in BARE.items():
+    marked = ((field, each) for field, info in NetworkParameters.model_fields.items() for each in info.metadata)
+    for field, bare in ((field, each) for field, each in marked if isinstance(each, Bare)):
         properties = definitions["NetworkParameters"]["properties"]
         described = {key: properties[field].pop(key) for key in ("description", "title") if key in properties[field]}
-        simplest = next(d for d in definitions.values() if d["properties"].get("kind", {}).get("const") == kind)
-        bare = {key: value for key, value in simplest["properties"][number].items() if key in BOUNDS}
-        properties[field] = {**described, "anyOf": [bare, properties[field]]}
+        simplest = next(d for d in definitions.values() if d["properties"].get("kind", {}).get("const") == bare.kind)
+        number = {key: value for key, value in simplest["properties"][bare.field].items() if key in BOUNDS}
+        properties[field] = {**described, "anyOf": [number, properties[field]]}
     entries, heirs = [], []
     for name, model in parameters.items():
         definition = definitions[_name(references[model, "validation"])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,6 +26,9 @@ BYTES_PER_PACKED_EDGE = 80
 """An undirected edge of a `Graph`, both ways, with what sorting takes."""
 
 
+HandDrawn = Literal["", "circle", "star", "grid"]
+
+
 class Topology(Parameters, ABC):
     """Common to all kinds: what is refused unless it is allowed."""
 
@@ -36,6 +39,10 @@ class Topology(Parameters, ABC):
 
     from_profiles: ClassVar[bool] = False
     """Whether graph and weights are computed from the agents' profiles."""
+    may_be_star: ClassVar[bool] = False
+    """Whether it may be a star around agent 0, as far as that is known before the graph is made."""
+    drawn_as: ClassVar[HandDrawn] = ""
+    """How it is drawn by hand; a grid has ``rows``, and what nobody draws is laid out by its edges."""
 
     def assumed_public(self, task: Task) -> tuple[str, ...]:
         """Private inputs that the graph gives away."""

@@ -14,14 +14,14 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled
 from ...agents.compilation.deferred import Deferred
 from ...agents.errors import FieldError, InputError
 from ...agents.files import number, read_rows, shown
-from ...agents.kinds import KindOf
+from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
 LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
@@ -156,17 +156,6 @@ class Latency(Parameters, ABC):
     @abstractmethod
     def average(self) -> float:
         """Mean delay in time units; of links whose delays a file lists, as far as it is known without the file."""
-
-
-def shorthand(kind: str, field: str) -> BeforeValidator:
-    """A bare number stands for the simplest kind."""
-
-    def expand(value: Any) -> Any:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return {"kind": kind, field: value}
-        return value
-
-    return BeforeValidator(expand)
 
 
 LATENCIES = KindOf("latency", Latency)
@@ -349,4 +338,4 @@ class Matrix(Latency):
         return delays
 
 
-LatencyParameters = Annotated[Latency, LATENCIES, shorthand("constant", "value")]
+LatencyParameters = Annotated[Latency, LATENCIES, Bare("constant", "value")]

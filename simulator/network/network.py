@@ -18,9 +18,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled, form_of
-from ...agents.kinds import KindOf
+from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
-from .latency import Constant, LatencyParameters, delay_of, shorthand
+from .latency import Constant, LatencyParameters, delay_of
 from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
 from .randomness import Draws, Purpose, check_transmission, draw_one
 
@@ -71,7 +71,7 @@ class LossModel(Parameters, ABC):
 
 
 LOSS_MODELS = KindOf("loss process", LossModel)
-LossParameters = Annotated[LossModel, LOSS_MODELS, shorthand("bernoulli", "probability")]
+LossParameters = Annotated[LossModel, LOSS_MODELS, Bare("bernoulli", "probability")]
 
 
 @LOSS_MODELS.register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +14,7 @@ from ...agents.files import number, read_rows, shown
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
-from .graphs import BYTES_PER_EDGE, TOPOLOGIES, Topology, TopologyParameters, pairs_of
+from .graphs import BYTES_PER_EDGE, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ BYTES_PER_LINE = 500
 class Complete(Topology):
     """Everybody talks to everybody."""
 
+    drawn_as: ClassVar[HandDrawn] = "circle"
+
     kind: Literal["complete"]
 
     @override
@@ -58,6 +60,8 @@ class Complete(Topology):
 @TOPOLOGIES.register
 class Ring(Topology):
     """A ring; each agent talks to the nearest ones on both sides."""
+
+    drawn_as: ClassVar[HandDrawn] = "circle"
 
     kind: Literal["ring"]
     reach: Size = 1
@@ -81,6 +85,8 @@ class Ring(Topology):
 @TOPOLOGIES.register
 class Torus(Topology):
     """A grid whose opposite borders are joined."""
+
+    drawn_as: ClassVar[HandDrawn] = "grid"
 
     kind: Literal["torus"]
     rows: Size = Field(examples=[4])
@@ -130,6 +136,8 @@ class ErdosRenyi(Topology):
 @TOPOLOGIES.register
 class WattsStrogatz(Topology):
     """A ring lattice with randomly rewired edges: a small world."""
+
+    drawn_as: ClassVar[HandDrawn] = "circle"
 
     kind: Literal["watts_strogatz"]
     neighbours: int = Field(default=4, ge=2, le=MOST, multiple_of=2)
@@ -214,6 +222,9 @@ class RandomRegular(Topology):
 class Star(Topology):
     """Agent 0 with everybody else, with weight 1."""
 
+    may_be_star: ClassVar[bool] = True
+    drawn_as: ClassVar[HandDrawn] = "star"
+
     kind: Literal["star"]
 
     @override
@@ -230,6 +241,8 @@ class Star(Topology):
 @TOPOLOGIES.register
 class EdgeList(Topology):
     """Edges from a CSV file with the columns source, target, weight."""
+
+    may_be_star: ClassVar[bool] = True
 
     kind: Literal["edge_list"]
     path: str = Field(examples=["edges.csv"])

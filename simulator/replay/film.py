@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
+from ..network.topology import TOPOLOGIES
 from .layout import positions
 from .rerun import Rerun
 
@@ -37,7 +38,8 @@ def film(run: Rerun) -> dict[str, Any]:
     steps = events[events["what"] == "step"]
     absences = events[events["what"] == "absence"]
     topology = manifest["scenario"]["topology"]
-    places = positions(run.graph, str(topology.get("kind")), topology.get("rows"), run.task.places)
+    kind = TOPOLOGIES.get(str(topology.get("kind")))
+    places = positions(run.graph, getattr(kind, "drawn_as", ""), topology.get("rows"), run.task.places)
     seen = _seen(run)
     return {
         "title": str(manifest["label"]),

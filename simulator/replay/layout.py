@@ -13,16 +13,16 @@ MOST_SPRUNG = 400
 """Agents of a graph that is laid out by springs; beyond it stand by their spectrum."""
 
 
-def positions(graph: Graph, kind: str, rows: int | None = None, places: object = None) -> NDArray[np.float64]:
+def positions(graph: Graph, drawn_as: str, rows: int | None = None, places: object = None) -> NDArray[np.float64]:
     """Coordinates in [0, 1].
 
     Parameters
     ----------
     graph : Graph
-    kind : str
-        Of the topology.
+    drawn_as : str
+        Of the topology (`hushnet.simulator.network.graphs.Topology.drawn_as`).
     rows : int, optional
-        Of a torus.
+        Of a grid.
     places : (n, 2) array_like, optional
         Where the task says that agents are.
 
@@ -33,11 +33,11 @@ def positions(graph: Graph, kind: str, rows: int | None = None, places: object =
     n = graph.agents
     if places is not None:
         return _scaled(np.asarray(places, dtype=np.float64))
-    if kind == "torus" and rows:
+    if drawn_as == "grid" and rows:
         return _scaled(np.array([(agent % (n // rows), agent // (n // rows)) for agent in range(n)], dtype=np.float64))
-    if kind == "star":
+    if drawn_as == "star":
         return np.vstack([[0.5, 0.5], _circle(n - 1)]) if n > 1 else np.array([[0.5, 0.5]])
-    if kind in ("ring", "watts_strogatz", "complete") or n < 3:
+    if drawn_as == "circle" or n < 3:
         return _circle(n)
     import networkx as nx
 

@@ -294,7 +294,7 @@ def test_a_large_graph_stands_where_it_stood_the_time_before():
     weights = np.maximum(weights, weights.T)
     np.fill_diagonal(weights, 0)
     graph = Graph.from_matrix(weights)
-    once, again = (positions(graph, "erdos_renyi") for _ in range(2))
+    once, again = (positions(graph, "") for _ in range(2))
     assert np.array_equal(once, again)
     assert len(np.unique(once.round(6), axis=0)) > n / 2
 
@@ -302,13 +302,13 @@ def test_a_large_graph_stands_where_it_stood_the_time_before():
 def test_graphs_stand_as_they_are_drawn_by_hand(results):
     (entry,) = chosen(results, ["cd"])
     graph = rerun(results, entry, (0.0, 1.0)).graph
-    ring = positions(graph, "ring")
+    ring = positions(graph, "circle")
     assert np.allclose(np.hypot(*(ring - 0.5).T), 0.5)
     star = positions(graph, "star")
     assert np.allclose(star[0], 0.5)
-    torus = positions(graph, "torus", rows=3)
+    torus = positions(graph, "grid", rows=3)
     assert np.unique(torus, axis=0).shape == (9, 2)
-    sprung = positions(graph, "knn")
-    assert np.array_equal(sprung, positions(graph, "knn"))
+    sprung = positions(graph, "")
+    assert np.array_equal(sprung, positions(graph, ""))
     assert sprung.min() == 0
     assert sprung.max() == 1

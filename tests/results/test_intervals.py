@@ -12,7 +12,8 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import FEW, extent, interval
 from hushnet.simulator.figures.series_style import THIN, house_style
-from hushnet.simulator.language.figure_parameters import AXES, TO_TARGET, per_agent
+from hushnet.simulator.language.figure_kinds import AXES
+from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
 from hypothesis import given

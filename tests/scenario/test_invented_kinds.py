@@ -25,7 +25,7 @@ from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import run
 from hushnet.simulator.figures.series import bars
 from hushnet.simulator.figures.words import axis_label
-from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind
+from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind, asked, kind_asked_by
 from hushnet.simulator.language.figure_kinds import register as register_figure
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
@@ -404,9 +404,12 @@ def dots(panels, collection, spec):
 def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
     forget(FIGURE_KINDS, "dots")
     kind = FigureKind(name="dots", about="a dot per protocol", numbers=ends, draw=dots, x=("protocol",))
-    register_figure(replace(kind, usual_x="protocol", shows="metric or target", seeds="seeds (rings)"))
+    kind = replace(kind, usual_x="protocol", shows="metric or target", seeds="seeds (rings)", asked_by=("dot",))
+    register_figure(kind)
     result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "name": "end"}], seeds=2), out=tmp_path)
     assert {path.name for path in result.save_figures()} >= {"end.png", "end.csv"}
+    assert (kind_asked_by("dot"), kind_asked_by("epsilon_claimed").name) == (kind, "frontier")
+    assert asked(["mu"])[-2:] == ["dot", "mu"]
     with pytest.raises(InputError, match=r"baseline belongs to .*, not to a dots"):
         load(scenario(figures=[{"kind": "dots", "y": "accuracy", "baseline": "local"}]))
     with pytest.raises(InputError, match="did you mean 'dots'"):
@@ -473,3 +476,32 @@ def test_an_availability_under_which_nobody_is_absent_is_one_where_that_is_asked
     late = {"joins": {"share": 0.5, "between": [0, 1]}}
     with pytest.raises(InputError, match="oracle"):
         load(scenario(availability={"kind": "present", **late}, **asked))
+
+
+class Hub(Topology):
+    """Agent 0 with everybody else."""
+
+    kind: Literal["hub"]
+    may_be_star: ClassVar[bool] = True
+    drawn_as: ClassVar[str] = "star"
+
+    def expected_edges(self, extent, files):
+        return extent.agents - 1.0
+
+    def edges(self, task, *, rng, base):
+        return nx.star_graph(task.agents - 1)
+
+
+def test_a_topology_that_may_be_a_star_is_one_for_protocols_that_need_it(forget, tmp_path):
+    kinds_of(TOPOLOGIES, forget, Hub)
+    task = {
+        "kind": "gisette_like",
+        "rows": 9,
+        "test_rows": 4,
+        "dimension": 5,
+        "split": {"by": "columns", "parts": [2, 3]},
+    }
+    asked = {"task": task, "protocols": {"sharing": {"kind": "feature_sharing"}}, "record": {"every": 2.0}}
+    assert load(scenario(topology={"kind": "hub"}, **asked)).scenario.topology.may_be_star
+    with pytest.raises(InputError, match="has a centre, agent 0"):
+        load(scenario(topology={"kind": "ring"}, **asked))

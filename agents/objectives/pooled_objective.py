@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from ..losses import Hinge
 from ..optimisation.newton import conjugate_gradients, newton
+from ..optimisation.solvers import check_minimised
 from ..optimisation.support_vectors import minimise_hinge
 from ..quantity import AVERAGE, CENTRAL, Quantity, Scale, identified
 from ..tasks.base import Task
@@ -112,6 +113,7 @@ class PooledObjective(Objective):
     @cached_property
     def _minimiser(self) -> NDArray[np.float64]:
         table = self.task.train
+        check_minimised(self.task.loss)
         if isinstance(self.task.loss, Hinge):
             return minimise_hinge(table.features, table.labels, self.row_weights, self.ridge)
         return newton(np.zeros(self.task.dimension), self._evaluate, self._step)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..losses import Hinge, Loss, local_gradient, local_loss
 from ..tables import Shard
 from .newton import newton
@@ -20,6 +21,16 @@ PASSES = 10
 """Passes of coordinate ascent between two looks at which rows are on the hinge's kink."""
 LOOKS = 500
 """Bound on the number of looks."""
+
+
+def check_minimised(loss: Loss) -> None:
+    """Raise an `InputError` if nothing here finds exact minima of a loss: it has a kink and is not the hinge."""
+    if not (loss.smooth or isinstance(loss, Hinge)):
+        raise InputError(
+            f"exact minima are found of smooth losses and of the hinge, and {loss.name!r} is another one with a kink; "
+            "use a smooth loss",
+            field=("task", "loss"),
+        )
 
 
 def minimise_local(
@@ -59,9 +70,15 @@ def minimise_local(
         Norm of F's gradient there, so that the model is within residual / curvature of the minimiser; for the hinge,
         a bound on what one more step of each multiplier would change in the gradient. At most the tolerance, unless
         rounding does not allow it.
+
+    Raises
+    ------
+    InputError
+        If the loss has a kink and is not the hinge.
     """
     if weight == 0.0 or len(shard) == 0:
         return linear / curvature, 0.0
+    check_minimised(loss)
     if isinstance(loss, Hinge):
         return _minimise_hinge(shard, weight / len(shard), curvature, linear, start, tolerance)[:2]
     count = len(shard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...agents.errors import InputError
+from ...agents.optimisation.solvers import check_minimised
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
 from ...protocols.schedule_selection import rounds_of
 from ..metrics import METRICS
@@ -13,7 +14,7 @@ from .scenario import Scenario
 
 
 def check_fit(scenario: Scenario) -> None:
-    """Refuse a task that graph, clock, record and protocols cannot be for.
+    """Refuse a task that minimisers, graph, clock, record and protocols cannot be for.
 
     Raises
     ------
@@ -21,6 +22,7 @@ def check_fit(scenario: Scenario) -> None:
         With the field to change.
     """
     outline = scenario.task.outline()
+    check_minimised(outline.loss)
     scenario.topology.check_task(outline)
     if outline.agents is not None:
         scenario.clock.check_size(outline.agents)

@@ -268,10 +268,11 @@ class Doubled(Exponential):
         return 2 * super().delays(uniforms)
 
 
-class Bare(Parameters):
+class Bare(Latency):
     """Nothing but delays."""
 
     kind: Literal["bare"] = "bare"
+    average: ClassVar[float] = 1.25
 
     def delays(self, uniforms):
         return np.full(len(uniforms), 1.25)

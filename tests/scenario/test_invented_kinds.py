@@ -14,9 +14,10 @@ from hushnet.agents.criteria import CRITERIA, Criterion
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
+from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.parameters import Positive
 from hushnet.agents.quantity import Quantity
-from hushnet.agents.tables import Table
+from hushnet.agents.tables import Shard, Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.extent import Extent
 from hushnet.agents.tasks.outline import Outline
@@ -205,6 +206,38 @@ def test_a_loss_runs_on_both_engines_with_or_without_a_compiled_form(compiled, f
     assert ("Python step" in str(said)) is not compiled
     with pytest.raises(InputError, match="did you mean 'huber'"):
         load(with_loss("hubert", "auto"))
+
+
+@final
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """phi(s, y) = |s - y|, which has a kink."""
+
+    name: str = "absolute"
+    lipschitz: float = 1.0
+    curvature: float = float("inf")
+    labels: str = "real"
+
+    def value(self, scores, labels):
+        return np.abs(scores - labels)
+
+    def slope(self, scores, labels):
+        return np.sign(scores - labels)
+
+    def second_slope(self, scores, labels):
+        return np.zeros_like(scores)
+
+
+def test_a_loss_that_nothing_here_minimises_is_refused(forget):
+    """Newton's method would stop anywhere, and its end would count as the minimum."""
+    forget(LOSSES, "absolute")
+    register_loss(Absolute())
+    with pytest.raises(InputError, match=r"task\.loss.*'absolute' is another one with a kink"):
+        load(with_loss("absolute", "auto"))
+    shard, zero = Shard(np.eye(3), np.ones(3)), np.zeros(3)
+    asked = {"weight": 1.0, "curvature": 0.1, "linear": zero, "start": zero, "tolerance": 1e-9}
+    with pytest.raises(InputError, match="'absolute' is another one with a kink"):
+        minimise_local(shard, Absolute(), **asked)
 
 
 def test_a_table_of_real_labels_is_a_regression_whatever_its_loss_is_called(forget, tmp_path):

@@ -31,9 +31,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +46,7 @@ from ..agents.parameters import Parameters
 from ..agents.tables import Shard
 from .invariants import Declared, NoInvariant
 from .kernel import NO_LAW, Kernel, PairKernel, rank_of
+from .layout import Layout, MessageKind
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .public_start import PublicStart
@@ -56,7 +56,8 @@ from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.record import PythonSteps, text_in
 from .steps.text import check_arguments
 from .surroundings import Surroundings
-from .view import Layout, MessageKind, Out, Problem, Sent, View
+from .traits import Traits
+from .view import Out, Problem, Sent, View
 
 __all__ = [
     "Layout",
@@ -91,63 +92,6 @@ class ProtocolParameters(Parameters):
     @classmethod
     def _in_full(cls, schedule: ScheduleParameters | None) -> ScheduleParameters | None:
         return expanded(schedule)
-
-
-Trigger = Literal["wake", "round", "message"]
-Keeping = Literal["latest", "per_round", "every"]
-Exchange = Literal["broadcast", "pairwise"]
-Unanswered = Literal["repeat", "give_up"]
-
-
-@dataclass(frozen=True)
-class Traits:
-    """How the engine has to run a protocol.
-
-    Parameters
-    ----------
-    trigger : {"wake", "round", "message"}
-        What starts a step: the agent's clock, a complete round of neighbours' messages, or also every arrival
-        (``receive``).
-    inbox : {"latest", "per_round", "every"}
-        What an agent keeps of what it hears: the newest by send order, one per round, or every message until its
-        next step (``view.messages``).
-    exchange : {"broadcast", "pairwise"}
-        Whether a step sends (``out.send``) or opens a session with one neighbour (``offer``, ``accept``, ``finish``).
-    unanswered : {"repeat", "give_up"}, optional
-        What a caller does about a session that stays unanswered. ``repeat``: it repeats the same request until it is
-        answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
-        session after a timeout; the protocol then tolerates that a callee may have made its half of the exchange
-        alone (gossip averaging would lose its mean). By default, protocols with edge blocks repeat, others give up.
-    central : bool
-        Whether starts are computed in one place, from what all agents disclose of their data (`Out.disclose`), in place
-        of messages. Results say so.
-    needs_both_ends : bool
-        Whether a step is right only if both ends of an edge make it with values of the same round: what one end adds
-        the other takes away, or a reply belongs to one question. Such a protocol is never run with ``patience``, with
-        which an end goes on with an older round and the two never make up for the difference.
-    instead : str, optional
-        What a refusal of ``patience`` names beside ``resend_after``: a protocol that needs no rounds.
-
-    Raises
-    ------
-    ValueError
-        If one of them is something else.
-    """
-
-    trigger: Trigger = "wake"
-    inbox: Keeping = "latest"
-    exchange: Exchange = "broadcast"
-    unanswered: Unanswered | None = None
-    central: bool = False
-    needs_both_ends: bool = False
-    instead: str | None = None
-
-    def __post_init__(self) -> None:
-        kinds = {"trigger": Trigger, "inbox": Keeping, "exchange": Exchange, "unanswered": Unanswered}
-        for name, kind in kinds.items():
-            given, admissible = getattr(self, name), get_args(kind)
-            if given not in admissible and not (name == "unanswered" and given is None):
-                raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
 
 
 EXCHANGE_TEXTS = {"offer": "request", "accept": "respond", "finish": "complete"}

@@ -8,6 +8,8 @@ MODULES = {
         "hushnet.protocols.base",
         "hushnet.protocols.steps.names",
         "hushnet.protocols.steps",
+        "hushnet.protocols.layout",
+        "hushnet.protocols.traits",
         "hushnet.protocols.view",
         "hushnet.protocols.invariants",
         "hushnet.simulator.contract",
@@ -18,7 +20,18 @@ MODULES = {
         "hushnet.protocols.privacy.accounting",
         "hushnet.protocols.privacy.ledger",
     ),
-    "Registering kinds": ("hushnet.agents.registry", "hushnet.agents.losses", "hushnet.simulator.metrics.metric"),
+    "Registering kinds": (
+        "hushnet.agents.registry",
+        "hushnet.agents.kinds",
+        "hushnet.agents.losses",
+        "hushnet.agents.tasks.registry",
+        "hushnet.simulator.metrics.metric",
+        "hushnet.simulator.network.graphs",
+        "hushnet.simulator.network.clocks",
+        "hushnet.simulator.network.latency",
+        "hushnet.simulator.network.network",
+        "hushnet.simulator.language.figure_kinds",
+    ),
 }
 """Modules by what somebody wants to do."""
 

@@ -198,7 +198,7 @@ def _letters(font: str) -> dict[Any, Any]:
         raise InputError(sentence, field=("style", "font"))
     if font in MATHEMATICS:
         return {**family, "mathtext.fontset": MATHEMATICS[font]}
-    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold"}
+    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold", "mathtext.cal": font}
     return {**family, "mathtext.fontset": "custom", **own}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.cli import main
 from hushnet.simulator.figures.files import drawing
 from hushnet.simulator.figures.numbers import NothingToDraw
 
@@ -59,3 +62,21 @@ def test_dollars_in_the_name_of_an_axis_stand_as_they_are(experiment):
     style = {"labels": {"network.loss": "lost $_{"}}
     label = drawing(load_all(root), {**SWEPT, "style": style}, "figure").figure.axes[0].get_xlabel()
     assert label.startswith(r"lost \$_{")
+
+
+def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
+    runs = [make_run("cd", seed, label="\u6f22\u5b57 \u6f22") for seed in range(2)]
+    root = experiment(runs, [{"name": "curve", "y": "accuracy", "x": "time"}])
+    with pytest.warns(UserWarning) as told:
+        assert main(["plot", str(root)]) == 0
+    (said,) = (str(warning.message) for warning in told)
+    assert said.startswith("figure curve: DejaVu Sans has no letters \u6f22\u5b57, so boxes stand there; set style.font")
+
+
+def test_a_warning_for_people_is_a_line_without_code(experiment, tmp_path):
+    root = experiment([make_run("cd", label="\u6f22")], [{"name": "curve", "y": "accuracy", "x": "time"}])
+    done = subprocess.run(
+        [sys.executable, "-m", "hushnet.simulator.cli", "plot", str(root)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.startswith("warning: figure curve: ")
+    assert done.stderr.count("\n") == 1

@@ -70,7 +70,9 @@ def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
     with pytest.warns(UserWarning) as told:
         assert main(["plot", str(root)]) == 0
     (said,) = (str(warning.message) for warning in told)
-    assert said.startswith("figure curve: DejaVu Sans has no letters \u6f22\u5b57, so boxes stand there; set style.font")
+    assert said.startswith(
+        "figure curve: DejaVu Sans has no letters \u6f22\u5b57, so boxes stand there; set style.font"
+    )
 
 
 def test_a_warning_for_people_is_a_line_without_code(experiment, tmp_path):

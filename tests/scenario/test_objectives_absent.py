@@ -23,7 +23,10 @@ DESCENT = {"kind": "coordinate_descent"}
     ("record", "sentence"),
     [
         ({"metrics": ["objective"]}, "record.metrics: no protocol minimises an objective"),
-        ({"metrics": ["objective", "accuracy"], "objective_of": "local"}, "record.objective_of = 'local': minimises no"),
+        (
+            {"metrics": ["objective", "accuracy"], "objective_of": "local"},
+            "record.objective_of = 'local': minimises no",
+        ),
     ],
 )
 def test_an_experiment_that_would_record_nothing_of_an_objective_is_refused(record, sentence, tmp_path):

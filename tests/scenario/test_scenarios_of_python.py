@@ -49,7 +49,10 @@ def test_numbers_of_numpy_and_tuples_are_what_they_hold():
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("protocols.cd", r"sweep\.protocols\.cd: is a whole protocol; name a field of it, such as protocols\.cd\.label"),
+        (
+            "protocols.cd",
+            r"sweep\.protocols\.cd: is a whole protocol; name a field of it, such as protocols\.cd\.label",
+        ),
         ("protocols", r"sweep\.protocols: names no field of a protocol"),
         ("protocols.dc.mu", r"unknown protocol 'dc'; did you mean 'cd'\?"),
     ],

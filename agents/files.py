@@ -175,7 +175,16 @@ def read_rows(path: Path, columns: tuple[str, ...], field: Field) -> list[tuple[
             rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
         return rows
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: cannot be read as a CSV file ({error})", field=field) from error
+        raise InputError(
+            f"{path}:{reader.line_num}: cannot be read as a CSV file ({csv_problem(error)})", field=field
+        ) from error
+
+
+def csv_problem(error: csv.Error) -> str:
+    """What is wrong with a row, in words about the file; Python's are partly about how a program opens it."""
+    if "new-line character" in str(error):
+        return "lines end in a carriage return alone; save the file with usual line ends"
+    return str(error)
 
 
 def number(text: str, line: str, column: str, field: Field) -> float:

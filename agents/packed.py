@@ -54,7 +54,7 @@ def plain_name(file: Path) -> str:
     >>> plain_name(Path("a9a.t.bz2")), plain_name(Path("a9a.t"))
     ('a9a.t', 'a9a.t')
     """
-    return file.stem if file.suffix in READ else file.name
+    return file.stem if file.suffix.lower() in READ else file.name
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]
         If the file is compressed and its name does not say so, or the other way round; or if what is compressed turns
         out to be damaged or cut off, inside the block.
     """
-    begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix)
+    begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix.lower())
     ending, found = next((item for item in FORMATS.items() if begin.startswith(item[1].begins)), ("", None))
     if found is None and named is not None and named.unpack is not None:
         raise InputError(f"{path}: is not compressed by {named.name}, as its name says; rename it", field=field)

@@ -5,7 +5,7 @@ What is within the bounds neither overflows nor fills the memory by itself; a nu
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -32,15 +32,22 @@ def _not_tiny(value: float) -> float:
     return value
 
 
+_FOR_EDITORS: dict[str, Any] = {"json_schema_extra": {"minimum": SMALLEST}}
+"""What the schema says of `_not_tiny`."""
+
 Interval = Annotated[float, Field(ge=LEAST, le=LONGEST)]
 """Time units that pass between two events of a kind."""
-Delay = Annotated[float, Field(ge=0, le=LONGEST), AfterValidator(_none_or_some)]
+Delay = Annotated[
+    float,
+    Field(ge=0, le=LONGEST, json_schema_extra={"anyOf": [{"const": 0}, {"minimum": LEAST}]}),
+    AfterValidator(_none_or_some),
+]
 """Time units that something takes, or none."""
 Instant = Annotated[float, Field(ge=0, le=LONGEST)]
 """A time in a run."""
-Rate = Annotated[float, Field(gt=0, le=1e9), AfterValidator(_not_tiny)]
+Rate = Annotated[float, Field(gt=0, le=1e9, **_FOR_EDITORS), AfterValidator(_not_tiny)]
 """Events per time unit."""
-Positive = Annotated[float, Field(gt=0, le=LARGEST), AfterValidator(_not_tiny)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST, **_FOR_EDITORS), AfterValidator(_not_tiny)]
 """A weight, scale or step size."""
 NotNegative = Annotated[float, Field(ge=0, le=LARGEST)]
 """A weight, scale or step size, or none."""
@@ -48,7 +55,7 @@ Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 """A value of either sign."""
 Growth = Annotated[float, Field(ge=1, le=10)]
 """Factor from one round to the next."""
-Factor = Annotated[float, Field(gt=0, le=10), AfterValidator(_not_tiny)]
+Factor = Annotated[float, Field(gt=0, le=10, **_FOR_EDITORS), AfterValidator(_not_tiny)]
 """The same, where things may also shrink."""
 Spread = Annotated[float, Field(gt=0, le=10)]
 """Standard deviation of a logarithm."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import parse_number, read_lines, shown
+from ..files import csv_problem, parse_number, read_lines, shown
 
 FIELD = ("task", "path")
 
@@ -95,7 +95,7 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
                 lines.append(start)
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(f"{file}:{start}: is not a row of a CSV file ({error})", field=FIELD) from error
+        raise InputError(f"{file}:{start}: is not a row of a CSV file ({csv_problem(error)})", field=FIELD) from error
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
@@ -134,9 +135,11 @@ class CsvTable(TaskKind):
         labels, notes = self._labels(columns)
         owners, ids, unused = self._owners(columns, labels, rng)
         features, names = self._features(columns)
-        features, labels, owners = features[owners >= 0], labels[owners >= 0], owners[owners >= 0]
+        dealt = owners >= 0
+        features, labels, owners = features[dealt], labels[dealt], owners[dealt]
         held = hold_out(owners, len(ids), self.test_share, rng=rng)
         features, bounds, public = self._scale(features, ~held)
+        self._check_size(columns, features, np.flatnonzero(dealt))
         counts = np.bincount(owners[~held], minlength=len(ids))
         given = self.regularisation
         return Task(
@@ -158,20 +161,27 @@ class CsvTable(TaskKind):
         )
 
     def _labels(self, columns: Columns) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Labels and what they stand for: of two classes the lower number, or else the first in order, becomes -1."""
+        """Labels and what they stand for: of two classes the lower number, or else the first in order, becomes -1.
+
+        Where all labels are numbers, those that are equal are one class, however they are written.
+        """
         if not self.of_classes:
             return columns.numbers(self.label, "label"), {}
         texts = columns.texts(self.label, "label")
-        classes = _ordered(set(texts))
+        written = _ordered(set(texts))
+        alike = _numbers(written) or {text: text for text in written}
+        classes = {alike[text]: text for text in reversed(written)}  # each as its first is written
         if len(classes) != 2:
-            shown = ", ".join(repr(name) for name in classes[:4]) + (", ..." if len(classes) > 4 else "")
+            names = list(reversed(classes.values()))
+            shown = ", ".join(repr(name) for name in names[:4]) + (", ..." if len(names) > 4 else "")
             raise InputError(
-                f"{columns.file}: column {self.label!r} has {len(classes)} distinct values ({shown}); "
+                f"{columns.file}: column {self.label!r} has {len(names)} distinct values ({shown}); "
                 f"the loss {self.loss} needs two classes",
                 field=("task", "label"),
             )
-        labels = np.where(np.array(texts) == classes[1], 1.0, -1.0)
-        return labels, {"labels": {"-1": classes[0], "+1": classes[1]}}
+        high, low = classes
+        labels = np.where([alike[text] == high for text in texts], 1.0, -1.0)
+        return labels, {"labels": {"-1": classes[low], "+1": classes[high]}}
 
     def _owners(
         self, columns: Columns, labels: NDArray[np.float64], rng: np.random.Generator
@@ -229,6 +239,19 @@ class CsvTable(TaskKind):
             features = features / np.where(largest > 0, largest, 1.0)
         return np.concatenate([features, constant], axis=1), {}, self._public()
 
+    def _check_size(self, columns: Columns, features: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
+        """Refuse rows whose squares, summed over all of them, are beyond what a float holds: nothing could be learned."""
+        lengths = norms(features)
+        with np.errstate(over="ignore"):
+            if np.isfinite(len(features) * lengths.max(initial=0.0) ** 2):
+                return
+        line = columns.lines[int(rows[np.argmax(lengths)])]
+        raise InputError(
+            f"{columns.file}:{line}: the row is too large, of norm {lengths.max():.3g}, and sums of squares overflow; "
+            "set scaling to standard, max_abs or unit_row",
+            field=("task", "features"),
+        )
+
     def _public(self) -> tuple[str, ...]:
         inputs = []
         if self.scaling == "standard":
@@ -245,8 +268,13 @@ def _is_whole(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) <= 18 and str(int(name)) == name
 
 
+def _numbers(names: Iterable[str]) -> dict[str, Any] | None:
+    """The finite numbers that all of some texts stand for; None where one is no such number."""
+    found = {name: parse_number(name) for name in names}
+    return found if all(map(math.isfinite, found.values())) else None
+
+
 def _ordered(names: set[str]) -> list[str]:
     """Distinct values in ascending order: of the numbers if all are finite numbers, of the text otherwise."""
-    if all(math.isfinite(parse_number(name)) for name in names):
-        return sorted(names, key=lambda name: (float(name), name))
-    return sorted(names)
+    numbers = _numbers(names)
+    return sorted(names) if numbers is None else sorted(names, key=lambda name: (numbers[name], name))

@@ -232,7 +232,7 @@ def _counted(collection: Collection, rows: Frame, name: str) -> Any:
     """A column of the trace at some rows, as floats; of `WITH_START` with what was exchanged before the start."""
     if name not in WITH_START:
         return rows[name].astype(np.float64)
-    return rows[WITH_START[name]].astype(np.float64) + rows["run"].map(collection.start_vectors)
+    return rows[WITH_START[name]].astype(np.float64) + rows["run"].map(collection.start_vectors).astype(np.float64)
 
 
 def unknown(given: str, known: Iterable[str]) -> str:

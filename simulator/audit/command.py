@@ -45,10 +45,10 @@ def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = Fa
     paths = write(outcomes, options, folder)
     _print(outcomes, options, console)
     seconds = time.perf_counter() - began
-    console.print(f"audit: {folder} ({seconds:.0f} s)", highlight=False, soft_wrap=True)
+    console.print(f"audit: {folder} ({seconds:.0f} s)", highlight=False, markup=False, soft_wrap=True)
     for path in paths:
         if path.suffix == ".png":
-            console.print(f"figure: {path}", highlight=False, soft_wrap=True)
+            console.print(f"figure: {path}", highlight=False, markup=False, soft_wrap=True)
     failures = [f"{outcome.label}: {failure}" for outcome in outcomes for failure in outcome.failures]
     if failures:
         raise AuditFailure("\n".join(failures))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -30,9 +33,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Those of the command line by default.
     """
     os.environ.setdefault(*POOL)
-    with terminable() as asked:
+    with terminable() as asked, _plainly_warned():
         code = _main(arguments)
     return TERMINATED if asked and code == INTERRUPTED else code
+
+
+@contextmanager
+def _plainly_warned() -> Iterator[None]:
+    """What is warned of for people is a sentence, without the line of code that says it."""
+    usual = warnings.formatwarning
+
+    def plain(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
+        return f"warning: {message}\n" if category is UserWarning else usual(message, category, *where, **more)
+
+    warnings.formatwarning = plain
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def _main(arguments: Sequence[str] | None) -> int:

@@ -91,7 +91,7 @@ def compare_folders(folders: Sequence[Path], baseline: str | None = None, consol
     others = [Path(folder).resolve().name for folder in folders[1:]]
     name = f"compare-with-{'-and-'.join(others)}" if others else "compare"
     for path in write_comparison(comparison, Path(folders[0]) / name):
-        console.print(f"written: {path}", highlight=False, soft_wrap=True)
+        console.print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:

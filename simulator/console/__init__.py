@@ -89,7 +89,7 @@ def run_scenario(
         except InputError as error:
             if not failures:
                 raise
-            console.print(f"warning: {error}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+            _say(console, f"warning: {error}", "yellow")
     if failures:
         raise worst(failures)
 
@@ -108,25 +108,30 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     print_summary(collection, console)
     for line, loud in sentences(collection.index["tuning"]) if collection.index.get("tuning") else ():
         text, style = (f"warning: {line}", "yellow") if loud else (line, None)
-        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"engine: {engines(collection.manifests)}", highlight=False, soft_wrap=True)
+        _say(console, text, style)
+    _say(console, f"engine: {engines(collection.manifests)}")
     central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
     if central:
-        console.print(f"computed centrally: {', '.join(central)}", highlight=False, markup=False, soft_wrap=True)
+        _say(console, f"computed centrally: {', '.join(central)}")
     for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
-        console.print(line, highlight=False, soft_wrap=True)
+        _say(console, line)
     for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):
-        console.print(line, highlight=False, soft_wrap=True)
+        _say(console, line)
     for line in fates(collection.manifests):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        _say(console, line)
     warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
     for text in warnings:
-        console.print(f"warning: {text}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(f"results: {experiment.folder}", highlight=False, soft_wrap=True)
+        _say(console, f"warning: {text}", "yellow")
+    _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command.
     for path in _figures(experiment, collection):
         if path.suffix == ".png":
-            console.print(f"figure: {path}", highlight=False, soft_wrap=True)
+            _say(console, f"figure: {path}")
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is: brackets in names and folders are no marks of style."""
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _figures(experiment: Experiment, collection: Collection) -> list[Path]:

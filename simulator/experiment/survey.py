@@ -16,7 +16,7 @@ from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.events import check_events
-from ..limits.objectives import check_objectives, side_by_side
+from ..limits.objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
@@ -66,21 +66,35 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
             raise InputError(locate_at(error, experiment.loaded, run.point)) from error
     try:
         check_objectives(experiment.loaded.scenario, experiment.loaded.points, kinds.known)
+        if not but:
+            check_measured(experiment.loaded.scenario, kinds.any_of_all)
     except InputError as error:
         raise InputError(locate(error, experiment.loaded)) from error
 
 
 class _Kinds:
-    """What the objectives of runs with a point's first seed measure, where something holds them side by side."""
+    """What the objectives of runs with a point's first seed measure: of all where they are held side by side, or one."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
-        self._wanted = any(side_by_side(experiment.loaded.scenario))
+        self._beside = any(side_by_side(experiment.loaded.scenario))
         self._known: dict[tuple[Any, ...], Quantity | None] = {}
+
+    def any_of_all(self) -> bool:
+        """Whether some run has an objective, of those that are there already, too."""
+        loaded = self._experiment.loaded
+        for protocol in loaded.scenario.protocols:
+            self.take(_first(loaded.points[0], protocol))
+        return self._found
+
+    @property
+    def _found(self) -> bool:
+        return any(quantity is not None for quantity in self._known.values())
 
     def take(self, run: Run) -> None:
         """Ask a run's protocol, whose data are there."""
-        if self._wanted and run.seed == _first(run.point, run.protocol).seed and self._place(run) not in self._known:
+        wanted = self._beside or not self._found
+        if wanted and run.seed == _first(run.point, run.protocol).seed and self._place(run) not in self._known:
             objective = self._experiment.measured_objective(run)
             self._known[self._place(run)] = None if objective is None else objective.quantity
 

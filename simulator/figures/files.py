@@ -18,6 +18,7 @@ from ..analysis.results import Collection, load_all
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
 from .facets import plots
+from .letters import letters_told, without_complaints
 from .numbers import NothingToDraw, Plot, Spec
 from .series_style import house_style
 from .sheet import draw
@@ -109,7 +110,7 @@ def drawing(collection: Collection, spec: Spec, name: str, style: FigureStyle | 
     merged = own if style is None else style.over(own)
     spec = {**spec, "style": merged}
     numbers = plots(collection, spec)
-    with house_style(merged):
+    with house_style(merged), letters_told(name):
         return Drawing(name, draw(collection, spec, numbers), merged, numbers)
 
 
@@ -189,7 +190,7 @@ def save_drawing(drawn: Drawing, folder: Path) -> list[Path]:
 def picture(drawn: Drawing, format: str) -> bytes:
     """A figure's file, png, pdf or svg: the same bytes every time."""
     content, dots = BytesIO(), drawn.style.resolution or RESOLUTION
-    with house_style(drawn.style):
+    with house_style(drawn.style), without_complaints():
         drawn.figure.savefig(content, format=format, dpi=dots, **OPTIONS[format])
     return content.getvalue()
 

@@ -68,7 +68,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
             if spec.get("wins"):
                 show(axes, np.array([0.0, 1.0]))
-        axes.set_xlabel(wrapped(literal(axis_label(collection, plot.x)), characters_along(axes)))
+        axes.set_xlabel(wrapped(axis_label(collection, plot.x), characters_along(axes)))
         said = {"baseline": spec.get("baseline"), "wins": bool(spec.get("wins"))}
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, **said))
     return handles | (_targets(panels, collection) if spec.get("target") else {})
@@ -108,7 +108,7 @@ def _ticks(axes: Axes, plot: Plot) -> None:
     """Places on the x axis that are no numbers."""
     if plot.kind == "bars":
         axes.set_xticks([])
-        if np.nanmin(plot.extent) < 0:
+        if (plot.extent < 0).any():
             axes.axhline(0, color="#555555", linewidth=0.6)
     elif positions := _positions(plot):
         axes.set_xticks(list(positions.values()), [literal(shown(name)) for name in positions])
@@ -243,7 +243,8 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
     if log in ("x", "both") and numeric and (points["x"] > 0).any():
         positive = points["x"][points["x"] > 0]
         axes.set_xscale("log", nonpositive="mask")
-        room = (positive.max() / positive.min()) ** ROOM if plot.kind == "sweep" else 1.1
+        ratio = positive.max() / positive.min()
+        room = ratio**ROOM if plot.kind == "sweep" and ratio > 1 else 1.1
         axes.set_xlim(positive.min() / room, positive.max() * room)
         if plot.kind == "sweep":
             swept_ticks(axes, sorted(set(positive)))

@@ -258,7 +258,7 @@ class NothingToDraw(InputError):
 
 
 def require_points(points: Frame, what: str, protocols: list[str]) -> None:
-    """Raise `NothingToDraw` if there is nothing to draw."""
-    if points.empty:
+    """Raise `NothingToDraw` if there is no point, or none of them has a value."""
+    if points.empty or points["value"].isna().all():
         sentence = f"figures: no finished run of {', '.join(protocols)} recorded {what}, so there is nothing to draw"
         raise NothingToDraw(sentence, field=("figures",))

@@ -198,7 +198,7 @@ def _letters(font: str) -> dict[Any, Any]:
         raise InputError(sentence, field=("style", "font"))
     if font in MATHEMATICS:
         return {**family, "mathtext.fontset": MATHEMATICS[font]}
-    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold"}
+    own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold", "mathtext.cal": font}
     return {**family, "mathtext.fontset": "custom", **own}
 
 
@@ -281,6 +281,6 @@ def characters_along(axes: Axes) -> int:
 
 
 def literal(text: str) -> str:
-    """The text as it is: no mathematics between dollar signs, and no leading underscore, which hides a label."""
-    text = text.replace("$", r"\$")
+    """The text as it is: no mathematics between dollar signs, no leading underscore, which hides a label, no tabs."""
+    text = text.replace("$", r"\$").replace("\t", " ")
     return f" {text}" if text.startswith("_") else text

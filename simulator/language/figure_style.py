@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
 from ...agents.parameters import Parameters
+from .names import EACH_ONCE
 
 CENTIMETRES = 2.54
 """Centimetres of an inch."""
@@ -63,7 +64,7 @@ class FigureStyle(Parameters):
     """Name of an installed family, such as Times New Roman, or serif, sans-serif, monospace; by default DejaVu Sans."""
     font_size: float | None = Field(default=None, ge=4, le=24)
     """Points of the labels of axes, 8 by default; everything else that is written keeps its proportion to them."""
-    formats: list[Format] | None = Field(default=None, min_length=1)
+    formats: list[Format] | None = Field(default=None, min_length=1, json_schema_extra=EACH_ONCE)
     """Of the files: png, pdf, svg; all three by default."""
     resolution: int | None = Field(default=None, ge=50, le=1200)
     """Dots per inch of PNG files, 300 by default."""

@@ -27,7 +27,7 @@ from .fitting import check_fit, check_protocols
 from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
 from .scenario import Scenario
 from .trials import trial_seeds
-from .yaml_source import Source, read_file
+from .yaml_source import Source, from_mapping, read_file
 
 MAX_RUNS = 1_000_000
 """Runs that one experiment may have, tuning included."""
@@ -138,7 +138,7 @@ def load(
         One sentence per error, one a line.
     """
     if isinstance(source, Mapping):
-        written, base = Source("scenario", dict(source)), Path()
+        written, base = from_mapping(source, "scenario"), Path()
     else:
         path = find(source)
         written, base = read_file(path), path.parent

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ...agents.parameters import Count
 
-__all__ = ["MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed"]
+__all__ = ["EACH_ONCE", "MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed", "given"]
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
@@ -27,6 +27,18 @@ def _for_editors(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": f"^(?:{pattern})$"})
 
 
+def given(*fields: str, how: str = "anyOf") -> Any:
+    """Configuration of a model of which some of these fields, or with ``oneOf`` a single one, has to be given.
+
+    It is for the schema; the model's own validator says it in words.
+    """
+    one = [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in fields]
+    return {"json_schema_extra": {how: one}}
+
+
+EACH_ONCE: Any = {"uniqueItems": True}
+"""What the schema says of a list that names nothing twice."""
+
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _KEY = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 _DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
@@ -36,7 +48,11 @@ Name = Annotated[
     _matching(_NAME, "begin with a letter or digit and have only letters, digits and . _ -, 100 at most"),
     _for_editors(_NAME),
 ]
-Key = Annotated[str, _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -, 100 at most")]
+Key = Annotated[
+    str,
+    _matching(_KEY, "begin with a letter or digit and have only letters, digits and _ -, 100 at most"),
+    _for_editors(_KEY),
+]
 Duration = Annotated[
     str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
 ]

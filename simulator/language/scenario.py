@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
 
 from ...agents.availability import Always, AvailabilityParameters
 from ...agents.errors import InputError
@@ -22,7 +30,7 @@ from .figure_parameters import Figure, check_figures, check_style
 from .figure_style import FigureStyle
 from .limit_parameters import LimitParameters
 from .message_window import MessageWindow
-from .names import MAX_SEEDS, Count, Duration, Key, Name, Seed
+from .names import EACH_ONCE, MAX_SEEDS, Count, Duration, Key, Name, Seed, given
 from .sweep_parameters import SweepParameters
 from .sweeps import Axis, axes
 from .target_parameters import TargetParameters, check_target
@@ -64,6 +72,8 @@ MetricName = Annotated[str, AfterValidator(_known_metric), _Recordable()]
 class StopParameters(Parameters):
     """When a run ends: at the first of these limits."""
 
+    model_config: ClassVar[ConfigDict] = ConfigDict(**given("time", "activations", "vectors", "updates", "epochs"))
+
     time: Interval | None = None
     """Time units."""
     activations: Count | None = None
@@ -88,6 +98,8 @@ class StopParameters(Parameters):
 class RecordParameters(Parameters):
     """When and what the recorder measures."""
 
+    model_config: ClassVar[ConfigDict] = ConfigDict(**given("every", "activations", how="oneOf"))
+
     every: Interval | None = None
     """Time units between two samples."""
     activations: Count | None = None
@@ -95,6 +107,7 @@ class RecordParameters(Parameters):
     metrics: list[MetricName] | None = Field(
         default=None,
         min_length=1,
+        json_schema_extra=EACH_ONCE,
         description=f"From {', '.join(recordable())}, or ``./file.py:function``; by default the objective and the "
         "task's own measure.",
     )
@@ -164,7 +177,9 @@ class Scenario(Parameters):
     """When a run ends."""
     record: RecordParameters = Field(default_factory=lambda: RecordParameters(every=1.0))
     """What is measured and when; by default once per time unit."""
-    seeds: Count | Annotated[list[Seed | SeedPair], Field(min_length=1)] | SeedGrid = 1
+    seeds: Count | Annotated[list[Seed | SeedPair], Field(min_length=1)] | SeedGrid = Field(
+        default=1, json_schema_extra=EACH_ONCE
+    )
     """Number of seeds, their list, or numbers of data and run seeds."""
     validation: float | None = Field(default=None, gt=0, lt=1)
     """Share of every agent's training rows that is held out and measured instead of its test rows; for tuning."""

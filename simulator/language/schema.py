@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
-from pydantic_core.core_schema import ModelSchema
+from pydantic_core.core_schema import DictSchema, ModelSchema
 
 from ...agents.docstrings import field_docstrings
 from ...agents.kinds import Bare
@@ -13,7 +13,7 @@ from ...protocols import catalog
 from ..network.network import NetworkParameters
 from .scenario import Scenario
 
-BOUNDS = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+BOUNDS = ("type", "anyOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _REFERENCE = "#/$defs/{model}"
 
 
@@ -28,6 +28,13 @@ class _WithDocstrings(GenerateJsonSchema):
             name = (info and info.alias) or field
             if name in properties:
                 properties[name].setdefault("description", text)
+        return made
+
+    def dict_schema(self, schema: DictSchema) -> dict[str, Any]:
+        # Where keys have a pattern, pydantic admits keys without it, with whatever value.
+        made = super().dict_schema(schema)
+        for pattern, values in made.pop("patternProperties", {}).items():
+            made |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
         return made
 
     def encode_default(self, dft: Any) -> Any:

@@ -114,8 +114,12 @@ def _single(path: str, given: Sequence[Any] | Range | Geometric) -> Axis:
 
 def _together(name: str, given: Together) -> Axis:
     where = ("sweep", name)
-    if not name or "." in name or "{" in name or name in RESERVED:
-        wrong = "is a column of the results; choose another name" if name in RESERVED else "needs a name without dots"
+    if not name or set(name) & set(".{}") or name in RESERVED:
+        wrong = (
+            "is a column of the results; choose another name"
+            if name in RESERVED
+            else "needs a name without dots and braces"
+        )
         raise InputError(f"{wrong} for what moves together, such as latency", field=where)
     columns = {path: values_of(values) for path, values in given.zip.items()}
     (first, *_), count = columns.values(), len(next(iter(columns.values())))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from ...agents.errors import FieldError
 from ...agents.parameters import Parameters
 from ...agents.suggestions import require
 from ..metrics import METRICS
 from ..metrics.metric import names_of
-from .names import Key
+from .names import Key, given
 
 
 class TargetParameters(Parameters):
     """What reached means, for times to target and the cost of getting there; of this target by the very event."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(**given("share", "level", how="oneOf"))
 
     metric: str = "objective"
     """A recorded metric."""

@@ -158,12 +158,16 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
             "network.loss; several that move together need zip: {path: values}",
             field=field,
         )
-    if keys[0] == "protocols" and (len(keys) < 3 or keys[1] not in source.data["protocols"]):
-        known = source.data["protocols"]
-        wrong = keys[1] if len(keys) > 1 else ""
-        raise InputError(
-            f"unknown protocol {wrong!r}{suggestion(wrong, known)} admissible: {listed(known)}", field=field
-        )
+    if keys[0] != "protocols":
+        return
+    known = source.data["protocols"]
+    if len(keys) < 2:
+        raise InputError("names no field of a protocol, such as protocols.KEY.label", field=field)
+    if keys[1] not in known:
+        said = f"unknown protocol {keys[1]!r}{suggestion(keys[1], known)} admissible: {listed(known)}"
+        raise InputError(said, field=field)
+    if len(keys) < 3:
+        raise InputError(f"is a whole protocol; name a field of it, such as {path}.label", field=field)
 
 
 def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Mapping[str, Mapping[str, Any]]) -> Source:

@@ -38,7 +38,11 @@ MAX_VALUES = 100_000
 LARGEST = 2**64
 """The largest whole number; seeds go up to it."""
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+"""What YAML does not admit, and what turns the direction of whatever text comes after it (U+202A to U+202E, U+2066 to
+U+2069): a label would be shown as another one, and its neighbours, too."""
 
 _NUMBERS = {
     "int": re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
@@ -169,8 +173,43 @@ def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
     if unprintable:
         line = text.count("\n", 0, unprintable.start()) + 1
         where = f"{name}:{line}" if numbered else name
-        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in YAML")
+        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
     return _Reader(name, numbered).read(text)
+
+
+def from_mapping(data: Mapping[Any, Any], name: str) -> Source:
+    """A scenario of Python's as plain data: what YAML cannot hold is refused as it is in a file.
+
+    Tuples and NumPy's arrays become lists, and NumPy's scalars numbers.
+
+    Parameters
+    ----------
+    data : mapping
+    name : str
+        How errors call it.
+
+    Raises
+    ------
+    InputError
+        If it is nested too deeply, holds itself, or has a text with a character that no scenario may have.
+    """
+    return Source(name, _plain(data, (), name))
+
+
+def _plain(value: Any, keys: Keys, name: str) -> Any:
+    if len(keys) > MAX_DEPTH:
+        raise InputError(f"{name}: {dotted(keys[:3])} is nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return {_plain(key, keys, name): _plain(each, (*keys, str(key)), name) for key, each in value.items()}
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(each, (*keys, rank), name) for rank, each in enumerate(value)]
+    unprintable = _UNPRINTABLE.search(value) if isinstance(value, str) else None
+    if unprintable:
+        where = f"{name}: {dotted(keys)}" if keys else name
+        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
+    return value
 
 
 class _Frame:

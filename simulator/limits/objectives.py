@@ -87,6 +87,29 @@ def check_objectives(
                     raise InputError(sentence, field=("target", "level"))
 
 
+def check_measured(scenario: Scenario, there_are: Callable[[], bool]) -> None:
+    """Refuse to measure objectives where there are none: a table without numbers, or without any row.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    there_are : callable
+        Tells whether the objective that is measured of some run exists.
+
+    Raises
+    ------
+    InputError
+        With the field.
+    """
+    recorded, of = scenario.measured(), scenario.record.objective_of
+    if "objective" not in recorded or (of is None and set(recorded) != {"objective"}) or there_are():
+        return
+    if of is not None:
+        raise InputError("minimises no objective that could be measured", field=("record", "objective_of"))
+    sentence = "no protocol minimises an objective, so nothing would be recorded; add other metrics"
+    raise InputError(sentence, field=("record", "metrics"))
+
+
 def side_by_side(scenario: Scenario) -> Iterator[SideBySide]:
     """The fields of a scenario that hold objectives side by side, each protocol's own."""
     if scenario.record.objective_of is not None or len(scenario.protocols) < 2:

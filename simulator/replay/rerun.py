@@ -1,11 +1,13 @@
 """A run made again from its manifest: the same bytes, and what happened in between.
 
 The rerun is told from what was recorded by one thing, a notebook of single events, which changes nothing. So its trace
-has to be the file that the manifest names, byte by byte; where it is not, nothing is shown.
+has to be the file that the manifest names, byte by byte; or every row of that file, where another version of hushnet or
+of its libraries wrote the same rows as other bytes. Where it is neither, nothing is shown.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -105,7 +107,7 @@ def rerun(
     Raises
     ------
     AuditFailure
-        If the trace is not what the manifest's checksum stands for.
+        If the trace is neither what the manifest's checksum stands for nor equal to it row by row.
     InputError
         If the run cannot be made here: data or code are missing.
     """
@@ -150,6 +152,15 @@ def _compare(trace: Frame, entry: Entry) -> None:
     expected = entry.checksums.get("trace.parquet")
     if checksum(parquet(trace, TRACE_SCHEMA)) == expected:
         return
+    try:
+        saved = modern(read_arrow(entry.folder / "trace.parquet", expected)).to_pandas()
+    except InputError as error:
+        told = f"the saved one cannot be read ({error})"
+    else:
+        told = first_difference(saved, trace)
+        if not told:
+            return  # the same rows, which another version wrote as other bytes
+        told = f"the first difference: {told}"
     made_by, here = entry.manifest.get("code"), code_version()
     why = (
         f"it was made by {made_by}, and this is {here}; take that version"
@@ -157,18 +168,8 @@ def _compare(trace: Frame, entry: Entry) -> None:
         else "its files are not what this scenario, seed and code give"
     )
     raise AuditFailure(
-        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; "
-        f"{_first_difference(trace, entry)}"
+        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; {told}"
     )
-
-
-def _first_difference(trace: Frame, entry: Entry) -> str:
-    try:
-        table = read_arrow(entry.folder / "trace.parquet", entry.checksums.get("trace.parquet"))
-    except InputError as error:
-        return f"the saved one cannot be read ({error})"
-    told = first_difference(modern(table).to_pandas(), trace)
-    return f"the first difference: {told}" if told else "every row is equal, and the file's own bytes differ"
 
 
 def _planned(experiment: Experiment, manifest: dict[str, Any]) -> Run:
@@ -194,4 +195,5 @@ def _loaded(results: Path, manifest: dict[str, Any], trust_code: bool) -> Iterat
         try:
             yield load(file, trust_code=trust_code)
         except InputError as error:
-            raise InputError(str(error).replace(str(file), f"{results}: scenario of the run")) from error
+            said = re.sub(rf"{re.escape(str(file))}(:\d+)?", f"{results}: scenario of the run", str(error))
+            raise InputError(said.replace(str(copy), str(origin))) from error

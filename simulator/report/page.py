@@ -192,7 +192,7 @@ def _start(collection: Collection, curves: dict[str, Any]) -> dict[str, Any]:
     metrics = [metric["id"] for metric in curves["metrics"]]
     axes = [axis["id"] for axis in curves["axes"]]
     measure = str((collection.manifests[0].get("task") or {}).get("metric", ""))
-    start = {"metric": metrics[0], "axis": axes[0], "logx": False, "logy": False, "agents": measure}
+    start = {"metric": metrics[0] if metrics else "", "axis": axes[0], "logx": False, "logy": False, "agents": measure}
     for spec in [*(collection.index.get("figures") or []), {"y": measure, "x": "time"}]:
         try:
             metric = charts.metric_id(resolve(collection, str(spec.get("y")), spec.get("statistic")))

@@ -57,6 +57,29 @@ def test_two_numbers_as_classes_are_ordered_as_numbers(tmp_path):
     assert task.notes["labels"] == {"-1": "9", "+1": "10"}
 
 
+def test_equal_numbers_are_one_class_however_they_are_written(tmp_path):
+    """What pandas wrote as 1.0 in one part of a file and as 1 in another one is no second class."""
+    task = build(tmp_path, "town,x,sold\nA,1,1\nA,2,0.0\nA,3,1.0\nA,4,0\n", test_share=0.0)
+    assert task.train.labels.tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert task.notes["labels"] == {"-1": "0", "+1": "1"}
+    assert "has 1 distinct values ('1')" in str(refused(tmp_path, "town,x,sold\nA,1,1\nA,2,1.0\n"))
+
+
+@pytest.mark.parametrize("fields", [{}, {"intercept": False}])
+def test_rows_whose_squares_overflow_are_refused_and_scaling_helps(tmp_path, fields):
+    text = "town,x,y,sold\nA,1,2,1\nA,1e200,1,0\nA,3,0,1\nA,2,1,0\n"
+    assert str(refused(tmp_path, text, **fields)).startswith(
+        f"{tmp_path / 'data.csv'}:3: the row is too large, of norm"
+    )
+    for scaling in ("standard", "max_abs", "unit_row"):
+        assert np.isfinite(build(tmp_path, text, scaling=scaling, **fields).train.features).all()
+
+
+def test_lines_that_end_in_a_carriage_return_alone_are_said_to(tmp_path):
+    said = str(refused(tmp_path, HOUSES.replace("\n", "\r")))
+    assert "lines end in a carriage return alone; save the file with usual line ends" in said
+
+
 def test_the_squared_loss_takes_real_labels(tmp_path):
     task = build(tmp_path, label="area", features=["rooms"], loss="squared", test_share=0.0)
     assert task.metric == "rmse"

@@ -124,3 +124,11 @@ def test_files_with_and_without_a_published_checksum_are_told_apart(tmp_path):
     files = {"a": tmp_path / "a", "b": tmp_path / "a"}
     said = checksums(files, {"a": "0cc175b9c0f1b6a831c399e269772661", "b": None})
     assert said == {"md5": "0cc175b9c0f1b6a831c399e269772661", "as_published": True, "not_verified": ["b"]}
+
+
+def test_endings_in_capitals_are_endings(tmp_path):
+    (tmp_path / "DATA.CSV.GZ").write_bytes(gzip.compress(b"a,b\n"))
+    assert [line for _, line in read_lines(tmp_path / "DATA.CSV.GZ")] == ["a,b\n"]
+    (tmp_path / "plain.GZ").write_bytes(b"a,b\n")
+    with pytest.raises(InputError, match="is not compressed by gzip, as its name says"):
+        list(read_lines(tmp_path / "plain.GZ"))

@@ -154,3 +154,44 @@ def test_an_heir_may_leave_out_and_drop_what_it_inherits_at_any_depth(validator,
     assert validator.is_valid(data)
     data["protocols"][heirs[0]]["privacy"] = {"clipp": 1}
     assert not validator.is_valid(data)
+
+
+ONE_FIELD = [
+    ("stop", {}),
+    ("stop", {"time": None}),
+    ("record", {"every": 1.0, "activations": 5}),
+    ("record", {"metrics": ["accuracy"]}),
+    ("record", {"every": 1.0, "metrics": ["accuracy", "accuracy"]}),
+    ("seeds", [1, 2, 1]),
+    ("target", {"metric": "objective"}),
+    ("target", {"metric": "objective", "share": 0.5, "level": 1.0}),
+    ("clock", {"kind": "poisson", "rate": 1e-300}),
+    ("network", {"latency": 1e-12}),
+    ("network", {"latency": {"kind": "constant", "value": 1e-12}}),
+    ("style", {"formats": ["png", "png"]}),
+    ("protocols", {"lo cal": {"kind": "local"}}),
+    ("protocols", {"a.b": {"kind": "local"}}),
+    ("protocols", {"p": {"kind": "coordinate_descent", "mu": 1e-300}}),
+]
+"""Fields whose value is wrong by itself."""
+RIGHT = [
+    ("stop", {"time": 1.0, "updates": None}),
+    ("record", {"every": None, "activations": 5}),
+    ("target", {"metric": "objective", "share": 0.5, "level": None}),
+    ("network", {"latency": 0}),
+    ("network", {"latency": 1e-9}),
+    ("network", {"latency": {"kind": "constant", "value": 0.0}}),
+    ("seeds", [1, 2]),
+    ("protocols", {"a-b_c": {"kind": "local"}}),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), [*ONE_FIELD, *RIGHT])
+def test_what_one_field_says_by_itself_is_judged_alike(validator, field, value):
+    data = plain(read_text(scenario_text("mine"), "mine").data)
+    data = {name: each for name, each in data.items() if name not in ("figures", "target", "sweep", "record", "style")}
+    data["record"] = {"every": 1.0, "metrics": ["objective", "accuracy"]}
+    wrong = (field, value) in ONE_FIELD
+    assert complaint(data) == ""
+    assert bool(complaint({**data, field: value})) == wrong
+    assert validator.is_valid({**data, field: value}) != wrong

@@ -43,7 +43,7 @@ from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, P
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
-from ..steps import Constants, perturbed, weighted_sum
+from ..steps import Constants, add_scaled, perturbed, weighted_sum
 from ..surroundings import Surroundings, check_slope
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient, drawn_rows
 
@@ -156,9 +156,11 @@ class DualAveraging(Protocol):
         me.before = me.sent
         me.dual = (1 - me.mixing.sum()) * me.sent + weighted_sum(me, me.mixing)
         total = total_weight(me, t)
-        gain = gained(me, me.dual, total - total_weight(me, t - 1), total, t, rows)
-        me.sent = me.dual + gain
-        me.put_in += gain
+        weight = total - total_weight(me, t - 1)
+        gradient = gradient_at(me, me.dual, weight, total, t, rows)
+        me.sent = me.dual
+        add_scaled(me.sent, weight, gradient)
+        add_scaled(me.put_in, weight, gradient)
         me.message = me.sent
         return t >= me.limit
 
@@ -220,7 +222,7 @@ class Averaging:
         return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
 
     def constants(self) -> dict[str, float]:
-        """What `gained` reads beside the parameters, and the number of an agent's updates."""
+        """What `gradient_at` reads beside the parameters, and the number of an agent's updates."""
         return {"growth": self.growth, "limit": math.inf if self.limit is None else float(self.limit)}
 
 
@@ -229,8 +231,8 @@ def total_weight(me: Any, t: float) -> float:
     return t * (t + 1) / 2 if me.step_weights == "linear" else 1.0 * t
 
 
-def gained(me: Any, dual: Array, weight: float, total: float, t: float, rows: NDArray[np.int64] | None) -> Array:
-    """Part of a text: the model (2) of a dual, its share of the block ``average``, and what it adds to the dual.
+def gradient_at(me: Any, dual: Array, weight: float, total: float, t: float, rows: NDArray[np.int64] | None) -> Array:
+    """Part of a text: the model (2) of a dual, its share of the block ``average``, and the subgradient there.
 
     Parameters
     ----------
@@ -247,11 +249,11 @@ def gained(me: Any, dual: Array, weight: float, total: float, t: float, rows: ND
     Returns
     -------
     (p,) float64
-        The perturbed subgradient times the step's weight.
+        The perturbed subgradient, of which the step's weight goes into the dual.
     """
     model = dual / -(me.mu * total + me.gamma + me.growth * math.sqrt(t))
     me.average += (weight / total) * (model - me.average)
-    return weight * perturbed(me, drawn_gradient(me, model, rows))
+    return perturbed(me, drawn_gradient(me, model, rows))
 
 
 def metropolis(graph: Graph) -> Array:

@@ -53,7 +53,7 @@ from ..invariants import Declared, Instant, Invariant, by_row, largest
 from ..noise import check_all_rows
 from ..steps import Constants, add_scaled, affords, heard_of, post_processed
 from ..surroundings import Surroundings, check_slope
-from .dual_averaging import Averaging, AveragingParameters, gained, total_weight
+from .dual_averaging import Averaging, AveragingParameters, gradient_at, total_weight
 from .subgradient_noise import drawn_rows
 
 Array = NDArray[np.float64]
@@ -208,9 +208,10 @@ def advance(me: Any, rows: NDArray[np.int64] | None) -> None:
         return
     total = total_weight(me, me.now)
     dual = me.mass[:-1] / me.mass[-1]
-    gain = gained(me, dual, total - total_weight(me, me.progress[0]), total, me.now, rows)
-    add_scaled(me.mass[:-1], 1.0, gain)
-    add_scaled(me.put_in[:-1], 1.0, gain)
+    weight = total - total_weight(me, me.progress[0])
+    gradient = gradient_at(me, dual, weight, total, me.now, rows)
+    add_scaled(me.mass[:-1], weight, gradient)
+    add_scaled(me.put_in[:-1], weight, gradient)
     me.progress[0] = me.now
     me.progress[1] += 1.0
 

@@ -148,9 +148,9 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     lines = [f"Me = namedtuple('Me', {list(code)!r})", f"def step({arguments}):"]
     if not exchange and "affordable_" not in used:
         lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64, written=True)}, agent):")
-        lines.append(f"        {code[SAID]}[:, {SAID_COLUMN}] = 0")
+        lines.append(f"        unsaid({code[SAID]})")
         lines.append(f"        return {SILENT | UNSAID}")
-    lines += [f"    me = Me({', '.join(code.values())})", f"    me.{SAID}[:, {SAID_COLUMN}] = 0", "    code = 0"]
+    lines += [f"    me = Me({', '.join(code.values())})", f"    unsaid(me.{SAID})", "    code = 0"]
     if charges.noisy:
         lines.append("    me.drawn_[0] = 0")
     if "free_" in used:
@@ -167,7 +167,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
                 lines.append(f"        raise ValueError({names.unsent(kind)!r})")
         apart = all(own.messages[kind].addressed for kind in names.messages.values())
         nobody = " or first == last" if apart else ""
-        lines += [f"    if me.{SAID}[:, {SAID_COLUMN}].max() == 0{nobody}:", f"        code |= {UNSAID}"]
+        lines += [f"    if not any_said(me.{SAID}){nobody}:", f"        code |= {UNSAID}"]
     charged = "me.free_[0] == 0" if "free_" in used else "True"
     lines.append(f"    if {charged}:")
     lines.append(f"        code |= whole({fields.array(charges.plain_bits, np.int64, written=True)}, agent)")
@@ -252,6 +252,22 @@ def _gathered(known, pool, width, mirror):  # pragma: no cover - compiled
 
 
 @fast
+def _unsaid(ports):  # pragma: no cover - compiled
+    """Note that nothing is said yet."""
+    for port in range(len(ports)):
+        ports[port, SAID_COLUMN] = 0
+
+
+@fast
+def _any_said(ports):  # pragma: no cover - compiled
+    """Whether anything is said."""
+    said = False
+    for port in range(len(ports)):
+        said |= ports[port, SAID_COLUMN] != 0
+    return said
+
+
+@fast
 def _spread(messages, pool, rows, place):  # pragma: no cover - compiled
     """Copy each neighbour's message into its row of the pool."""
     for rank in range(messages.shape[0]):
@@ -277,7 +293,8 @@ def _asked(values):  # pragma: no cover - compiled
 @fast
 def _asked_rows(table):  # pragma: no cover - compiled
     """A table whose first row is asked for when a step begins; what follows it comes by itself."""
-    prefetch_row(table, 0)
+    if len(table) > 0:
+        prefetch_row(table, 0)
     return table
 
 
@@ -288,6 +305,8 @@ _HELPERS = {
     "unbounded": _unbounded,
     "gathered": _gathered,
     "spread": _spread,
+    "unsaid": _unsaid,
+    "any_said": _any_said,
     "whole_rows": addresses.whole_rows,
     "reals": addresses.reals,
     "real_rows": addresses.real_rows,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..network.latency import BRACKETS, PER_LINK, delay_of
 from ..network.links import is_lost, state_of_link, under_way
-from ..network.randomness import Purpose, draw_one
+from ..network.randomness import Purpose, draw_one, fill_draws
 from ..tables.notes import LOST_DELAY
 from ..tables.run import (
     BANDWIDTH,
@@ -166,14 +166,28 @@ def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission:
 
 
 @rule
-def fate_or_bound(
-    run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float, late: bool
-):
+def draw_copies(run: RunTables, sender: int, edges: Any, tick: int, transmission: int):
+    """Draw the three uniforms of the copies over some of a sender's edges, by their place among those, into `luck`."""
+    receivers = run.receivers[: len(edges)]
+    for k, edge in enumerate(edges):
+        receivers[k] = run.numbers[run.heads[edge]]
+    tick_word = np.uint64(tick) & np.uint64(0xFFFFFFFF)
+    fill_draws(run.key[0], run.key[1], run.numbers[sender], receivers, tick_word, MESSAGE, transmission, run.luck)
+
+
+@rule
+def drawn_copy(run: RunTables, place: int):
+    """What `draw_copies` has drawn for a copy."""
+    return run.luck[0, place], run.luck[1, place], run.luck[2, place]
+
+
+@rule
+def fate_or_bound(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float, late: bool):
     """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
 
     The delay of one that is lost is only drawn where somebody observes.
     """
-    u, v, w = uniforms_of(run, sender, edge, tick, transmission)
+    u, v, w = uniforms
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
         return u, math.inf
@@ -189,7 +203,7 @@ def fate_or_bound(
 @rule
 def fate(run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float):
     """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
-    return fate_or_bound(run, sender, edge, tick, transmission, size, now, False)[1]
+    return fate_or_bound(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now, False)[1]
 
 
 @rule

@@ -30,6 +30,8 @@ from .delivery import (
     count_departure,
     count_message,
     deliver,
+    draw_copies,
+    drawn_copy,
     fate_or_bound,
     release_version,
     set_latest,
@@ -230,6 +232,8 @@ def fetch(run: RunTables, agent: int, kinds: Any):  # pragma: no cover - compile
                 prefetch(run.references, LINE * row)
                 prefetch_row(run.pool, row)
                 prefetch(run.arrival, run.following[node])
+            elif run.known[slot] >= 0:
+                prefetch_row(run.pool, run.known[slot])
     for slots in range(0, len(run.known), edges):
         for slot in range(slots + first, slots + last):
             node = run.first_node[slot]
@@ -273,14 +277,14 @@ def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no
 
 @compiled(forceinline=True, _nrt=False)
 def send_copy(
-    run: RunTables, late: Any, sender: int, edge: int, kind: int, row: int, transmission: int, sending: Any
+    run: RunTables, late: Any, sender: int, edge: int, kind: int, row: int, uniforms: Any, sending: Any
 ):  # pragma: no cover - compiled
     """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
 
     Of the version, ``sending`` has tick, size and time; its reference is for the caller to count.
     """
     tick, size, now = sending
-    u, delay = fate_or_bound(run, sender, edge, tick, transmission, size, now, late)
+    u, delay = fate_or_bound(run, sender, edge, uniforms, size, now, late)
     count_departure(run, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
         return False
@@ -298,12 +302,13 @@ def send_copy(
 
 @compiled(forceinline=True, _nrt=False)
 def send_copies(
-    run: RunTables, late: Any, sender: int, edges: Any, kind: int, row: int, transmission: int
+    run: RunTables, late: Any, sender: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
-    """Send a version over some of a sender's edges; there must be room for its copies."""
+    """Send a version over some of a sender's edges, whose copies were drawn from a place on; there must be room."""
     sending, kept = (run.tick[LINE * row], run.size[LINE * row], run.sent_at[LINE * row]), 0
     for edge in edges:
-        kept += send_copy(run, late, sender, edge, kind, row, transmission, sending)
+        kept += send_copy(run, late, sender, edge, kind, row, drawn_copy(run, drawn), sending)
+        drawn += 1
     run.references[LINE * row] += kept
 
 
@@ -323,7 +328,8 @@ def send_version(
     row = take_row(run, now, count_message(run, vectors * len(edges)), run.ticks[sender], size)
     for k in range(len(vector)):
         run.pool[row, k] = vector[k]
-    send_copies(run, len(run.brackets) > 0, sender, edges, kind, row, transmission)
+    draw_copies(run, sender, edges, run.ticks[sender], transmission)
+    send_copies(run, len(run.brackets) > 0, sender, edges, kind, row, 0)
     release_version(run, row)
 
 

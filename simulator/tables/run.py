@@ -71,6 +71,10 @@ class RunTables(NamedTuple):
         lower bound; 0 once ``arrival`` is exact.
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
+    receivers : (D,) uint64
+        Room for the stable numbers of those who are sent a message; D is the largest degree.
+    luck : (3, D) float64
+        Room for the uniforms of its copies, see `hushnet.simulator.rules.delivery.draw_copies`.
     first_node, known : (Q,) int64
         Per slot: the newest copy under way, and the version known; -1 for none.
     heard_sent_at, heard_order, heard_tick, values, places
@@ -128,6 +132,8 @@ class RunTables(NamedTuple):
     brackets: Any
     uniform: Any
     awaited: Any
+    receivers: Any
+    luck: Any
     first_node: Any
     known: Any
     heard_sent_at: Any

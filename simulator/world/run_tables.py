@@ -68,7 +68,8 @@ def make_run_tables(
     """
     agents, edges, slots = graph.agents, len(graph.heads), len(inbox.flat_order)
     widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
-    most = int(np.max(np.diff(graph.offsets), initial=0)) * (slots // edges if edges else 0)
+    degree = int(np.max(np.diff(graph.offsets), initial=0))
+    most = degree * (slots // edges if edges else 0)
     rows, nodes = 4 * agents + 64, edges + 64
     bandwidth = network.parameters.bandwidth
     constants = np.zeros(CONSTANTS)
@@ -112,6 +113,8 @@ def make_run_tables(
         brackets=np.empty((0, 2)),
         uniform=np.empty(0),
         awaited=np.zeros(most + 1, dtype=np.int64),
+        receivers=np.zeros(degree, dtype=np.uint64),
+        luck=np.zeros((3, degree)),
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.algorithms.dual_averaging import gained, total_weight
+from hushnet.protocols.algorithms.dual_averaging import gradient_at, total_weight
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.algorithms.subgradient_noise import drawn_rows
 
@@ -40,7 +40,8 @@ class PushSumByWake(PushSumDualAveraging):
             return
         me = self.steps.record(view, release)
         total = total_weight(me, view.now)
-        gain = gained(me, mass[:-1] / mass[-1], total - total_weight(me, since), total, view.now, drawn_rows(me))
+        weight = total - total_weight(me, since)
+        gain = weight * gradient_at(me, mass[:-1] / mass[-1], weight, total, view.now, drawn_rows(me))
         mass[:-1] += gain
         state["put_in"][:-1] += gain
         state["progress"][:] = view.now, state["progress"][1] + 1.0

@@ -30,11 +30,12 @@ from ...rules.clocks import next_time
 from ...rules.delivery import (
     count_departures,
     count_message,
+    draw_copies,
+    drawn_copy,
     release_version,
     set_latest,
     take_row,
     time_under_way,
-    uniforms_of,
 )
 from ...tables.run import COPIES_OUT, LINE, RunTables
 from ...tables.tallies import DELIVERED, DELIVERED_BYTES, HEAP, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
@@ -219,14 +220,18 @@ def note_heard(run: RunTables):  # pragma: no cover - compiled
 
 @compiled(forceinline=True, _nrt=False)
 def send_messages(
-    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, transmission: int, sending: Any
+    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int, sending: Any
 ):  # pragma: no cover - compiled
-    """Send a version (-1: no numbers) over some of an agent's edges; ``sending`` has tick, size and time."""
+    """Send a version (-1: no numbers) over some of an agent's edges, whose copies were drawn from a place on.
+
+    Of the version, ``sending`` has tick, size and time.
+    """
     tick, size, now = sending
     of_kind, first, kept = kind * len(run.heads), run.offsets[agent], 0
     arrivals, versions = rounds.arrivals[tick & 1], rounds.versions[tick & 1]
     for edge in edges:
-        u, v, _ = uniforms_of(run, agent, edge, tick, transmission)
+        u, v, _ = drawn_copy(run, drawn)
+        drawn += 1
         arrival = now + time_under_way(run, edge, size, u, v)
         if run.silent[run.heads[edge]]:
             count_late(run, rounds, arrival, size)
@@ -252,12 +257,12 @@ def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int
 
 @compiled(forceinline=True, _nrt=False)
 def send_said_messages(
-    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int
+    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
     """Send what a compiled step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
     line = LINE * row
     sending = run.tick[line], run.size[line], run.sent_at[line]
-    send_messages(run, rounds, agent, edges, kind, row, kind, sending)
+    send_messages(run, rounds, agent, edges, kind, row, drawn, sending)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -265,11 +270,12 @@ def say_nothing(
     run: RunTables, rounds: LosslessRounds, agent: int, now: float, header: int
 ):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
-    kinds = len(run.known) // max(1, len(run.heads))
-    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+    kinds, first, last = len(run.known) // max(1, len(run.heads)), run.offsets[agent], run.offsets[agent + 1]
+    sending = run.ticks[agent], header, now
+    draw_copies(run, agent, range(first, last), run.ticks[agent], KINDS - 1)
+    for edge in range(first, last):
         count_message(run, 0)
-        sending = run.ticks[agent], header, now
-        send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, KINDS - 1, sending)
+        send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, edge - first, sending)
 
 
 @compiled(_nrt=False)
@@ -291,7 +297,8 @@ def send_vector(
         row = take_row(run, now, order, run.ticks[agent], size)
         for k in range(len(vector)):
             run.pool[row, k] = vector[k]
-    send_messages(run, rounds, agent, edges, kind, row, transmission, (run.ticks[agent], size, now))
+    draw_copies(run, agent, edges, run.ticks[agent], transmission)
+    send_messages(run, rounds, agent, edges, kind, row, 0, (run.ticks[agent], size, now))
     if row >= 0:
         release_version(run, row)
 

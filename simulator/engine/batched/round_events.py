@@ -29,7 +29,20 @@ from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, S
 from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
-from .windows import AWAKE, COUNTED, DIVERGED, FINISHED, FULL, IDLE, LOOK, REACHED, is_counted, make_step, send_said
+from .windows import (
+    AWAKE,
+    COUNTED,
+    DIVERGED,
+    FINISHED,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    draw_nothing,
+    is_counted,
+    make_step,
+    send_said,
+)
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
 """Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
@@ -50,9 +63,9 @@ def has_room(run: RunTables, tables: RoundTables, agenda: Agenda, room: Any, mos
 
 @compiled(forceinline=True, _nrt=False)
 def say_to_all(
-    run: RunTables, tables: RoundTables, agent: int, edges: Any, kind: int, row: int
+    run: RunTables, tables: RoundTables, agent: int, edges: Any, kind: int, row: int, _drawn: int
 ):  # pragma: no cover - compiled
-    """Send a message of a round over some of an agent's edges."""
+    """Send a message of a round over some of an agent's edges, each copy of which makes its own draws."""
     for edge in edges:
         say(run, tables, agent, edge, kind, row)
 
@@ -64,7 +77,7 @@ def step_and_say(
     """Let an agent make its compiled step and say its round; what the step says of itself."""
     said = make_step(run, agent, tables.now[0], step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        send_said(run, tables, agent, said, ports, rows, say_to_all)
+        send_said(run, tables, agent, said, ports, rows, draw_nothing, say_to_all)
         if run.offsets[agent + 1] > run.offsets[agent]:
             finish_saying(run, tables, agent)
     return said

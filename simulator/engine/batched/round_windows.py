@@ -11,6 +11,7 @@ from typing import Any
 from ....agents.compilation.compiled import compiled
 from ....protocols.kernel import UNBOUNDED, UNSAID
 from ...rules.clocks import count_step, used_up
+from ...rules.delivery import draw_copies
 from ...tables.run import RunTables
 from ...tables.tallies import BARRIER, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_messages
@@ -82,7 +83,7 @@ def run_rounds(
         said = make_step(run, agent, now, step, table, ports, rows)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
-        send_said(run, rounds, agent, said, ports, rows, send_said_messages)
+        send_said(run, rounds, agent, said, ports, rows, draw_copies, send_said_messages)
         if said & UNSAID:
             say_nothing(run, rounds, agent, now, header)
         if is_counted(said) and count_step(run, agent):

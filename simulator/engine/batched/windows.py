@@ -13,10 +13,11 @@ import numpy as np
 
 from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
+from ....agents.compilation.fetching import prefetch_row
 from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
-from ...rules.delivery import count_message, hold_version, release_version, take_row
+from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
 from ...tables.run import (
@@ -178,6 +179,7 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
     for port in range(len(ports)):
         for _ in range(degree if ports[port, ADDRESSED] else 1):
             rows[place] = take_row(run, now, 0, run.ticks[agent], ports[port, SIZE])
+            prefetch_row(run.pool, rows[place])  # which the step is about to write
             place += 1
 
 
@@ -228,17 +230,20 @@ def charge_plain(run: RunTables, agent: int, row: int, width: int, due: bool):  
 
 @compiled(forceinline=True, _nrt=False)
 def send_said(
-    run: RunTables, tables: Any, agent: int, said: int, ports: Any, rows: Any, send: Any
+    run: RunTables, tables: Any, agent: int, said: int, ports: Any, rows: Any, draw: Any, send: Any
 ):  # pragma: no cover - compiled
-    """Send what a step has said, its copies by ``send(run, tables, agent, edges, kind, row)``.
+    """Send what a step has said: all messages of a step are one release, which is charged at most once.
 
-    All messages of a step are one release, which is charged at most once.
+    Over all edges, ``draw(run, agent, edges, tick, kind)`` comes before ``send(run, tables, agent, edges, kind, row,
+    drawn)`` over all or each of them, which is told the place of its first edge among all.
     """
     first, last = run.offsets[agent], run.offsets[agent + 1]
     due, place = said & PLAIN != 0, 0
     for port in range(len(ports)):
         kind, width, apart = ports[port, KIND], ports[port, WIDTH], ports[port, ADDRESSED] != 0
         last_said = kind * len(run.ticks) + agent
+        if ports[port, SAID]:
+            draw(run, agent, range(first, last), run.ticks[agent], kind)
         for rank in range(last - first if apart else 1):
             row = rows[place]
             place += 1
@@ -248,14 +253,13 @@ def send_said(
                     hold_version(run, run.latest, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
                 run.order[LINE * row] = count_message(run, (end - begin) * ports[port, VECTORS])
-                send(run, tables, agent, range(begin, end), kind, row)
+                send(run, tables, agent, range(begin, end), kind, row, rank)
             release_version(run, row)
 
 
 @compiled(forceinline=True, _nrt=False)
-def send_lazily(run: RunTables, late: Any, agent: int, edges: Any, kind: int, row: int):  # pragma: no cover - compiled
-    """Send copies that are delivered when their receivers look, with bounds of their delays if ``late``."""
-    send_copies(run, late, agent, edges, kind, row, kind)
+def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: int):  # pragma: no cover - compiled
+    """Stands for draws where every copy makes its own."""
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -265,7 +269,7 @@ def step_and_send(
     """Let an agent make its compiled step and send what it says; what the step says of itself."""
     said = make_step(run, agent, now, step, table, ports, rows)
     if said & UNBOUNDED == 0:
-        send_said(run, late, agent, said, ports, rows, send_lazily)
+        send_said(run, late, agent, said, ports, rows, draw_copies, send_copies)
     return said
 
 

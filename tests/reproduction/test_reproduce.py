@@ -41,7 +41,7 @@ from hushnet.simulator.reproduction.reproduce import Place, finished, judge_pape
 from hushnet.simulator.reproduction.runs import Runs
 from PIL import Image
 
-from .pretend import number, pretend, pretended_collection
+from .pretend import PretendedRuns, number, pretend, pretended_collection
 
 TINY = (
     "task.agents=8",
@@ -451,7 +451,7 @@ def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims
         loaded = scenario_of(figure, quick=quick)
         sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
         few = load(figure.scenario, overrides=figure.quick if quick else (), seeds=3)
-        runs = Runs(pretended_collection(few))
+        runs = PretendedRuns(pretended_collection(few))
         for claim in paper.claims_about(figure):
             assert claim.check(runs).numbers, claim.text
     assert sizes[1] <= sizes[0]

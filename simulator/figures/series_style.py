@@ -241,7 +241,7 @@ ALONG = STYLE["axes.labelsize"] / STYLE["xtick.labelsize"]
 
 
 def swept_ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Ticks of a logarithmic x axis at the values of a sweep; where they are close, not all but the ends have numbers."""
+    """Ticks of a logarithmic x axis at swept values; where they are close, only some and the last have numbers."""
     from matplotlib.ticker import NullLocator
 
     low, high = np.log(axes.get_xlim())

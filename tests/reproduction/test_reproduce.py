@@ -153,6 +153,23 @@ def test_a_page_has_the_trivial_predictions_of_its_runs(pretended):
     ]
 
 
+def test_what_a_zero_model_comes_to_is_called_a_gap(pretended):
+    """Its objective less the minimum, so not the objective."""
+    figure, place = pretended
+    runs = finished(figure, place)
+    for manifest in runs.collection.manifests:
+        manifest["baselines"] = {"objective": {"zero model": 684.0}}
+    runs.collection.trace.loc[:, "metric"] = "objective"
+    assert trivial_predictions(runs)[0] == "Trivial predictions: zero model 684 (objective gap)."
+
+
+def test_a_table_of_a_figure_stands_on_its_page(pretended):
+    figure, place = pretended
+    shown = replace(figure, table=lambda runs: [["reading", "error"], ["none", f"{runs.seeds()} seeds"]])
+    text = page(Report(tiny_paper(shown), (Section(shown, (), finished(figure, place)),), (), quick=False))
+    assert "| reading | error |\n| --- | --- |\n| none | 2 seeds |\n" in text
+
+
 def test_the_noise_that_a_why_names_is_that_of_the_runs():
     def why(*changed):
         loaded = load("bellet2018-fig2a", overrides=changed, seeds=2)

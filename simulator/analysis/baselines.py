@@ -39,6 +39,11 @@ def with_baselines(collection: Collection) -> list[str]:
     return [metric for metric in collection.kinds.metrics if own_name(metric) in named]
 
 
+def measure_of(metric: str) -> str:
+    """What a trivial prediction of a metric is measured by: of an objective it is the gap."""
+    return f"{metric} gap" if own_name(metric) == "objective" else metric
+
+
 def best_trivial(table: Frame, metric: str) -> tuple[str, Any]:
     """The best of some runs' trivial predictions, by its mean: name, and values by run; none where none is."""
     table = table.dropna(axis="columns", how="all")
@@ -96,7 +101,7 @@ def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]
         leads = _leads(values, theirs, metric)
         if leads:
             points.append(_Point(name, float(theirs.mean()), leads))
-    what = f"{metric} gap" if own_name(metric) == "objective" else metric
+    what = measure_of(metric)
 
     def sentence(who: str, behind: list[tuple[_Point, bool]]) -> str:
         where = "" if len(behind) == len(points) else f" at {len(behind)} of {len(points)} points of the sweep"

@@ -131,7 +131,7 @@ def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: 
         if np.isfinite(high):
             axes.axhspan(low, high, color=look.colour, alpha=0.18, linewidth=0)
         if np.isfinite(mean):
-            return axes.axhline(mean, color=look.colour, linestyle=look.line)
+            return _level_across(axes, mean, look)
     x, mean = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
     if points["low"].notna().any():
         axes.fill_between(x, points["low"], points["high"], color=look.colour, alpha=0.18, linewidth=0)
@@ -143,6 +143,19 @@ def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: 
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": every}
     (line,) = axes.plot(x, mean, **style)
     mark_beyond(axes, x[np.isposinf(mean)], look)
+    return line
+
+
+LEVEL_MARKS = 6
+"""Marks on a level across a panel."""
+
+
+def _level_across(axes: Axes, level: float, look: SeriesStyle) -> Any:
+    """A level from one side of a panel to the other, with marks at shares of its width that are those of its series."""
+    inside = (np.arange(LEVEL_MARKS) + 0.1 + 0.8 * (look.place % 8) / 7) / LEVEL_MARKS
+    x = np.concatenate([[0.0], inside, [1.0]])
+    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": slice(1, -1)}
+    (line,) = axes.plot(x, np.full(len(x), level), transform=axes.get_yaxis_transform(), **style)
     return line
 
 

@@ -233,21 +233,27 @@ def sparse_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(FuncFormatter(label))
 
 
+LONG_NUMBER = 1e5
+"""Whole numbers from here on are written as powers of ten."""
+
 ALONG = STYLE["axes.labelsize"] / STYLE["xtick.labelsize"]
 """Characters of a tick for each of an axis label."""
 
 
 def swept_ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Ticks of a logarithmic x axis at the values of a sweep; where they are close, not all have numbers."""
+    """Ticks of a logarithmic x axis at swept values; where they are close, only some and the last have numbers."""
     from matplotlib.ticker import NullLocator
 
     low, high = np.log(axes.get_xlim())
-    along, labels, free = ALONG * characters_along(axes) / (high - low), [], -np.inf
-    for value in values:
-        text = f"{value:.3g}"
-        middle, half = along * (np.log(value) - low), (len(text) + 1) / 2
-        labels.append(text if middle - half >= free else "")
-        free = middle + half if labels[-1] else free
+    along, free = ALONG * characters_along(axes) / (high - low), -np.inf
+    texts = [f"{value:.0f}" if value == round(value) < LONG_NUMBER else f"{value:.3g}" for value in values]
+    places = [along * (np.log(value) - low) for value in values]
+    ends = [(p - (len(t) + 1) / 2, p + (len(t) + 1) / 2) for p, t in zip(places, texts, strict=True)]
+    labels = []
+    for rank, (text, (left, right)) in enumerate(zip(texts, ends, strict=True)):
+        shown = left >= free and (rank + 1 == len(ends) or right <= ends[-1][0])
+        labels.append(text if shown or rank + 1 == len(ends) else "")
+        free = right if shown else free
     axes.set_xticks(list(values), labels)
     axes.xaxis.set_minor_locator(NullLocator())
 

@@ -11,7 +11,7 @@ from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_style import CENTIMETRES, FigureStyle
 from .kinds import kind_for, shape
-from .labels import FULL, LENGTHS, Label
+from .labels import LENGTHS, Label
 from .lines import Entries
 from .numbers import Plot, Spec, select
 from .series_style import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
@@ -219,7 +219,7 @@ def _legend(
             legend.get_title().set_multialignment("center")
         for label, text in zip(labels, legend.get_texts(), strict=True):
             if label.loud:
-                text.set(fontweight="bold" if length == FULL else "normal", color=ALARM)
+                text.set_color(ALARM)
         if legend.get_window_extent().width <= room:
             return legend
         legend.remove()

@@ -58,6 +58,8 @@ class PaperFigure:
         Names of the scenario's figures that the page shows; by default the first two.
     large : bool
         Whether it takes so long that it is only run by its name, or with ``--full``.
+    table : callable, optional
+        From its runs to the rows of a table below its claims, the header first.
     """
 
     name: str
@@ -70,6 +72,7 @@ class PaperFigure:
     data: str | None = None
     pictures: tuple[str, ...] | None = None
     large: bool = False
+    table: Callable[[Runs], list[list[str]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
+from ..analysis.baselines import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
 from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
 from ..figures.files import drawing, few_colours, picture
@@ -208,6 +208,9 @@ def _section(section: Section, *, quick: bool) -> list[str]:
     if section.runs is not None:
         lines += [_size(section.runs), *(f"{said}  " for said in trivial_predictions(section.runs)), ""]
     lines += _table(section.rows, quick=quick)
+    if figure.table is not None and section.runs is not None:
+        header, *rows = figure.table(section.runs)
+        lines += [_line(header), _line(["---"] * len(header)), *map(_line, rows), ""]
     for name in section.pictures:
         lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
     return lines
@@ -217,7 +220,7 @@ def trivial_predictions(runs: Runs) -> list[str]:
     """What constant predictions come to in a figure's runs, and who does not beat them."""
     apart = set_apart(runs.collection)
     named = [
-        f"{name} {_by_place(apart, values)} ({metric})"
+        f"{name} {_by_place(apart, values)} ({measure_of(metric)})"
         for metric in with_baselines(apart)
         for name, values in baselines(apart, metric).items()
     ]

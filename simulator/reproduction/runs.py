@@ -17,6 +17,7 @@ from ...agents.errors import InputError
 from ..analysis.aggregate import curves, final_values, resolve
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from ..storage.store import Store
 
 Series = Any
 """A pandas Series by seed, as an annotation."""
@@ -193,6 +194,23 @@ class Runs:
         if not chosen:
             raise InputError(f"the scenario has no runs of {protocol}{_at(point)}")
         return chosen
+
+    def of(self, protocol: str) -> list[str]:
+        """Ids of a protocol's runs that reached their end."""
+        named = zip(self.collection.runs, self.collection.manifests, strict=True)
+        return [run for run, manifest in named if manifest["protocol"] == protocol and run in self.collection.complete]
+
+    def ledger(self, run: str) -> Frame:
+        """What one run released, counted by agent and charge.
+
+        Raises
+        ------
+        InputError
+            If the runs are nowhere on disk, or a file of this one is damaged.
+        """
+        if self.collection.root is None:
+            raise InputError("ledgers are known of runs on disk alone")
+        return Store(self.collection.root).load(run).ledger
 
     def _chosen(self, rows: Frame, protocol: str, metric: str, point: Point | None) -> Frame:
         """Rows of one protocol at one point of the grid, with their seeds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from hushnet.simulator.analysis.results import Collection, RunResult
+from hushnet.simulator.reproduction.runs import Runs
 from hushnet.simulator.storage.store import Store
 
 STEPS = np.arange(6)
@@ -19,6 +20,25 @@ STATISTICS = {
     "updates": ("mean",),
     "traffic": ("sent",),
 }
+
+
+class PretendedRuns(Runs):
+    """Runs of a collection that is nowhere on disk: every ledger has one release of every agent."""
+
+    def ledger(self, run):
+        return pd.DataFrame(
+            {
+                "agent": ["0", "1"],
+                "mechanism": "gamma",
+                "multiplier": 2.0,
+                "claimed_multiplier": 2.0,
+                "claimed_epsilon": 0.5,
+                "claimed_delta": 0.0,
+                "sampling": 1.0,
+                "dimension": 0,
+                "count": 1,
+            }
+        )
 
 
 def number(rank, seed, step, point):
@@ -110,4 +130,5 @@ def _agents(point, key, rank, seed):
     sizes = np.arange(10, 30)
     value = number(rank, seed, 5, point.values) - 0.001 * (rank + seed) * sizes
     columns = {"protocol": key, "seed": seed, "agent": sizes.astype(str), "samples": sizes}
-    return pd.DataFrame(columns | dict.fromkeys(("accuracy", "rmse", "mse"), value))
+    numbers = dict.fromkeys(("accuracy", "rmse", "mse", "epsilon_claimed", "epsilon_verified"), value)
+    return pd.DataFrame(columns | numbers)

@@ -41,7 +41,7 @@ from hushnet.simulator.reproduction.reproduce import Place, finished, judge_pape
 from hushnet.simulator.reproduction.runs import Runs
 from PIL import Image
 
-from .pretend import number, pretend, pretended_collection
+from .pretend import PretendedRuns, number, pretend, pretended_collection
 
 TINY = (
     "task.agents=8",
@@ -151,6 +151,23 @@ def test_a_page_has_the_trivial_predictions_of_its_runs(pretended):
         "Trivial predictions: majority class 0.9 (accuracy).",
         "Nobody beats a trivial prediction: majority class, accuracy 0.9.",
     ]
+
+
+def test_what_a_zero_model_comes_to_is_called_a_gap(pretended):
+    """Its objective less the minimum, so not the objective."""
+    figure, place = pretended
+    runs = finished(figure, place)
+    for manifest in runs.collection.manifests:
+        manifest["baselines"] = {"objective": {"zero model": 684.0}}
+    runs.collection.trace.loc[:, "metric"] = "objective"
+    assert trivial_predictions(runs)[0] == "Trivial predictions: zero model 684 (objective gap)."
+
+
+def test_a_table_of_a_figure_stands_on_its_page(pretended):
+    figure, place = pretended
+    shown = replace(figure, table=lambda runs: [["reading", "error"], ["none", f"{runs.seeds()} seeds"]])
+    text = page(Report(tiny_paper(shown), (Section(shown, (), finished(figure, place)),), (), quick=False))
+    assert "| reading | error |\n| --- | --- |\n| none | 2 seeds |\n" in text
 
 
 def test_the_noise_that_a_why_names_is_that_of_the_runs():
@@ -451,7 +468,7 @@ def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims
         loaded = scenario_of(figure, quick=quick)
         sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
         few = load(figure.scenario, overrides=figure.quick if quick else (), seeds=3)
-        runs = Runs(pretended_collection(few))
+        runs = PretendedRuns(pretended_collection(few))
         for claim in paper.claims_about(figure):
             assert claim.check(runs).numbers, claim.text
     assert sizes[1] <= sizes[0]

@@ -19,12 +19,13 @@ from hushnet.simulator.audit.figure import save_figure as save_profile
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
-from hushnet.simulator.figures.series_style import COLOURS, house_style
+from hushnet.simulator.figures.series_style import COLOURS, house_style, swept_ticks
 from hushnet.simulator.figures.style import read_style
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.storage.store import Store
+from matplotlib.figure import Figure
 from PIL import Image
 
 from .synthetic import FALSE, HONEST, LABELS, make_run
@@ -391,6 +392,37 @@ def test_ticks_of_a_logarithmic_sweep_stand_at_the_swept_values(experiment):
     assert list(axes.get_xticks()) == [0.1, 0.3, 1.0, 3.0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "0.3", "1", "3"]
     assert not len(axes.get_xticks(minor=True))
+
+
+def test_where_not_all_swept_values_have_numbers_the_first_and_the_last_do():
+    figure = Figure(figsize=(1.2, 1.5), dpi=100)
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    axes.set_xlim(0.8, 1250)
+    with house_style():
+        swept_ticks(axes, [1, 3, 10, 30, 100, 300, 1000])
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels[0] == "1"
+    assert labels[-1] == "1000"
+    assert "" in labels
+    assert len([text for text in labels if text]) >= 3
+
+
+def test_levels_across_a_panel_are_told_apart_by_marks_where_lines_repeat(experiment):
+    """Six levels of one protocol have five kinds of lines, but marks of their own, in the legend as well."""
+    runs = []
+    for value in range(6):
+        run = make_run("local", grid={"depth": value})
+        run.trace = run.trace[run.trace["time"] == 0]
+        runs += [run, make_run("cd", grid={"depth": value})]
+    found = drawn(experiment(runs), {"y": "accuracy", "x": "time", "interval": "none"})
+    levels = found.figure.legends[0].legend_handles[:6]
+    assert len({(handle.get_linestyle(), handle.get_marker()) for handle in levels}) == 6
+    (axes,) = found.figure.axes
+    across = [line for line in axes.lines if len(set(line.get_ydata())) == 1 and len(line.get_ydata()) > 2]
+    assert len(across) == 6
+    assert all(line.get_marker() not in ("None", "", None) for line in across)
+    assert axes.get_xlim()[1] > 1.5  # marks stand at shares of the panel, not at times
 
 
 def test_a_gap_is_not_followed_into_its_rounding(experiment):

@@ -14,7 +14,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, redraw
-from hushnet.simulator.figures.series_style import house_style, thin_ticks
+from hushnet.simulator.figures.series_style import ALARM, house_style, thin_ticks
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import special, stats
@@ -80,7 +80,9 @@ def test_the_legend_says_what_was_claimed_and_what_was_verified(experiment):
 def test_a_claim_below_what_was_verified_is_marked(experiment):
     figure, legend = drawn(experiment(), OVER_TIME)
     assert legend[2] == "private CD\n⚠ ε claimed 0.15 < verified 37.2, δ=0.0067"
-    assert [text.get_fontweight() for text in figure.legends[0].get_texts()] == ["normal", "normal", "bold"]
+    entries = figure.legends[0].get_texts()
+    assert [text.get_color() == ALARM for text in entries] == [False, False, True]
+    assert {text.get_fontweight() for text in entries} == {"normal"}  # a claim is not to outweigh the plot
 
 
 @pytest.mark.parametrize(

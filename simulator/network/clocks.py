@@ -257,7 +257,7 @@ class Poisson(ClockModel):
 
     @override
     def longest_interval(self, agents: int) -> tuple[float, float] | None:
-        """Of n exponential intervals it has the mean 1 + 1/2 + ... + 1/n < 1 + log(n), and a deviation below 1.3."""
+        # The longest of n exponential intervals: mean 1 + 1/2 + ... + 1/n < 1 + log(n), deviation below 1.3.
         if not isinstance(self.rate, float | int | list):
             return None
         slowest = slowest_of(self.rate)

@@ -240,7 +240,7 @@ class CsvTable(TaskKind):
         return np.concatenate([features, constant], axis=1), {}, self._public()
 
     def _check_size(self, columns: Columns, features: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
-        """Refuse rows whose squares, summed over all of them, are beyond what a float holds: nothing could be learned."""
+        """Refuse rows whose squares, summed over all of them, are beyond what a float holds."""
         lengths = norms(features)
         with np.errstate(over="ignore"):
             if np.isfinite(len(features) * lengths.max(initial=0.0) ** 2):

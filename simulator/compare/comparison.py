@@ -23,7 +23,7 @@ from ..analysis.targets import describe, per_run, target_of
 from ..storage.files import Frame
 from .common_random_numbers import not_shared
 from .measures import AXES_TO_TARGET, Measure, measures
-from .statistics import crossings, holm, paired_difference
+from .statistics import crossings, holm, less, paired_difference
 
 SIGNIFICANT = 0.05
 DRAWS = 415
@@ -248,7 +248,7 @@ def _break_even(
     both, and neither a place between them nor what resampled seeds would say of it.
     """
     labels = collection.labels
-    differences = valued.assign(difference=valued["ours"] - valued["theirs"])
+    differences = valued.assign(difference=less(valued["ours"], valued["theirs"]))
     for axis in collection.grid:
         if not pd.api.types.is_numeric_dtype(valued[axis]) or pd.api.types.is_bool_dtype(valued[axis]):
             continue

@@ -30,7 +30,7 @@ NOTHING = "nothing to test"
 """Method where all differences are the same."""
 
 ROUNDING = 1e-12
-"""Differences that vary by less than this share of the values do not vary."""
+"""Values that differ by less than this share of them are equal, and differences that vary by less do not vary."""
 
 
 @dataclass(frozen=True)
@@ -101,25 +101,36 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
     sizes = np.abs(np.concatenate([ours, theirs]))
     unit = int(np.frexp(np.max(sizes, where=np.isfinite(sizes), initial=0.0))[1])
     ours, theirs = np.ldexp(ours, -unit), np.ldexp(theirs, -unit)
-    counts = [int(np.sum(here)) for here in (np.isfinite(ours), np.isfinite(theirs), ours > theirs, ours < theirs)]
+    signed = less(ours, theirs)
+    counts = [int(np.sum(here)) for here in (np.isfinite(ours), np.isfinite(theirs), signed > 0, signed < 0)]
     both = np.isfinite(ours) & np.isfinite(theirs)
-    differences = ours[both] - theirs[both]
+    differences = signed[both]
     means = [float(np.mean(values)) if len(values) else np.nan for values in (differences, ours[both], theirs[both])]
     p, (low, high), method, pairing = np.nan, (np.nan, np.nan), "", np.nan
     if known.sum() > 1:
-        if both.all():
+        if not both.all():
+            p, method = _sign_test(*counts[2:]), "sign test"
+        elif not _vary(differences, ours, theirs):
+            method, varies = NOTHING, _vary(ours, ours, theirs) or _vary(theirs, ours, theirs)
+            pairing = np.inf if varies else np.nan
+            low, high = (np.nan, np.nan) if rng is None else (means[0], means[0])
+        else:
             low, high = (np.nan, np.nan) if rng is None else _interval(differences, rng)
             method = "t" if len(differences) < FEW else "bootstrap"
             pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
-        if both.all() and not np.ptp(differences) > ROUNDING * np.max(np.abs([ours, theirs])):
-            method = NOTHING
-        elif both.all():
             p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
-        else:
-            p, method = _sign_test(*counts[2:]), "sign test"
     with np.errstate(over="ignore"):
         mean, low, high, our_mean, their_mean = np.ldexp([means[0], low, high, *means[1:]], unit).tolist()
     return Difference(int(known.sum()), mean, low, high, p, pairing, method, our_mean, their_mean, *counts)
+
+
+def less(ours: ArrayLike, theirs: ArrayLike) -> NDArray[np.float64]:
+    """Ours less theirs, and 0 where the two differ by nothing but rounding; of shape ``(...)`` as both."""
+    mine, other = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = mine - other
+    equal = np.isfinite(found) & (np.abs(found) <= ROUNDING * np.maximum(np.abs(mine), np.abs(other)))
+    return np.where(equal, 0.0, found)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -206,7 +217,7 @@ def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random
 
 def _interval(differences: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
     mean, half, n = mean_interval(differences, LEVEL)
-    if n < FEW or np.ptp(differences) == 0:
+    if n < FEW:
         return float(mean - half), float(mean + half)
     found = stats.bootstrap(
         (differences,),
@@ -218,6 +229,11 @@ def _interval(differences: NDArray[np.float64], rng: np.random.Generator) -> tup
         rng=rng,
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _vary(values: NDArray[np.float64], *sizes: NDArray[np.float64]) -> bool:
+    """Whether values vary by more than rounding of what they come from."""
+    return bool(np.ptp(values) > ROUNDING * max(np.abs(each).max() for each in sizes))
 
 
 def _sign_test(larger: int, smaller: int) -> float:

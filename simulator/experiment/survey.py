@@ -73,7 +73,7 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
 
 
 class _Kinds:
-    """What the objectives of runs with a point's first seed measure: of all where they are held side by side, or one."""
+    """What objectives of runs with a point's first seed measure: of all that are held side by side, else of one."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

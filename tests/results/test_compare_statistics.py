@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hushnet.simulator.compare import statistics
-from hushnet.simulator.compare.statistics import crossings, holm, paired_difference
+from hushnet.simulator.compare.statistics import NOTHING, crossings, holm, less, paired_difference
 from scipy import stats
 
 
@@ -207,3 +207,23 @@ def test_an_interval_of_many_pairs_holds_a_few_resamples_at_a_time_and_comes_to_
     monkeypatch.undo()
     assert paired_difference(ours, theirs, rng=rng()) == at_once
     assert found == pytest.approx((at_once.low, at_once.high), rel=1e-12)
+
+
+def test_differences_that_vary_by_rounding_alone_are_one_number():
+    found = paired_difference([0.6, 0.7, 0.8], [0.5, 0.6, 0.7], rng=np.random.default_rng(0))
+    assert found.method == NOTHING
+    assert found.low == found.high == found.mean == pytest.approx(0.1)
+    assert found.pairing == np.inf
+    still = paired_difference([0.2, 0.1 + 0.1, 0.3 - 0.1], [0.1, 0.1, 0.1], rng=np.random.default_rng(0))
+    assert np.isnan(still.pairing)
+    assert still.low == still.high
+
+
+def test_values_that_are_equal_up_to_rounding_cross_nowhere():
+    ours = np.array([[0.1 + 0.2, 0.3], [0.3, 0.6 - 0.3], [0.3, 0.1 * 3]])
+    theirs = np.array([[0.3, 0.1 + 0.2], [0.3, 0.3], [0.1 + 0.2, 0.3]])
+    assert np.ptp(ours - theirs) > 0
+    assert not less(ours, theirs).any()
+    assert crossings([1.0, 2.0, 3.0], less(ours, theirs), log=False, rng=np.random.default_rng(0)) == []
+    assert less([np.inf, np.inf, 1.0], [1.0, np.inf, np.inf]).tolist()[::2] == [np.inf, -np.inf]
+    assert less([2e-13], [1e-13]).tolist() == [pytest.approx(1e-13)]

@@ -67,7 +67,7 @@ def test_dollars_in_the_name_of_an_axis_stand_as_they_are(experiment):
 def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
     runs = [make_run("cd", seed, label="\u6f22\u5b57 \u6f22") for seed in range(2)]
     root = experiment(runs, [{"name": "curve", "y": "accuracy", "x": "time"}])
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="^figure ") as told:
         assert main(["plot", str(root)]) == 0
     (said,) = (str(warning.message) for warning in told)
     assert said.startswith(

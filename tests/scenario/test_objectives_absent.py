@@ -2,9 +2,8 @@
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.api import Result, run
 from hushnet.simulator.analysis.summary import summarise
-from hushnet.simulator.cli import main
+from hushnet.simulator.api import Result, run
 
 SCENARIO = {
     "schema": 1,

@@ -143,7 +143,7 @@ class Fields:
         if width is None:
             return f"reals({place}, first, last - first)"
         code = self.number(width)
-        return f"asked_rows(real_rows({place}, first * {code}, last - first, {code}))"
+        return f"real_rows({place}, first * {code}, last - first, {code})"
 
     def _uneven_rows_of_edges(self, name: str, block: Block) -> str:
         """Rows as wide as those of all edges that the agent owns, one agent's after the other's."""

@@ -232,8 +232,6 @@ def fetch(run: RunTables, agent: int, kinds: Any):  # pragma: no cover - compile
                 prefetch(run.references, LINE * row)
                 prefetch_row(run.pool, row)
                 prefetch(run.arrival, run.following[node])
-            elif run.known[slot] >= 0:
-                prefetch_row(run.pool, run.known[slot])
     for slots in range(0, len(run.known), edges):
         for slot in range(slots + first, slots + last):
             node = run.first_node[slot]

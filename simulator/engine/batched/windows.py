@@ -13,7 +13,6 @@ import numpy as np
 
 from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
-from ....agents.compilation.fetching import prefetch_row
 from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
@@ -179,7 +178,6 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
     for port in range(len(ports)):
         for _ in range(degree if ports[port, ADDRESSED] else 1):
             rows[place] = take_row(run, now, 0, run.ticks[agent], ports[port, SIZE])
-            prefetch_row(run.pool, rows[place])  # which the step is about to write
             place += 1
 
 

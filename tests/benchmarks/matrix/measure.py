@@ -16,9 +16,13 @@ from ..floors import FLOORS, Floor, started
 from ..measure import Stopwatch, undisturbed
 from .cases import AGENTS, Row
 
-SECONDS = 0.15
-"""Of processor time that a run is to take, about; it makes `FEWEST` to `MOST` updates an agent."""
-FEWEST, MOST = 3, 40
+SECONDS = 0.5
+"""Of processor time that a run is to take, about; it makes `FEWEST` to `MOST` updates an agent.
+
+A run meets the memory of its messages for the first time, the floor that of its blocks before: of few updates that is a
+good part of the time.
+"""
+FEWEST, MOST = 3, 200
 """Updates of each of `AGENTS` agents."""
 GIVEN, DRAWING, NOISELESS = "given", "drawing", "noiseless"
 """Forms of a floor: what agents draw is given, or drawn by itself, or there is no noise."""

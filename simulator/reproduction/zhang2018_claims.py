@@ -218,7 +218,7 @@ def uneven_costs(runs: Runs) -> Finding:
             Number(
                 "P of the agent with the fewest rows / P in the middle", smallest / float(claimed.median()), low=1.0
             ),
-            Number("largest P / P of the agent with the fewest rows", float(claimed.max()) / smallest, high=1 + 1e-9),
+            Number("largest P / P of the agent with the fewest rows", float(claimed.max()) / smallest, 0, 0.999, 1.001),
         ),
         f"With {rows.min():g} to {rows.max():g} rows; P times rows is {products.min():.5g} to {products.max():.5g}.",
     )

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
@@ -24,7 +25,7 @@ from hushnet.simulator.reproduction.claims import (
     Statement,
     measured,
 )
-from hushnet.simulator.reproduction.comparisons import ahead
+from hushnet.simulator.reproduction.comparisons import ahead, promises
 from hushnet.simulator.reproduction.pages import (
     RESOLUTION,
     Report,
@@ -193,6 +194,27 @@ def test_protocols_whose_numbers_are_of_two_kinds_are_not_held_against_each_othe
     with pytest.raises(InputError, match="not of one kind"):
         ahead(runs, "cd", "admm", "gap")
     assert len(ahead(runs, "cd", "admm", "accuracy")) == 2
+
+
+def test_leads_are_paired_by_seed_and_not_by_place():
+    """The second protocol's numbers come in another order of seeds: each lead is still that of one seed."""
+    first, second = pd.Series({0: 1.0, 1: 2.0, 2: 4.0}), pd.Series({2: 3.0, 0: 0.5, 1: 1.75})
+
+    class Given(Runs):
+        def final(self, protocol, metric, statistic=None, *, point=None):
+            return first if protocol == "first" else second
+
+    runs = Given(pretended_collection(load("bellet2018-fig3", seeds=2)))
+    assert dict(ahead(runs, "first", "second", "accuracy")) == {0: 0.5, 1: 0.25, 2: 1.0}
+    assert dict(ahead(runs, "first", "second", "accuracy", higher_is_better=False)) == {0: -0.5, 1: -0.25, 2: -1.0}
+
+
+def test_a_promise_is_that_of_the_worst_run():
+    runs = Runs(pretended_collection(load("bellet2018-fig2a", seeds=2)))
+    (found,) = promises(runs, ["eps-1-05"], at_least=lambda key: 0.5).numbers
+    assert found.value == runs.final("eps-1-05", "epsilon_verified", "worst").max()
+    assert found.value > runs.final("eps-1-05", "epsilon_verified", "worst").min()
+    assert found.high == runs.final("eps-1-05", "epsilon_claimed", "worst").max()
 
 
 def test_a_measured_number_is_a_mean_with_a_t_interval():

@@ -29,7 +29,7 @@ tune: {over: {mp.alpha: [0.5, 0.9]}, seeds: 2}
 """
 OWN = """\
 protocols: {local: {kind: local}, own: {kind: './own.py:Own'}}
-record: {every: 1.0, metrics: [objective, accuracy], objective_of: local}
+record: {every: 1.0, metrics: [accuracy]}
 figures: [{y: accuracy, x: time}]
 """
 LEAST = """\

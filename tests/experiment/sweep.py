@@ -16,7 +16,7 @@ protocols:
   local: {kind: local}
   own: {kind: './own.py:Own'}
 stop: {time: 4}
-record: {every: 1.0, metrics: [objective, accuracy, traffic], objective_of: local}
+record: {every: 1.0, metrics: [accuracy, traffic]}
 seeds: 4
 sweep: {network.loss: [0.0, 0.3]}
 """

@@ -38,7 +38,7 @@ protocols:
   local: {kind: local}
   mine: {kind: "./code/mine.py:Mine", step_size: 0.2}
 stop: {time: 3}
-record: {every: 1.0, metrics: [objective, accuracy, "./code/mine.py:heaviest"], objective_of: local}
+record: {every: 1.0, metrics: [accuracy, "./code/mine.py:heaviest"]}
 seeds: 2
 sweep: {network.loss: [0.0, 0.3]}
 """

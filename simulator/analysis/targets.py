@@ -271,4 +271,8 @@ def _mean_height(places: NDArray[np.float64], values: NDArray[np.float64], low: 
     inside = (places > low) & (places < high)
     ends = np.interp([low, high], places, values)
     axis = np.concatenate([[low], places[inside], [high]])
-    return float(np.trapezoid(np.concatenate([ends[:1], values[inside], ends[1:]]), axis) / (high - low))
+    heights = np.concatenate([ends[:1], values[inside], ends[1:]])
+    unit = int(
+        np.frexp(np.max(np.abs(heights), where=np.isfinite(heights), initial=0.0))[1]
+    )  # whose sums do not overflow
+    return float(np.ldexp(np.trapezoid(np.ldexp(heights, -unit), axis) / (high - low), unit))

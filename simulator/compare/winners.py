@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..analysis.aggregate import mean_interval
 from ..analysis.apart import own_name, set_apart
 from ..analysis.comparability import Kinds
 from ..analysis.results import Collection
@@ -157,7 +158,8 @@ def _means(measure: Measure, collection: Collection) -> dict[tuple[Any, ...], di
     found: dict[tuple[Any, ...], dict[str, float]] = {}
     for place, here in groups(runs, collection.grid):
         point = tuple(map(repr, place.values()))
-        found[point] = {str(key): float(values.mean()) for key, values in here.groupby("protocol")["value"]}
+        by_protocol = here.groupby("protocol")["value"]
+        found[point] = {str(key): float(mean_interval(values)[0]) for key, values in by_protocol}
     return found
 
 

@@ -150,6 +150,8 @@ def _cell(value: list[Any] | None, *, never: bool) -> str:
     mean, half, finite, infinite = value[:4]
     if finite == 0:
         return "never" if never else "\N{INFINITY}"
+    if mean is None:  # of numbers whose sum is beyond what a float holds
+        return "\N{INFINITY}"
     text = with_half_width(mean, math.nan if half is None else half)
     return f"{text} (in {finite} of {finite + infinite} runs)" if infinite else text
 

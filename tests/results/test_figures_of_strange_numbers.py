@@ -82,3 +82,15 @@ def test_a_warning_for_people_is_a_line_without_code(experiment, tmp_path):
     )
     assert done.stderr.startswith("warning: figure curve: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_numbers_whose_sum_overflows_are_compared_and_reported(experiment, capsys):
+    def largest(trace):
+        trace.loc[trace["metric"] == "accuracy", "value"] = 1e308
+
+    root = experiment(runs_of(largest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for command in ("compare", "report"):
+            assert main([command, str(root)]) == 0
+    assert "nothing to test" in capsys.readouterr().out

@@ -20,7 +20,7 @@ clock: {kind: poisson}
 network: {latency: {kind: constant, value: 0}}
 protocols: {alone: {kind: local}}
 stop: {time: 2}
-record: {every: 1, metrics: [objective]}
+record: {every: 1, metrics: [mse]}
 """
 LINE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING) ")
 

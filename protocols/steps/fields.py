@@ -32,6 +32,26 @@ PASSED = {
 """What a compiled step is called with."""
 
 
+def rows_of_all(protocol: Any) -> NDArray[Any]:
+    """The rows of all agents as their steps see them: the task's own array, where no agent's are changed.
+
+    Raises
+    ------
+    NoForm
+        If the agents' rows have different widths.
+    """
+    train = protocol.problem.task.train
+    if not protocol.changes_rows:
+        return train.features
+    shards = [train.shard(agent) for agent in range(len(train.counts))]
+    own = [protocol.local_data(agent, shard) for agent, shard in enumerate(shards)]
+    if all(one.features is shard.features for one, shard in zip(own, shards, strict=True)):
+        return train.features
+    if len({one.features.shape[1] for one in own}) > 1 or [len(one) for one in own] != train.counts.tolist():
+        raise NoForm("the agents' rows have different widths")
+    return np.concatenate([one.features for one in own])
+
+
 class Fields:
     """The fields of the records of one run, each put into a table when its code is asked for.
 
@@ -195,14 +215,7 @@ class Fields:
 
     @cached_property
     def _all_features(self) -> NDArray[Any]:
-        """The rows of all agents as their steps see them."""
-        if not self.protocol.changes_rows:
-            return self.task.train.features
-        counts = self.task.train.counts.tolist()
-        own = [self.protocol.local_data(agent, self.task.train.shard(agent)) for agent in range(len(counts))]
-        if len({one.features.shape[1] for one in own}) > 1 or [len(one) for one in own] != counts:
-            raise NoForm("the agents' rows have different widths")
-        return np.concatenate([one.features for one in own])
+        return rows_of_all(self.protocol)
 
     # What was heard, and is said.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ from ..world.world import World
 
 KEPT = 2**26
 """Bytes of data and graphs that are kept beside those of the latest run."""
+LARGE = 2**26
+"""Bytes of data and graph from which on a world is made only after those before are gone, which may hold as much."""
 
 
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
@@ -243,6 +246,8 @@ class Experiment:
 
     def world(self, run: Run, recorder: Sampler | None = None, observer: Observer | Notebook | None = None) -> World:
         """The world of a run, ready to go."""
+        if self._data(run).size > LARGE:
+            gc.collect()  # a world's parts refer to each other
         scenario = run.point.scenario
         parameters = scenario.protocols[run.protocol]
         return World(

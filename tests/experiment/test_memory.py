@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
+from hushnet.protocols.steps.fields import rows_of_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
-from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment import Experiment, plan
+from hushnet.simulator.experiment.execute import execute
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 
@@ -242,3 +246,35 @@ def test_a_similarity_graph_of_many_agents_counts_its_matrix():
     large = {**SCENARIO, "task": {**SCENARIO["task"], "agents": 200_000}, "topology": {"kind": "angular_similarity"}}
     with pytest.raises(OutOfResources, match="GiB of memory"):
         memory.check_memory(load(large).scenario)
+
+
+@pytest.mark.parametrize(("radius", "copied"), [(None, False), (0.5, True)])
+def test_steps_read_the_rows_of_the_task_where_nobody_changes_any(radius, copied):
+    """A copy of all rows for every world would be as large as the data."""
+    protocols = {"da": {"kind": "dual_averaging", "radius": radius}}
+    experiment = Experiment(load({**SCENARIO, "protocols": protocols}))
+    world = experiment.world(next(experiment.runs()))
+    rows = rows_of_all(world.protocol)
+    assert np.shares_memory(rows, world.setting.task.train.features) != copied
+    assert radius is None or np.linalg.norm(rows, axis=1).max() <= radius + 1e-12
+
+
+def test_a_world_of_large_data_is_gone_before_the_next_is_made(monkeypatch):
+    """Its parts refer to each other, and it may hold a copy of all rows."""
+    monkeypatch.setattr(plan, "LARGE", 0)
+    experiment = Experiment(load({**SCENARIO, "seeds": {"data": 1, "run": 3}, "engine": "event"}))
+    gc.collect()
+    gc.disable()
+    worlds: list[weakref.ref] = []
+
+    def count(world):
+        if not worlds or worlds[-1]() is not world:
+            worlds.append(weakref.ref(world))
+
+    try:
+        for run in experiment.runs():
+            execute(experiment, run, count)
+            assert sum(world() is not None for world in worlds) == 1
+    finally:
+        gc.enable()
+    assert len(worlds) == 3

@@ -53,22 +53,26 @@ def solve_positive(matrix, right):  # pragma: no cover - compiled
 
 @compiled(fastmath=REASSOCIATED, error_model="numpy")
 def add_squares(features, bends, matrix):  # pragma: no cover - compiled
-    """Add X' diag(bends) X to the upper triangle of a (p, p) matrix, four rows at a time."""
+    """Add X' diag(bends) X to the upper triangle of a (p, p) matrix, four rows and two columns at a time.
+
+    What lies just below the diagonal is written, too.
+    """
     rows, width = features.shape
-    whole = rows - rows % 4
+    whole, even = rows - rows % 4, width - width % 2
     for row in range(0, whole, 4):
-        for i in range(width):
-            a = bends[row] * features[row, i]
-            b = bends[row + 1] * features[row + 1, i]
-            c = bends[row + 2] * features[row + 2, i]
-            d = bends[row + 3] * features[row + 3, i]
+        for i in range(0, even, 2):
+            a, e = bends[row] * features[row, i], bends[row] * features[row, i + 1]
+            b, f = bends[row + 1] * features[row + 1, i], bends[row + 1] * features[row + 1, i + 1]
+            c, g = bends[row + 2] * features[row + 2, i], bends[row + 2] * features[row + 2, i + 1]
+            d, h = bends[row + 3] * features[row + 3, i], bends[row + 3] * features[row + 3, i + 1]
+            upper, lower = matrix[i], matrix[i + 1]
             for j in range(i, width):
-                matrix[i, j] += (
-                    a * features[row, j]
-                    + b * features[row + 1, j]
-                    + c * features[row + 2, j]
-                    + d * features[row + 3, j]
-                )
+                w, x, y, z = features[row, j], features[row + 1, j], features[row + 2, j], features[row + 3, j]
+                upper[j] += a * w + b * x + c * y + d * z
+                lower[j] += e * w + f * x + g * y + h * z
+        if even < width:
+            for k in range(row, row + 4):
+                matrix[even, even] += bends[k] * features[k, even] * features[k, even]
     for row in range(whole, rows):
         for i in range(width):
             a = bends[row] * features[row, i]

@@ -108,6 +108,7 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
     """
     from dask.system import cpu_count
 
+    held = used_memory()  # before there are data, which a run's memory has in it
     stages, processes = [], cpu_count() if jobs == "auto" else jobs
     trials = trial_experiment(experiment)
     if trials is not None:
@@ -124,7 +125,7 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
         f"task: {task.name}, {task.agents} agents, dimension {task.dimension}, {len(task.train.labels)} training rows",
         graph_line(describe(graph)),
         *forms(experiment),
-        _needs([stage for _, stage in stages], processes),
+        _needs([stage for _, stage in stages], held, processes),
         _time(sum((stage.total for _, stage in stages), Cost()), processes),
     ]
     for line in lines:
@@ -251,13 +252,13 @@ def _runs(stage: Estimate) -> str:
     return f"{_count(stage.runs, 'run')}{alike}; {stage.there} are there, {stage.distinct - stage.there} to run"
 
 
-def _needs(stages: Sequence[Estimate], processes: int) -> str:
+def _needs(stages: Sequence[Estimate], held: int, processes: int) -> str:
     total = sum((stage.total for stage in stages), Cost())
     largest = max(stage.largest for stage in stages)
     each = "" if processes == 1 else f" in each of {processes} processes"
     return (
         f"estimated from counts: about {total.events:,.0f} events (wake-ups and messages), {largest:,.0f} in "
-        f"the largest run; memory about {in_bytes(total.memory + used_memory())}{each}; disk about "
+        f"the largest run; memory about {in_bytes(total.memory + held)}{each}; disk about "
         f"{in_bytes(total.disk)}"
     )
 

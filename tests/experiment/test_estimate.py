@@ -84,3 +84,18 @@ def test_a_dry_run_says_what_it_would_do(tmp_path, capsys):
     )
     assert "in each of 2 processes; disk about" in printed
     assert not (tmp_path / "out").exists()
+
+
+def test_memory_that_data_take_is_counted_once(tmp_path, monkeypatch):
+    """A dry run makes data, which are part of what a run needs: what is held beside them is asked before."""
+    experiment, made = Experiment(load({**SWEPT, "sweep": {}}), tmp_path), []
+    monkeypatch.setattr(
+        "hushnet.simulator.experiment.estimate.used_memory", lambda: made.append(dict(experiment._built)) or 0
+    )
+    monkeypatch.setattr(
+        Experiment, "data", lambda self, run, data=Experiment.data: (made.append("data"), data(self, run))[1]
+    )
+    print_estimate(experiment, Console(width=200))
+    assert made[0] == {}
+    assert "data" in made
+    assert {} not in made[1:]

@@ -186,7 +186,7 @@ PAPER = Paper(
         "Runs are on a synthetic stand-in of the same kind as the data set *epsilon*, with 200 features instead of "
         "2,000, and so are the verdicts. Figures 1 and 2 have q = 2,000 rows a node instead of 20,000, "
         "so that theorem 1 takes sqrt(10) times the noise. Figure 2 is done with q = 20,000 as well, and behind "
-        "`--full` with 1,000 features.",
+        "`--full` with 2,000 features.",
         "F* comes from an exact solver, not from a stochastic one.",
     ),
     figures=(
@@ -236,8 +236,8 @@ PAPER = Paper(
         ),
         PaperFigure(
             "liu2022-fig2-wide",
-            "Figure 2, with more features",
-            "The same with 1,000 features instead of 200; the paper has 2,000.",
+            "Figure 2, at the size of the paper",
+            "The same with 2,000 features instead of 200, as in the paper.",
             "liu2022-fig2-wide",
             quick=(
                 "task.samples=300",
@@ -280,7 +280,7 @@ PAPER = Paper(
         Claim("liu2022-fig2-paper", "Every run has the epsilon that it claims (q = 20,000).", figure_2_promises),
         Claim(
             "liu2022-fig2-wide",
-            "Utility degenerates as epsilon decreases (q = 20,000, 1,000 features).",
+            "Utility degenerates as epsilon decreases (q = 20,000, 2,000 features).",
             utility_degrades,
             "ordering",
         ),

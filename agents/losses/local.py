@@ -116,7 +116,8 @@ def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisatio
     count, dimension = features.shape
     if count == 0:
         return 0.0
-    gram = features @ features.T if count < dimension else features.T @ features
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = features @ features.T if count < dimension else features.T @ features
     if not np.isfinite(gram).all():
         return float("inf")
     return loss.curvature * float(np.linalg.eigvalsh(gram)[-1]) / count + 2.0 * regularisation

@@ -139,7 +139,6 @@ class CsvTable(TaskKind):
         features, labels, owners = features[dealt], labels[dealt], owners[dealt]
         held = hold_out(owners, len(ids), self.test_share, rng=rng)
         features, bounds, public = self._scale(features, ~held)
-        self._check_size(columns, features, np.flatnonzero(dealt))
         counts = np.bincount(owners[~held], minlength=len(ids))
         given = self.regularisation
         return Task(
@@ -238,19 +237,6 @@ class CsvTable(TaskKind):
             largest = np.abs(features[train]).max(axis=0)
             features = features / np.where(largest > 0, largest, 1.0)
         return np.concatenate([features, constant], axis=1), {}, self._public()
-
-    def _check_size(self, columns: Columns, features: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
-        """Refuse rows whose squares, summed over all of them, are beyond what a float holds."""
-        lengths = norms(features)
-        with np.errstate(over="ignore"):
-            if np.isfinite(len(features) * lengths.max(initial=0.0) ** 2):
-                return
-        line = columns.lines[int(rows[np.argmax(lengths)])]
-        raise InputError(
-            f"{columns.file}:{line}: the row is too large, of norm {lengths.max():.3g}, and sums of squares overflow; "
-            "set scaling to standard, max_abs or unit_row",
-            field=("task", "features"),
-        )
 
     def _public(self) -> tuple[str, ...]:
         inputs = []

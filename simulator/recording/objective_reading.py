@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import Inconsistency
+from ...agents.errors import Inconsistency, InputError
 from ...agents.objectives.objectives import Models, Objective, mean_losses
 
 if TYPE_CHECKING:
@@ -90,17 +90,33 @@ class ObjectiveReading:
 
         Raises
         ------
+        InputError
+            If it is, and squares of the rows, summed over all of them, are beyond what a float holds.
         Inconsistency
-            If it is: the minimiser or the value is wrong.
+            If it is otherwise: the minimiser or the value is wrong.
         """
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self.value()
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
+            self._check_size()
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"
             )
+
+    def _check_size(self) -> None:
+        train = self.task.train
+        with np.errstate(over="ignore"):
+            sizes = np.abs(train.features).max(axis=1, initial=0.0)
+            if np.isfinite(train.features.size * sizes.max(initial=0.0) ** 2):
+                return
+        agent = self.task.ids[int(train.owners[np.argmax(sizes)])]
+        raise InputError(
+            f"agent {agent!r} has a row with a number of size {sizes.max():.3g}, so that sums of squares overflow "
+            "and the objective's minimum cannot be found; scale the rows",
+            field=("task",),
+        )
 
     def _read(self, agents: NDArray[np.int64], cached_losses: NDArray[np.float64]) -> None:
         if len(agents):

@@ -284,7 +284,7 @@ class Recorder:
         try:
             minimum = cached_minimum(reading.objective, self.cache_dir)[1]
             reading.check(minimum)
-        except (ArithmeticError, np.linalg.LinAlgError, Inconsistency):
+        except (ArithmeticError, np.linalg.LinAlgError, Inconsistency, InputError):
             if not reading.world.private:
                 raise
             self._warn(

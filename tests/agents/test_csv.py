@@ -65,16 +65,6 @@ def test_equal_numbers_are_one_class_however_they_are_written(tmp_path):
     assert "has 1 distinct values ('1')" in str(refused(tmp_path, "town,x,sold\nA,1,1\nA,2,1.0\n"))
 
 
-@pytest.mark.parametrize("fields", [{}, {"intercept": False}])
-def test_rows_whose_squares_overflow_are_refused_and_scaling_helps(tmp_path, fields):
-    text = "town,x,y,sold\nA,1,2,1\nA,1e200,1,0\nA,3,0,1\nA,2,1,0\n"
-    assert str(refused(tmp_path, text, **fields)).startswith(
-        f"{tmp_path / 'data.csv'}:3: the row is too large, of norm"
-    )
-    for scaling in ("standard", "max_abs", "unit_row"):
-        assert np.isfinite(build(tmp_path, text, scaling=scaling, **fields).train.features).all()
-
-
 def test_lines_that_end_in_a_carriage_return_alone_are_said_to(tmp_path):
     said = str(refused(tmp_path, HOUSES.replace("\n", "\r")))
     assert "lines end in a carriage return alone; save the file with usual line ends" in said

@@ -171,3 +171,17 @@ def test_a_csv_file_with_an_extreme_record_runs_to_the_end_and_is_summed_up(loss
     assert redraw(tmp_path / "out")
     write_report(tmp_path / "out")
     compare(collection, baseline="averaging")
+
+
+@pytest.mark.parametrize("scaling", ["none", "max_abs"])
+def test_rows_too_large_for_a_minimum_are_named_with_a_remedy_where_nothing_is_private(scaling, tmp_path):
+    """It was called a fault of ours."""
+    (tmp_path / "table.csv").write_text(TABLE + "3,1e200,0.5,1\n")
+    table = {"kind": "csv", "path": str(tmp_path / "table.csv"), "label": "y", "agent": "agent", "scaling": scaling}
+    plain = {"cd": {"kind": "coordinate_descent", "radius": 1.0}}
+    scenario = {**SCENARIO, "task": table, "protocols": plain, "record": {"every": 1.0, "metrics": ["objective"]}}
+    if scaling == "max_abs":
+        assert run(scenario, out=tmp_path / "out").manifests[0]["status"] == "complete"
+        return
+    with pytest.raises(InputError, match=r"has a row with a number of size 1e\+200, .* scale the rows"):
+        run(scenario, out=tmp_path / "out")

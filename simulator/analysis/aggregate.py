@@ -30,6 +30,15 @@ PREFERRED = ("gap", "value", "mean", "worst")
 ALIASES = {"gap": "objective", "epsilon": "epsilon_verified", **METRICS}
 
 
+def power_near(values: ArrayLike) -> int:
+    """The exponent of a power of 2 near the largest finite one of some values; 0 where there is none.
+
+    In units of that power sums and squares of exploded objectives do not overflow, and no digit changes.
+    """
+    sizes = np.abs(np.asarray(values, dtype=np.float64))
+    return int(np.frexp(np.max(sizes, where=np.isfinite(sizes), initial=0.0))[1])
+
+
 def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any]:
     """Mean, half-width of the two-sided Student t interval, and number of runs, along the first axis.
 

@@ -21,7 +21,7 @@ from ..metrics import more_is_better
 from ..metrics.metric import names_of
 from ..metrics.trace import HitWindow
 from ..storage.files import Frame
-from .aggregate import CURVE_AXES, curves, resolve
+from .aggregate import CURVE_AXES, curves, power_near, resolve
 from .comparability import Incomparable
 from .results import Collection
 
@@ -272,7 +272,5 @@ def _mean_height(places: NDArray[np.float64], values: NDArray[np.float64], low: 
     ends = np.interp([low, high], places, values)
     axis = np.concatenate([[low], places[inside], [high]])
     heights = np.concatenate([ends[:1], values[inside], ends[1:]])
-    unit = int(
-        np.frexp(np.max(np.abs(heights), where=np.isfinite(heights), initial=0.0))[1]
-    )  # whose sums do not overflow
+    unit = power_near(heights)
     return float(np.ldexp(np.trapezoid(np.ldexp(heights, -unit), axis) / (high - low), unit))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from ..analysis.aggregate import mean_interval
+from ..analysis.aggregate import mean_interval, power_near
 
 FEW = 20
 """Below this many pairs an interval is Student's; from here on it is a bootstrap."""
@@ -97,9 +97,7 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
     ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     known = ~(np.isnan(ours) | np.isnan(theirs))
     ours, theirs = ours[known], theirs[known]
-    # In units of a power of 2 near the largest, squares of exploded objectives do not overflow, and no digit changes.
-    sizes = np.abs(np.concatenate([ours, theirs]))
-    unit = int(np.frexp(np.max(sizes, where=np.isfinite(sizes), initial=0.0))[1])
+    unit = power_near(np.concatenate([ours, theirs]))
     ours, theirs = np.ldexp(ours, -unit), np.ldexp(theirs, -unit)
     signed = less(ours, theirs)
     counts = [int(np.sum(here)) for here in (np.isfinite(ours), np.isfinite(theirs), signed > 0, signed < 0)]

@@ -99,13 +99,14 @@ class ObjectiveReading:
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
-            self._check_size()
+            self._check_squares()
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"
             )
 
-    def _check_size(self) -> None:
+    def _check_squares(self) -> None:
+        """Raise an `InputError` if squares of the rows, summed over all of them, are beyond what a float holds."""
         train = self.task.train
         with np.errstate(over="ignore"):
             sizes = np.abs(train.features).max(axis=1, initial=0.0)

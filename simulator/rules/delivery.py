@@ -167,18 +167,18 @@ def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission:
 
 @rule
 def draw_copies(run: RunTables, sender: int, edges: Any, tick: int, transmission: int):
-    """Draw the three uniforms of the copies over some of a sender's edges, by their place among those, into `luck`."""
+    """Draw the three uniforms of the copies over some of a sender's edges, by place among those."""
     receivers = run.receivers[: len(edges)]
     for k, edge in enumerate(edges):
         receivers[k] = run.numbers[run.heads[edge]]
     tick_word = np.uint64(tick) & np.uint64(0xFFFFFFFF)
-    fill_draws(run.key[0], run.key[1], run.numbers[sender], receivers, tick_word, MESSAGE, transmission, run.luck)
+    fill_draws(run.key[0], run.key[1], run.numbers[sender], receivers, tick_word, MESSAGE, transmission, run.copy_draws)
 
 
 @rule
 def drawn_copy(run: RunTables, place: int):
     """What `draw_copies` has drawn for a copy."""
-    return run.luck[0, place], run.luck[1, place], run.luck[2, place]
+    return run.copy_draws[0, place], run.copy_draws[1, place], run.copy_draws[2, place]
 
 
 @rule

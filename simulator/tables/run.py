@@ -73,7 +73,7 @@ class RunTables(NamedTuple):
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
     receivers : (D,) uint64
         Room for the stable numbers of those who are sent a message; D is the largest degree.
-    luck : (3, D) float64
+    copy_draws : (3, D) float64
         Room for the uniforms of its copies, see `hushnet.simulator.rules.delivery.draw_copies`.
     first_node, known : (Q,) int64
         Per slot: the newest copy under way, and the version known; -1 for none.
@@ -133,7 +133,7 @@ class RunTables(NamedTuple):
     uniform: Any
     awaited: Any
     receivers: Any
-    luck: Any
+    copy_draws: Any
     first_node: Any
     known: Any
     heard_sent_at: Any

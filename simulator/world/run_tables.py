@@ -114,7 +114,7 @@ def make_run_tables(
         uniform=np.empty(0),
         awaited=np.zeros(most + 1, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
-        luck=np.zeros((3, degree)),
+        copy_draws=np.zeros((3, degree)),
         heard_sent_at=inbox.flat_sent_at,
         heard_order=inbox.flat_order,
         heard_tick=inbox.flat_tick,

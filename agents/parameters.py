@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 LONGEST = 2**22
 """Time units: up to here, sums of multiples of 2^-30 are exact."""
@@ -72,7 +73,7 @@ Count = Annotated[int, Field(ge=1, le=10**15)]
 class Parameters(BaseModel):
     """Frozen, strict parameters: an unknown field or a value of another type is an error, never a guess.
 
-    A class that a scenario selects by name has a field ``kind: Literal["its_name"]``. The first line of its
+    A float without a fraction counts as a whole number, as in JSON Schema: ``agents: 1e3`` are 1,000. A class that a scenario selects by name has a field ``kind: Literal["its_name"]``. The first line of its
     docstring is what ``hushnet list`` prints.
     """
 
@@ -81,3 +82,28 @@ class Parameters(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return _with_whole_floats(handler(source), cls)
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _with_whole_floats(schema: Any, model: type[BaseModel]) -> Any:
+    """The same schema, in which whole numbers may be written as floats; not where floats are admitted themselves."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(_with_whole_floats(part, model) for part in schema)
+    if not isinstance(schema, dict) or (schema.get("type") == "model" and schema["cls"] is not model):
+        return schema
+    if schema.get("type") == "int":
+        return core_schema.no_info_before_validator_function(_whole, schema)
+    if schema.get("type") == "union" and any(_is_float(choice) for choice in schema["choices"]):
+        return schema
+    return {name: _with_whole_floats(part, model) for name, part in schema.items()}
+
+
+def _is_float(choice: Any) -> bool:
+    return (choice[0] if isinstance(choice, tuple) else choice)["type"] == "float"

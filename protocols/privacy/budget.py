@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .accounting import Composition
 from .mechanisms import Noise, NoiseName, Norm, noise_of
@@ -18,7 +18,11 @@ Amount = Annotated[float, Field(gt=0, le=MOST_EPSILON)]
 """An epsilon."""
 Bound = Annotated[float, Field(gt=0, le=LARGEST)]
 """A bound on a norm or a slope."""
-Updates = Annotated[int, Field(ge=1, le=10**7)]
+Updates = Annotated[
+    int,
+    Field(ge=1, le=10**7),
+    BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value),
+]
 """How many releases an agent plans; each has its share of the amount."""
 
 

@@ -73,7 +73,9 @@ Count = Annotated[int, Field(ge=1, le=10**15)]
 class Parameters(BaseModel):
     """Frozen, strict parameters: an unknown field or a value of another type is an error, never a guess.
 
-    A float without a fraction counts as a whole number, as in JSON Schema: ``agents: 1e3`` are 1,000. A class that a scenario selects by name has a field ``kind: Literal["its_name"]``. The first line of its
+    A float without a fraction counts as a whole number, as in JSON Schema: ``agents: 1e3`` are 1,000.
+
+    A class that a scenario selects by name has a field ``kind: Literal["its_name"]``. The first line of its
     docstring is what ``hushnet list`` prints.
     """
 

@@ -1,4 +1,4 @@
-"""Which tests are long: the fewest whose rest takes .3 of the time; ``python -m tests.durations LOG`` lists them anew.
+"""Which tests are long: the fewest whose rest takes .25 of the time; ``python -m tests.durations LOG`` lists them anew.
 
 LOG is what ``pytest -n 2 -m 'not slow' --durations=0 --durations-min=0`` said, on whatever machine: only shares count.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 LIST = Path(__file__).with_name("long.txt")
-HEAD = "# Long tests, by function: the others take .3 of the time (`python -m tests.durations LOG`).\n"
+HEAD = "# Long tests, by function: the others take .25 of the time (`python -m tests.durations LOG`).\n"
 LINE = re.compile(r"^\s*([\d.]+)s (?:call|setup|teardown)\s+(\S+?::[\w:]+)")
 
 
@@ -26,7 +26,7 @@ def seconds_of(log: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def longest(seconds: Mapping[str, float], share: float = 0.3) -> list[str]:
+def longest(seconds: Mapping[str, float], share: float = 0.25) -> list[str]:
     """The fewest functions without which the others take so small a share of the time.
 
     Examples

@@ -230,4 +230,4 @@ def test_what_is_no_whole_number_is_one_to_neither(validator, files, value):
 
 def test_fractions_of_a_sweep_stay_what_they_are(files):
     data = {**files["quickstart"], "sweep": {"network.latency": [1.0, 2.0], "task.agents": [80.0, 90.0]}}
-    assert [point.values for point in load(data).points][0] == {"network.latency": 1.0, "task.agents": 80}
+    assert next(point.values for point in load(data).points) == {"network.latency": 1.0, "task.agents": 80}

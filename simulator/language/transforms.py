@@ -79,6 +79,8 @@ def quickened(source: Source) -> Source:
         said = f"{source.where(('quick', path))}: quick.{path}"
         if not all(path.split(".")):
             raise InputError(f"{said}: must be a path, such as network.loss")
+        if path.partition(".")[0] == "quick":
+            raise InputError(f"{said}: must be a path outside of quick, such as network.loss")
         source = _set(source, path, value, place, said=said)
     name = source.data.get("scenario")
     if not isinstance(name, str):

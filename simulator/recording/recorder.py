@@ -24,6 +24,7 @@ from ..metrics.trace import ROW, Row
 from ..world.world import World
 from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
+from .own_numbers import number_of
 from .quantities import quantities
 
 EXPLOSION = 1e6
@@ -251,7 +252,7 @@ class Recorder:
                 yield from self._objective(world, models)
             else:
                 for statistic, value in metric.compute(reading):
-                    yield metric.name, statistic, value
+                    yield metric.name, statistic, number_of(value, metric.name, statistic, metric.compute)
         own = self.own if own is None else own
         if own:
             yield from self._own(world, models, own)
@@ -334,7 +335,7 @@ class Recorder:
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}
             for statistic, value in values.items():
-                yield name, statistic, float(value)
+                yield name, statistic, number_of(value, name, statistic, function)
 
 
 def _concerns(metric: Metric, task: Task) -> bool:

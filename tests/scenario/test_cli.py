@@ -69,6 +69,12 @@ def test_run_quick_runs_the_quick_version(scenario, experiment):
     assert (loaded.scenario.scenario, loaded.scenario.stop.time) == ("tiny-quick", 1)
 
 
+def test_a_quick_version_that_changes_itself_is_refused(scenario, capsys):
+    scenario.write_text(SCENARIO + "quick: {quick.seeds: 1}\n", encoding="utf-8")
+    assert main(["check", str(scenario)]) == 2
+    assert "quick.quick.seeds: must be a path outside of quick, such as network.loss" in capsys.readouterr().err
+
+
 def test_check_counts_the_runs_of_tuning_apart(scenario, capsys):
     scenario.write_text(SCENARIO + "tune: {over: {cd.mu: [0.1, 0.2]}, seeds: 4}\n", encoding="utf-8")
     assert main(["check", str(scenario)]) == 0

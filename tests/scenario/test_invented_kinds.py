@@ -111,6 +111,25 @@ def test_a_metric_has_the_same_values_on_both_engines(weight, tmp_path):
     np.testing.assert_allclose(*found, rtol=1e-12)
 
 
+@pytest.mark.parametrize("value", [None, "12", [1.0, 2.0], 1j])
+def test_what_is_no_number_is_named_with_its_metric_and_file(weight, value, tmp_path):
+    METRICS.remove("weight")
+
+    def compute(reading):
+        yield "mean", value
+
+    register(replace(weight, compute=compute))
+    asked = {"every": 2.0, "metrics": ["objective", "weight"]}
+    with pytest.raises(InputError, match=r"kinds\.py:\d+, .*: metric 'weight', statistic 'mean': is .*number"):
+        run(scenario(record=asked), out=tmp_path)
+
+
+@pytest.mark.parametrize("value", [None, "12", [1.0, 2.0]])
+def test_so_is_what_a_function_of_the_user_gives(value, tmp_path):
+    with pytest.raises(InputError, match=r"kinds\.py:\d+, .*: metric 'mine', statistic 'value': is .*number"):
+        run(scenario(), out=tmp_path, metrics={"mine": lambda snapshot: value})
+
+
 def test_a_metric_may_decide_a_tuning_and_is_unknown_before_its_registration(weight):
     tune = {"over": {"cd.mu": [0.1, 0.3]}, "metric": "weight"}
     asked = {"every": 2.0, "metrics": ["weight"]}

@@ -1,0 +1,54 @@
+"""Numbers that an author's metric gives, and the sentence about one that is none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ...agents.errors import InputError
+from ...protocols.steps.authors import place
+
+
+def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., Any]) -> float:
+    """A metric's value as a float.
+
+    Parameters
+    ----------
+    value : object
+        What the metric gave: a number, or an array with one.
+    metric, statistic : str
+        Of which metric and statistic it is.
+    made_by : callable
+        The author's function, named by file and line.
+
+    Raises
+    ------
+    InputError
+        If it is no number.
+
+    Examples
+    --------
+    >>> number_of(2, "norm", "mean", len)
+    2.0
+    """
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, str | bytes):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    text = repr(value)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    raise InputError(
+        f"{_place(made_by)}metric {metric!r}, statistic {statistic!r}: is {shown} ({type(value).__name__}); "
+        "must be a number",
+        field=("record", "metrics"),
+    )
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """Where a function stands, with a colon; nothing where it has no source, as what is written in C has none."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f"{place(code.co_filename, code.co_firstlineno)}: "

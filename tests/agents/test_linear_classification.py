@@ -39,7 +39,7 @@ def test_a_scenario_selects_the_task_by_kind():
         {"samples": [20, 10]},
         {"samples": [0, 0]},
         {"label_noise": 0.5},
-        {"agents": 2.0},
+        {"agents": 2.5},
     ],
 )
 def test_fields_out_of_range_are_refused(fields):

@@ -16,8 +16,8 @@ family              text                                                   metho
 ==================  =====================================================  =========================================
 passive broadcast   ``step``: the newest value of every neighbour is       ``wake``
                     there, and all of them get a message
-pairwise exchange   ``request``, ``respond`` and ``complete``; edge        ``offer``, ``accept``, ``finish``
-                    variables in edge blocks
+pairwise exchange   ``request``, ``respond`` and ``complete``; edge        ``make_request``, ``make_response``,
+                    variables in edge blocks                               ``complete_exchange``
 rounds              trigger ``round``: ``step`` runs once all neighbours'  ``wake``
                     messages of the round are there, and sends at most
                     one message of each kind to a neighbour
@@ -94,8 +94,10 @@ class ProtocolParameters(Parameters):
         return expanded(schedule)
 
 
-EXCHANGE_TEXTS = {"offer": "request", "accept": "respond", "finish": "complete"}
+EXCHANGE_TEXTS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
 """The methods of a pairwise exchange, and the texts that may stand for them."""
+FORMER_METHODS = {"make_request": "offer", "make_response": "accept", "complete_exchange": "finish"}
+"""What they were called before."""
 
 
 class Protocol(ABC):
@@ -122,11 +124,11 @@ class Protocol(ABC):
     step: ClassVar[Callable[..., Any] | None] = None
     """One text for a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
     request: ClassVar[Callable[..., Any] | None] = None
-    """The text of a request, ``request(me, partner)``, in place of `offer`; with `respond` and `complete`."""
+    """The text of a request, ``request(me, partner)``, in place of `make_request`; with `respond` and `complete`."""
     respond: ClassVar[Callable[..., Any] | None] = None
-    """The text of a response, ``respond(me, partner, heard)``, in place of `accept`."""
+    """The text of a response, ``respond(me, partner, heard)``, in place of `make_response`."""
     complete: ClassVar[Callable[..., Any] | None] = None
-    """The text that completes an exchange, ``complete(me, partner, heard)``, in place of `finish`."""
+    """The text that completes an exchange, ``complete(me, partner, heard)``, in place of `complete_exchange`."""
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 
@@ -310,15 +312,15 @@ class Protocol(ABC):
         """(E,) weights > 0 by which agents pick among their directed edges; empty for the uniform law (`NO_LAW`)."""
         return NO_LAW
 
-    def offer(self, view: View, partner: int, out: Out) -> None:
+    def make_request(self, view: View, partner: int, out: Out) -> None:
         """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it.
 
         Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
-        `finish` needs of this instant belongs in a block, because other sessions may change the agent in between.
+        `complete_exchange` needs of this instant belongs in a block, for other sessions may change the agent meanwhile.
         """
         self._text("request").request(view, partner, out)
 
-    def accept(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
+    def make_response(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
         """The callee's update from the caller's request; send exactly one ``reply`` to it.
 
         Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
@@ -326,7 +328,7 @@ class Protocol(ABC):
         """
         self._text("respond").respond(view, partner, vector, out)
 
-    def finish(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
+    def complete_exchange(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
         """The caller's update from the callee's reply, which may come after other sessions of the caller."""
         self._text("complete").complete(view, partner, vector)
 
@@ -343,8 +345,9 @@ class Protocol(ABC):
     def kernel(self, state: State) -> Kernel | PairKernel | None:
         """A compiled form of the steps over the blocks of this run, if there is one; the same up to rounding.
 
-        `Kernel` for `wake`, `PairKernel` for `offer`, `accept` and `finish`. It serves objects of the very class that
-        defines it: a subclass runs its Python steps unless it defines `kernel` again, and so vouches for it.
+        `Kernel` for `wake`, `PairKernel` for `make_request`, `make_response` and `complete_exchange`. It serves objects
+        of the very class that defines it: a subclass runs its Python steps unless it defines `kernel` again, and so
+        vouches for it.
         """
         return None
 

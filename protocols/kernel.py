@@ -56,7 +56,7 @@ def rank_of(uniform: float, degree: int, law: NDArray[np.float64]) -> int:
     return degree - 1
 
 
-OFFER, ACCEPT, FINISH = range(1, 4)
+REQUESTING, RESPONDING, COMPLETING = range(1, 4)
 """Phases of a session, as the compiled form of an exchange is told them."""
 
 

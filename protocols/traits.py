@@ -24,7 +24,8 @@ class Traits:
         What an agent keeps of what it hears: the newest by send order, one per round, or every message until its
         next step (``view.messages``).
     exchange : {"broadcast", "pairwise"}
-        Whether a step sends (``out.send``) or opens a session with one neighbour (``offer``, ``accept``, ``finish``).
+        Whether a step sends (``out.send``) or opens a session with one neighbour (``make_request``,
+        ``make_response``, ``complete_exchange``).
     unanswered : {"repeat", "give_up"}, optional
         What a caller does about a session that stays unanswered. ``repeat``: it repeats the same request until it is
         answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the

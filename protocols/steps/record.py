@@ -174,15 +174,15 @@ class PythonSteps:
             out.send(kind, own, under, to=neighbour)
 
     def request(self, view: View, partner: int, out: Out) -> None:
-        """Open an exchange, as `Protocol.offer`."""
+        """Open an exchange, as `Protocol.make_request`."""
         self._half("request", view, partner, out)
 
     def respond(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
-        """The callee's half, as `Protocol.accept`."""
+        """The callee's half, as `Protocol.make_response`."""
         self._half("respond", view, partner, out, vector)
 
     def complete(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
-        """The caller's half, as `Protocol.finish`."""
+        """The caller's half, as `Protocol.complete_exchange`."""
         self._run("complete", self._record(view), None, {}, partner, vector)
 
     def _half(self, name: str, view: View, partner: int, out: Out, *heard: NDArray[np.float64]) -> None:

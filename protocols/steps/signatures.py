@@ -46,7 +46,8 @@ EXCHANGE = types.int64(
 
 ``step(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table)``: in each `phase` an
 agent acts on one of its own directed edges, the one to its partner. It reads what it has ``heard`` from it (the request
-in `ACCEPT`, the reply in `FINISH`, nothing in `OFFER`), writes what it answers into ``message`` (the request in
-`OFFER`, the reply in `ACCEPT`, nothing in `FINISH`), and its state. What it has heard of all neighbours is as in
-`STEP`; ``known[e]`` is of the layout's first kind of message. It returns `PLAIN` and `UNBOUNDED` added up.
+in `RESPONDING`, the reply in `COMPLETING`, nothing in `REQUESTING`), writes what it answers into ``message`` (the
+request in `REQUESTING`, the reply in `RESPONDING`, nothing in `COMPLETING`), and its state. What it has heard of all
+neighbours is as in `STEP`; ``known[e]`` is of the layout's first kind of message. It returns `PLAIN` and `UNBOUNDED`
+added up.
 """

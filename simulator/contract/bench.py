@@ -202,9 +202,9 @@ class Bench:
         if self.traits.exchange == "pairwise":
             vector = np.linspace(-1, 1, self._width("reply", agent))
             request = np.linspace(-1, 1, self._width("request", agent))
-            yield "offer", run(lambda out: self.protocol.offer(view, 0, out))
-            yield "accept", run(lambda out: self.protocol.accept(view, 0, request, out))
-            yield "finish", run(lambda out: self.protocol.finish(view, 0, vector))
+            yield "request", run(lambda out: self.protocol.make_request(view, 0, out))
+            yield "respond", run(lambda out: self.protocol.make_response(view, 0, request, out))
+            yield "complete", run(lambda out: self.protocol.complete_exchange(view, 0, vector))
             return
         yield "wake", run(lambda out: self.protocol.wake(view, out))
         if self.traits.trigger == "message" and view.messages:

@@ -61,7 +61,7 @@ class Step:
 
     Parameters
     ----------
-    phase : {"start", "wake", "receive", "offer", "accept", "finish"}
+    phase : {"start", "wake", "receive", "request", "respond", "complete"}
     agent, tick, updates : int
     now : float
     sent : tuple of Sent

@@ -181,5 +181,5 @@ class Recording:
 
     def where(self, step: Step) -> str:
         """What sentences call a step."""
-        number = f" (step {step.updates + 1})" if step.phase in ("wake", "offer", "finish") else ""
+        number = f" (step {step.updates + 1})" if step.phase in ("wake", "request", "complete") else ""
         return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"

@@ -26,9 +26,9 @@ MOMENTS = {
     "start": "at the start",
     "wake": "in a step",
     "receive": "on an arrival",
-    "offer": "as a request",
-    "accept": "as a reply",
-    "finish": "when an exchange ends",
+    "request": "as a request",
+    "respond": "as a reply",
+    "complete": "when an exchange ends",
 }
 """When something left an agent, by the phase of its step."""
 DISCLOSED = "no message"

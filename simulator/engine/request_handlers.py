@@ -34,8 +34,8 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
         return None
     if world.observer:
         world.observer.woke(world, caller)
-    world.effort.interrupter.step(world.steps.offer, view, partner, out)
-    world.stepped("offer", view, out)
+    world.effort.interrupter.step(world.steps.make_request, view, partner, out)
+    world.stepped("request", view, out)
     caller.silent = out.silent
     world.check_finite(caller, out)
     request = _only(out, REQUEST, caller, int(world.setting.graph.heads[edge]))
@@ -47,8 +47,8 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
     callee.reactions += 1
     view, out = world.open(callee)
     rank = edge - world.setting.graph.edges_of(callee.index).start
-    world.effort.interrupter.step(world.steps.accept, view, rank, vector, out)
-    world.stepped("accept", view, out)
+    world.effort.interrupter.step(world.steps.make_response, view, rank, vector, out)
+    world.stepped("respond", view, out)
     callee.silent = callee.silent or out.silent
     world.check_finite(callee, out)
     return _only(out, REPLY, callee, int(world.setting.graph.heads[edge]))
@@ -59,8 +59,8 @@ def take_reply(world: World, caller: Agent, edge: int, vector: NDArray[np.float6
     caller.reactions += 1
     view, out = world.open(caller)
     rank = edge - world.setting.graph.edges_of(caller.index).start
-    world.effort.interrupter.step(world.steps.finish, view, rank, vector)
-    world.stepped("finish", view, out)
+    world.effort.interrupter.step(world.steps.complete_exchange, view, rank, vector)
+    world.stepped("complete", view, out)
     world.check_finite(caller, out)
 
 

@@ -68,7 +68,7 @@ def seconds_of(
 
 def has_steps(protocol: type[Protocol]) -> bool:
     """Whether agents of a protocol do anything once they have started."""
-    methods = ("wake", "receive", "offer")
+    methods = ("wake", "receive", "make_request")
     written = any(getattr(protocol, name) is not getattr(Protocol, name) for name in methods)
     return written or any(text_in(protocol, name) is not None for name in ("step", "request"))
 

@@ -1,16 +1,16 @@
 """Pairwise exchange: an agent calls one neighbour, which answers, and both update their ends of the edge.
 
-A session is opened by the caller's clock (`Protocol.offer` makes the request), changes the callee when the request
-arrives (`Protocol.accept` makes the reply) and the caller when the reply arrives (`Protocol.finish`). Both messages
-travel under the tick of the caller's clock that opened it. Without delay and loss all of this happens at one instant,
-before the next wake-up: the atomic exchange of gossip papers.
+A session is opened by the caller's clock (`Protocol.make_request`), changes the callee when the request arrives
+(`Protocol.make_response`) and the caller when the reply arrives (`Protocol.complete_exchange`). Both messages travel
+under the tick of the caller's clock that opened it. Without delay and loss all of this happens at one instant, before
+the next wake-up: the atomic exchange of gossip papers.
 
-An edge has one open session. Its caller knows of it from the offer, its callee from accepting it, and both until it is
+An edge has one open session. Its caller knows of it from the request, its callee from its answer, and both until it is
 closed; that the callee learns of the close at once stands for an acknowledgement that takes no time. An agent whose
 clock picks a busy edge does nothing. As a callee does not know of a request that has not arrived, two requests can
 cross: the session of the lower agent wins. The higher one's is void as soon as the winning request arrives, and the
-winner ignores the request of the other. A void session has changed nothing but what `Protocol.offer` changed, and
-whatever still arrives of it changes nothing.
+winner ignores the request of the other. A void session has changed nothing but what `Protocol.make_request` changed,
+and whatever still arrives of it changes nothing.
 
 What a caller does about a session that stays unanswered is a trait of the protocol (`Traits.unanswered`):
 
@@ -23,8 +23,8 @@ What a caller does about a session that stays unanswered is a trait of the proto
     It closes the session after ``timeout``; a request or reply that comes later changes nothing. A callee whose reply
     was lost or late has made its half of the exchange, and the protocol must tolerate that.
 
-A callee that cannot afford an answer (`Out.fall_silent` in ``accept``, and nothing sent) refuses: an answer without
-numbers closes the session as void. A session that was finished counts as one step of its caller.
+A callee that cannot afford an answer (`Out.fall_silent` in ``make_response``, and nothing sent) refuses: an answer
+without numbers closes the session as void. A session that was finished counts as one step of its caller.
 
 A session is known by the caller's directed edge and the tick that opened it; a tick opens at most one, so whatever
 comes too late carries a tick that its edge no longer has. An open session holds the versions of its request and its
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 
-from ...protocols.kernel import ACCEPT, FINISH, OFFER
+from ...protocols.kernel import COMPLETING, REQUESTING, RESPONDING
 from ..network.network import KINDS
 from ..tables.run import LINE, MOST_VECTORS, RunTables
 from ..tables.sessions import (
@@ -259,7 +259,7 @@ def take_copy(run: RunTables, tables: SessionTables, place: int, order: int):
         run.references[LINE * row] += 1
         run.sent_at[LINE * row], run.tick[LINE * row] = tables.copy_sent_at[place], tick
         newest = deliver(run, tables.rules[KIND + 2 * kind] * len(run.heads) + back, row, order, now, True)
-        tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (ACCEPT if asks else FINISH), edge, row
+        tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (RESPONDING if asks else COMPLETING), edge, row
     else:
         newest = known and kind == REFUSAL
         arrive(run, back, order, size, now, True, newest)
@@ -289,10 +289,10 @@ def carry_on(run: RunTables, tables: SessionTables):
     """What follows from half of an exchange: a session is opened, or its request answered; whether a step was made."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     tables.counts[PHASE] = 0
-    if phase == OFFER:
+    if phase == REQUESTING:
         open_session(run, tables, edge, row)
-    elif phase == ACCEPT:
+    elif phase == RESPONDING:
         tables.sessions[edge][ANSWER] = row
         tables.sessions[edge][REFUSED] = row < 0
         answer(run, tables, edge)
-    return phase == FINISH
+    return phase == COMPLETING

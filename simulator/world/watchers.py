@@ -21,7 +21,7 @@ from ...protocols.privacy.mechanisms import Watcher
 World = Any
 """A `hushnet.simulator.world.world.World`, which imports this module."""
 
-Phase = Literal["start", "wake", "receive", "offer", "accept", "finish"]
+Phase = Literal["start", "wake", "receive", "request", "respond", "complete"]
 """Which method of a protocol a step has run."""
 
 

@@ -69,8 +69,8 @@ class World:
     remarks : tuple of str
         What the run's summary should say of that.
     steps : Protocol, or what stands for it
-        Whose ``wake``, ``offer``, ``accept`` and ``finish`` make steps that are made one by one: the protocol, unless
-        an engine has put the compiled form of its texts there.
+        Whose ``wake``, ``make_request``, ``make_response`` and ``complete_exchange`` make steps that are made one by
+        one: the protocol, unless an engine has put the compiled form of its texts there.
     env : simpy.Environment
         The event loop.
     ahead : float

@@ -70,7 +70,7 @@ class MessageChecks:
                 self.last[step.agent][one.kind, one.to] = (one.vector, step.now, one)
             if step.phase != "start":
                 # A session's messages belong to the tick of its caller.
-                tick = self.replay.tick_of(step, to[0]) if step.phase == "accept" else step.tick
+                tick = self.replay.tick_of(step, to[0]) if step.phase == "respond" else step.tick
                 self.expected.update((step.agent, other, one.kind, tick, one.vector) for other in to)
                 if to:
                     self.charged.append((one.release, one.draws, one.vector))

@@ -104,7 +104,7 @@ class Replay:
         self.stepped(event)
         if self.counts(event):
             self.updates[agent] += 1
-        self.silent[agent] = event.silent or (self.silent[agent] and event.phase in ("accept", "finish", "start"))
+        self.silent[agent] = event.silent or (self.silent[agent] and event.phase in ("respond", "complete", "start"))
         self.messages.expect_sends(event)
 
     def counts(self, event: Step) -> bool:

@@ -69,7 +69,7 @@ class Sessions(Awake):
             self.findings.add("sessions", f"agent {self.awaited[1]} did not make {self.awaited[0]} at {self.now}")
             self.awaited = None
         super().before(event)
-        calls = isinstance(event, Woke) or (isinstance(event, Step) and event.phase == "offer")
+        calls = isinstance(event, Woke) or (isinstance(event, Step) and event.phase == "request")
         self.ring(event.now, at_once=calls or self.comes_last(event), but=event)
 
     def ring(self, now: float, *, at_once: bool, but: Any = None) -> None:
@@ -125,17 +125,17 @@ class Sessions(Awake):
 
     def counts(self, event: Step) -> bool:
         """See `Replay.counts`: a session that was finished counts as one step of its caller."""
-        return event.phase == "finish"
+        return event.phase == "complete"
 
     def stepped(self, event: Step) -> None:
         """See `Replay.stepped`."""
-        if event.phase == "offer" and event.sent:
+        if event.phase == "request" and event.sent:
             [callee] = event.sent[0].to or (-1,)
             self.findings.expect(not self.busy(event.agent, callee), "sessions", f"{event.trace[:4]}: {callee} is busy")
             session = Session(event.agent, callee, event.tick, event.now, event.now + self.patience)
             self.open[event.agent, callee] = session
             self.timed.append(session)
-        elif event.phase in ("accept", "finish"):
+        elif event.phase in ("respond", "complete"):
             self._half(event)
 
     def _half(self, event: Step) -> None:
@@ -144,7 +144,7 @@ class Sessions(Awake):
         if awaited is None or awaited[:2] != (event.phase, event.agent):
             self.findings.add("sessions", f"agent {event.agent} makes {event.phase} at {event.now} and was not asked")
             return
-        if event.phase == "accept":
+        if event.phase == "respond":
             session = awaited[2]
             session.refused = not event.sent
             session.reply = event.sent[0].vector if event.sent else None
@@ -175,7 +175,7 @@ class Sessions(Awake):
             return False
         if mine is not None:
             self.close(mine)
-        self.awaited = ("accept", session.callee, session)
+        self.awaited = ("respond", session.callee, session)
         return self.messages.put(event)
 
     def refuse(self, session: Session) -> None:
@@ -188,7 +188,7 @@ class Sessions(Awake):
             return True
         same = event.vector == session.reply
         self.findings.expect(same, "symmetry", f"the ends of {session} moved by different replies")
-        self.awaited = ("finish", session.caller, session)
+        self.awaited = ("complete", session.caller, session)
         return self.messages.put(event)
 
     def departed(self, event: Departure) -> bool:

@@ -40,18 +40,18 @@ class Gossip(Protocol):
         self.calls.append(("partner", view.agent, view.tick, rank))
         return rank
 
-    def offer(self, view, partner, out):
-        self.calls.append(("offer", view.agent, int(view.neighbours[partner])))
+    def make_request(self, view, partner, out):
+        self.calls.append(("request", view.agent, int(view.neighbours[partner])))
         out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
-        self.calls.append(("accept", view.agent, int(view.neighbours[partner])))
+    def make_response(self, view, partner, vector, out):
+        self.calls.append(("respond", view.agent, int(view.neighbours[partner])))
         got = (vector - view.state["model"]) / 2
         out.send("reply", got, out.plain(), to=int(view.neighbours[partner]))
         self._get(view, partner, got)
 
-    def finish(self, view, partner, vector):
-        self.calls.append(("finish", view.agent, int(view.neighbours[partner])))
+    def complete_exchange(self, view, partner, vector):
+        self.calls.append(("complete", view.agent, int(view.neighbours[partner])))
         self._get(view, partner, -vector)
 
     def _get(self, view, partner, got):

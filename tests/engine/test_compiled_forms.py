@@ -18,7 +18,7 @@ from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.kernel import ACCEPT, Kernel, PairKernel, PlainCharges
+from hushnet.protocols.kernel import RESPONDING, Kernel, PairKernel, PlainCharges
 from hushnet.protocols.steps import Constants
 from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
@@ -212,13 +212,13 @@ def stumble(phase, agent, tick, now, updates, edge, first, last, known, pool, he
 class Stumbling(Gossip):
     """Its compiled exchange raises."""
 
-    phase = ACCEPT
+    phase = RESPONDING
 
     def kernel(self, state):
         return PairKernel(stumble, table_of([state.agent["model"].values, np.array([self.phase])]), PlainCharges(""))
 
 
-@pytest.mark.parametrize(("phase", "word"), [(1, "offer"), (2, "accept"), (3, "finish")])
+@pytest.mark.parametrize(("phase", "word"), [(1, "request"), (2, "respond"), (3, "complete")])
 def test_an_error_in_a_compiled_exchange_ends_the_run_and_names_agent_time_and_half(phase, word, monkeypatch):
     monkeypatch.setattr(Stumbling, "phase", phase)
     setting = dataclasses.replace(small_setting(), stop=Stop(time=20.0))

@@ -104,21 +104,21 @@ class BroodingGossip(Gossip):
         self.brood("partner")
         return super().partner(view)
 
-    def offer(self, view, partner, out):
-        self.brood("offer")
-        super().offer(view, partner, out)
+    def make_request(self, view, partner, out):
+        self.brood("request")
+        super().make_request(view, partner, out)
 
-    def accept(self, view, partner, vector, out):
-        self.brood("accept")
-        super().accept(view, partner, vector, out)
+    def make_response(self, view, partner, vector, out):
+        self.brood("respond")
+        super().make_response(view, partner, vector, out)
 
-    def finish(self, view, partner, vector):
-        self.brood("finish")
-        super().finish(view, partner, vector)
+    def complete_exchange(self, view, partner, vector):
+        self.brood("complete")
+        super().complete_exchange(view, partner, vector)
 
 
 @pytest.mark.parametrize("engine", ["batched", "event"])
-@pytest.mark.parametrize("phase", ["partner", "offer", "accept", "finish"])
+@pytest.mark.parametrize("phase", ["partner", "request", "respond", "complete"])
 def test_a_part_of_an_exchange_without_an_end_ends_its_run(engine, phase, monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))

@@ -12,7 +12,7 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.kernel import ACCEPT, OFFER, PLAIN, UNBOUNDED, Kernel, PairKernel, PlainCharges, rank_of
+from hushnet.protocols.kernel import PLAIN, REQUESTING, RESPONDING, UNBOUNDED, Kernel, PairKernel, PlainCharges, rank_of
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
@@ -115,14 +115,14 @@ class Moody(Protocol):
     def partner(self, view):
         return rank_of(view.partner_uniform(), len(view.neighbours), view.weights)
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         if self._draw(view) < 0.02:
             out.fall_silent()
             return
         vector = view.state["model"][: 1 + view.agent % 3]
         out.send("request", vector, out.plain(), to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         if view.stream("mood").random() < 0.1:
             out.fall_silent()
             return
@@ -131,7 +131,7 @@ class Moody(Protocol):
         view.state["model"][0] += np.tanh(heard + vector.sum())
         out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         self._draw(view)
         view.state["model"][1] += np.tanh(vector.sum() + view.now)
 
@@ -152,10 +152,10 @@ class Frugal(Moody):
     def start(self, view, out):
         view.state["model"][:] = view.agent
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         self._say("request", view, partner, out, 1 + view.agent % 3)
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         self._say("reply", view, partner, out, 3)
 
     def _say(self, kind, view, partner, out, width):
@@ -202,11 +202,11 @@ def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, hea
     """The exchange of `Gossip`, in its very arithmetic."""
     models, got = vector(table, 0), vector(table, 1)
     for k in range(2):
-        if phase == OFFER:
+        if phase == REQUESTING:
             message[k] = models[2 * agent + k]
             continue
         share = -heard[k]
-        if phase == ACCEPT:
+        if phase == RESPONDING:
             share = (heard[k] - models[2 * agent + k]) / 2
             message[k] = share
         models[2 * agent + k] += share
@@ -485,8 +485,8 @@ class Exploding(Quick):
     def start(self, view, out):
         view.state["model"][:] = 1e308
 
-    def accept(self, view, partner, vector, out):
-        super().accept(view, partner, vector, out)
+    def make_response(self, view, partner, vector, out):
+        super().make_response(view, partner, vector, out)
         view.state["model"] *= 3.0
 
     def kernel(self, state):
@@ -498,9 +498,9 @@ def exploding(phase, agent, tick, now, updates, edge, first, last, known, pool, 
     """The exchange of `Exploding`: equal models share nothing."""
     models, bad = vector(table, 0), 0.0
     for k in range(2):
-        if phase == OFFER:
+        if phase == REQUESTING:
             message[k] = models[2 * agent + k]
-        elif phase == ACCEPT:
+        elif phase == RESPONDING:
             message[k] = (heard[k] - models[2 * agent + k]) / 2
             models[2 * agent + k] += message[k]
             models[2 * agent + k] *= 3.0

@@ -60,27 +60,27 @@ def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_tw
     calls = world.protocol.calls
     for agent in range(world.setting.graph.agents):
         for neighbour in world.setting.graph.neighbours(agent).tolist():
-            offers = calls.count(("offer", agent, neighbour))
-            accepts = calls.count(("accept", neighbour, agent))
-            finishes = calls.count(("finish", agent, neighbour))
+            offers = calls.count(("request", agent, neighbour))
+            accepts = calls.count(("respond", neighbour, agent))
+            finishes = calls.count(("complete", agent, neighbour))
             halves = [s for s in sessions_of(world).values() if (s.caller, s.callee) == (agent, neighbour)]
             assert finishes <= accepts <= offers
             assert accepts - finishes == sum(session.accepted for session in halves)
-    assert world.activations == world.protocol.count("finish") == sum(agent.updates for agent in world.agents)
+    assert world.activations == world.protocol.count("complete") == sum(agent.updates for agent in world.agents)
     became = world.counted
-    assert became["sessions_opened"] == world.protocol.count("offer")
-    assert became["sessions_finished"] == world.protocol.count("finish")
+    assert became["sessions_opened"] == world.protocol.count("request")
+    assert became["sessions_finished"] == world.protocol.count("complete")
     assert became["sessions_open"] == len(sessions_of(world))
     closed = sum(became[f"sessions_{name}"] for name in ("finished", "void", "refused", "given_up"))
     assert became["sessions_opened"] == closed + became["sessions_open"]
-    assert len(log.of("woke")) == world.protocol.count("offer")
+    assert len(log.of("woke")) == world.protocol.count("request")
 
 
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_sessions_without_edge_variables_run_everywhere_and_finish_at_most_once(data, folder):
     world, log = run_exchange(Forgetful, schedule=data.draw(SCHEDULES), **data.draw(scenarios(folder)))
-    assert world.protocol.count("finish") <= world.protocol.count("accept") <= world.protocol.count("offer")
+    assert world.protocol.count("complete") <= world.protocol.count("respond") <= world.protocol.count("request")
     requests = [event[3:6] for event in log.of("sent", "request")]
     assert len(set(requests)) == len(requests), "who gives up does not repeat"
 
@@ -93,9 +93,9 @@ def test_half_of_the_messages_lost_and_long_delays_exercise_quiet_and_busy_edges
     )
     assert log.halves > 100
     assert log.quiet_instants > 5
-    assert world.protocol.count("finish") > 5
-    assert len(log.of("sent", "request")) > world.protocol.count("offer")
-    assert len(log.of("sent", "reply")) > world.protocol.count("accept")
+    assert world.protocol.count("complete") > 5
+    assert len(log.of("sent", "request")) > world.protocol.count("request")
+    assert len(log.of("sent", "reply")) > world.protocol.count("respond")
 
 
 @given(data=st.data())
@@ -133,9 +133,9 @@ def test_without_delay_and_loss_sessions_are_the_sequential_loop_bit_for_bit(dat
 def test_when_requests_cross_the_session_of_the_lower_agent_wins(order):
     latency = {"kind": "constant", "value": 0.5}
     world, log = run_exchange(agents=2, clock=called(*order, spacing=0.25), latency=latency)
-    assert world.protocol.count("offer") == 2
-    assert world.protocol.calls[-2:] == [("accept", 1, 0), ("finish", 0, 1)]
-    assert world.protocol.count("accept") == world.activations == 1
+    assert world.protocol.count("request") == 2
+    assert world.protocol.calls[-2:] == [("respond", 1, 0), ("complete", 0, 1)]
+    assert world.protocol.count("respond") == world.activations == 1
     assert world.quiet_edges.all()
     assert [event[1] for event in log.of("arrived", "reply")] == [0.25 * (1 + order.index(0)) + 1.0]
 
@@ -150,7 +150,7 @@ def test_a_loser_may_call_again_once_the_winners_session_is_closed():
         stop=Stop(),
     )
     assert [event[1:] for event in log.of("woke")] == [(4.0, 1), (8.0, 0), (20.0, 1)]
-    assert [call for call in world.protocol.calls if call[0] == "finish"] == [("finish", 0, 1), ("finish", 1, 0)]
+    assert [call for call in world.protocol.calls if call[0] == "complete"] == [("complete", 0, 1), ("complete", 1, 0)]
 
 
 def test_a_repeat_is_answered_from_the_stored_reply_and_charged_once():
@@ -170,7 +170,7 @@ def test_a_repeat_is_answered_from_the_stored_reply_and_charged_once():
     assert [event[1] for event in log.of("sent", "request")] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert [event[1] for event in log.of("sent", "reply")] == [4.0, 5.0, 6.0]
     assert {event[5] for event in log.of("sent")} == {0}, "replies and repeats belong to the tick that opened"
-    assert world.protocol.calls == [("offer", 0, 1), ("accept", 1, 0), ("finish", 0, 1)]
+    assert world.protocol.calls == [("request", 0, 1), ("respond", 1, 0), ("complete", 0, 1)]
     assert len({id(release) for release in charged}) == 2
     assert world.traffic.vectors == 6 * 1 + 3 * 3
     assert world.ended == "every agent has finished"
@@ -185,7 +185,7 @@ def test_repeats_have_their_own_luck():
         schedule={"kind": "exchange", "resend_after": 1.0},
         stop=Stop(time=2000.0),
     )
-    assert world.protocol.calls == [("offer", 0, 1), ("accept", 1, 0), ("finish", 0, 1)]
+    assert world.protocol.calls == [("request", 0, 1), ("respond", 1, 0), ("complete", 0, 1)]
     assert world.quiet_edges.all()
     assert len(log.of("sent", "request")) > 2
 
@@ -199,7 +199,7 @@ def test_a_session_that_timed_out_changes_nothing_at_the_caller(timeout, callee_
     models = world.state.agent["model"].rows
     assert models[0].tolist() == [0.0, 1.0]
     assert (models[1].tolist() != [1.0, 4.0]) is callee_changed
-    assert world.protocol.count("finish") == world.activations == 0
+    assert world.protocol.count("complete") == world.activations == 0
     assert len(log.of("sent", "request")) == 1
     assert world.quiet_edges.all()
 
@@ -275,7 +275,7 @@ def test_an_absent_caller_does_not_repeat(folder):
         **up(folder, _0=[(0, 2), (8, 100)]),
     )
     assert [event[1] for event in log.of("sent", "request")] == [1.0, 9.0, 11.0]
-    assert world.protocol.count("accept") == 1
+    assert world.protocol.count("respond") == 1
 
 
 def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
@@ -290,7 +290,7 @@ def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
     )
     assert world.ended == "every agent has finished"
     assert world.quiet_edges.all()
-    assert world.protocol.calls == [("offer", 0, 1)]
+    assert world.protocol.calls == [("request", 0, 1)]
     assert len(log.of("sent")) == 1
 
 
@@ -354,14 +354,14 @@ def test_the_last_call_of_a_recorded_clock_is_completed():
 class Poor(Scripted):
     """Only the callee's budget is spent."""
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         out.fall_silent()
 
 
 class Bankrupt(Scripted):
     """The caller's budget is spent."""
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         out.fall_silent()
 
 
@@ -382,18 +382,18 @@ def test_a_caller_that_cannot_afford_a_request_falls_silent_without_a_session():
 
 
 class Twice(Scripted):
-    def offer(self, view, partner, out):
-        super().offer(view, partner, out)
-        super().offer(view, partner, out)
+    def make_request(self, view, partner, out):
+        super().make_request(view, partner, out)
+        super().make_request(view, partner, out)
 
 
 class Everybody(Scripted):
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         out.send("request", view.state["model"], out.plain())
 
 
 class Mute(Scripted):
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         return
 
 
@@ -451,14 +451,14 @@ class ModelPropagation(Gossip):
         own = self.golden["neighbour"][self.golden["order"] == view.agent]
         return int(np.searchsorted(view.neighbours, own[view.tick]))
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         out.send("reply", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
-        self.finish(view, partner, vector)
+        self.complete_exchange(view, partner, vector)
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         view.edge["copy"][partner], view.edge["heard"][partner] = vector, 1.0
         copies = np.where(view.edge["heard"] > 0, view.edge["copy"], view.received("request"))
         confidence = self.golden["c"][view.agent]

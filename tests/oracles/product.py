@@ -237,7 +237,7 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
             return inner.partner(seen(view))
 
         start, wake = told("start"), told("wake")
-        offer, accept, finish = told("offer"), told("accept"), told("finish")
+        make_request, make_response, complete_exchange = told("offer"), told("accept"), told("finish")
 
         @property
         def privacy(self) -> Any:

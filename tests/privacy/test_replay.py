@@ -170,15 +170,15 @@ class PicksByData(Sketch):
     def partner(self, view):
         return int(self.exact(view)[0] > 0)
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         noisy, release = self.noisy(view, out)
         out.send("request", noisy, release, to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         noisy, release = self.noisy(view, out)
         out.send("reply", noisy, release, to=int(view.neighbours[partner]))
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         pass
 
 

@@ -142,7 +142,7 @@ def test_a_watch_sees_both_halves_of_compiled_exchanges(protocol):
         seen.append((world, recording.steps))
     (usual, python), (world, compiled) = seen
     assert world.engine == "batched (compiled step, watched)"
-    assert {step.phase for step in compiled} == {"start", "offer", "accept", "finish"}
+    assert {step.phase for step in compiled} == {"start", "request", "respond", "complete"}
     assert len(python) == len(compiled) > 30
     for one, other in zip(python, compiled, strict=True):
         assert (one.phase, one.agent, one.now, one.silent) == (other.phase, other.agent, other.now, other.silent)

@@ -37,22 +37,22 @@ class NoisyGossip(Protocol):
         """What the value that is sent reveals: nothing but what was charged at the start."""
         return out.post_processing() if len(view.data) or view.state["model"].any() else out.public("no data, still 0")
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         out.send("request", view.state["model"], self.told(view, out), to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         out.send("reply", view.state["model"], self.told(view, out), to=int(view.neighbours[partner]))
         view.state["model"][:] = (view.state["model"] + vector) / 2
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         view.state["model"][:] = (view.state["model"] + vector) / 2
 
 
 class RemembersItsMean(NoisyGossip):
     """Pulls the average back to the exact mean, and calls that processing."""
 
-    def accept(self, view, partner, vector, out):
-        super().accept(view, partner, vector, out)
+    def make_response(self, view, partner, vector, out):
+        super().make_response(view, partner, vector, out)
         if len(view.data):
             view.state["model"][:] += 1e-3 * np.clip(view.data.labels, -1.0, 1.0).mean()
 

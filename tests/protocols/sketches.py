@@ -53,16 +53,16 @@ class PairwiseExchange(Protocol):
         if len(view.data):
             view.state["model"][:] = view.data.features.mean(axis=0)
 
-    def offer(self, view, partner, out):
+    def make_request(self, view, partner, out):
         out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         moved = (vector - view.state["model"]) / 2
         out.send("reply", moved, out.plain(), to=int(view.neighbours[partner]))
         view.state["model"] += moved
         view.edge["moved"][partner] += moved
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         view.state["model"] -= vector
         view.edge["moved"][partner] -= vector
 

@@ -63,9 +63,9 @@ def test_a_pairwise_session_keeps_the_mean_and_its_two_ends_agree():
     caller, protocol = 0, bench.protocol
     callee = int(bench.views[caller].neighbours[1])
     back = int(np.searchsorted(bench.views[callee].neighbours, caller))
-    [request] = bench.take(lambda view, out: protocol.offer(view, 1, out), caller)
-    [reply] = bench.take(lambda view, out: protocol.accept(view, back, request.vector, out), callee)
-    protocol.finish(bench.views[caller], 1, reply.vector)
+    [request] = bench.take(lambda view, out: protocol.make_request(view, 1, out), caller)
+    [reply] = bench.take(lambda view, out: protocol.make_response(view, back, request.vector, out), callee)
+    protocol.complete_exchange(bench.views[caller], 1, reply.vector)
     models = bench.state.agent["model"].rows
     np.testing.assert_allclose(models.mean(axis=0), before, atol=1e-15)
     np.testing.assert_allclose(models[caller], models[callee], atol=1e-15)
@@ -219,7 +219,7 @@ class DividesByZero(PassiveBroadcast):
 class ForgetsToFinish(PairwiseExchange):
     """Leaves the caller's half of an exchange out."""
 
-    finish = Protocol.finish
+    complete_exchange = Protocol.complete_exchange
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ class ForgetsToFinish(PairwiseExchange):
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
         (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "ForgetsToFinish exchanges pairwise, but has neither a text complete nor a method finish"),
+        (ForgetsToFinish, "exchanges pairwise, but has neither a text complete nor a method complete_exchange"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -447,3 +447,17 @@ def test_data_cannot_be_called_post_processing():
 def test_post_processing_is_refused_before_anything_was_released_or_heard():
     with pytest.raises(ValueError, match="neither released nor heard anything"):
         run_small(NeverCharges, protocol_parameters(NeverCharges, {}), empty=False)
+
+
+class CallsThemAsBefore(PairwiseExchange):
+    """Has the method that answers a request under its former name."""
+
+    make_response = Protocol.make_response
+
+    def accept(self, view, partner, vector, out):
+        pass
+
+
+def test_methods_of_an_exchange_under_their_former_names_are_refused_with_a_hint():
+    with pytest.raises(ContractViolation, match="nor a method make_response; its method accept is called make_respons"):
+        check_contract(CallsThemAsBefore, {})

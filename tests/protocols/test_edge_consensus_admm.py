@@ -86,12 +86,12 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
     fields = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4, "dual_step": 0.4}
     for rounds in range(1, 6):
         for i, view in enumerate(bench.views):
-            bench.take(lambda view, out: protocol.offer(view, 0, out), i)
+            bench.take(lambda view, out: protocol.make_request(view, 0, out), i)
             view.edge["offered"][:] = view.state["model"]
         offered = bench.state.agent["model"].rows.copy()
         for i, view in enumerate(bench.views):
             for rank, j in enumerate(graph.neighbours(i).tolist()):
-                protocol.finish(view, rank, offered[j])
+                protocol.complete_exchange(view, rank, offered[j])
         parent = world_of(
             ConsensusAdmm, task=bench.task, fields=fields, stop=Stop(time=rounds), clock=Periodic(kind="periodic")
         )

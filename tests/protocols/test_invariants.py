@@ -91,8 +91,8 @@ class ForgetsToDivide(ModelPropagation):
 class CopiesWrongly(ModelPropagation):
     """Has another model of its neighbour than that one told."""
 
-    def accept(self, view, partner, vector, out):
-        super().accept(view, partner, 1e3 * vector, out)
+    def make_response(self, view, partner, vector, out):
+        super().make_response(view, partner, 1e3 * vector, out)
 
 
 class TellsAnotherModel(ModelPropagation):
@@ -108,22 +108,22 @@ class TellsAnotherModel(ModelPropagation):
 class SettlesTwice(CollaborativeAdmm):
     """Steps 2 and 3 of a caller, once more."""
 
-    def finish(self, view, partner, vector):
-        super().finish(view, partner, vector)
-        super().finish(view, partner, vector)
+    def complete_exchange(self, view, partner, vector):
+        super().complete_exchange(view, partner, vector)
+        super().complete_exchange(view, partner, vector)
 
 
 class MovesOneEnd(CollaborativeAdmm):
     """Step 3 with another penalty at one end of an edge."""
 
-    def accept(self, view, partner, vector, out):
+    def make_response(self, view, partner, vector, out):
         before = view.edge["dual_own"].copy()
-        super().accept(view, partner, vector, out)
+        super().make_response(view, partner, vector, out)
         self._move(view, before)
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         before = view.edge["dual_own"].copy()
-        super().finish(view, partner, vector)
+        super().complete_exchange(view, partner, vector)
         self._move(view, before)
 
     def wake(self, view, out):
@@ -165,26 +165,26 @@ class ReleasesOtherwise(PerturbedAdmm):
 class MovesDualTwice(EdgeConsensusAdmm):
     """The caller's dual moves too far."""
 
-    def finish(self, view, partner, vector):
+    def complete_exchange(self, view, partner, vector):
         before = view.edge["dual"][partner].copy()
-        super().finish(view, partner, vector)
+        super().complete_exchange(view, partner, vector)
         view.edge["dual"][partner] += view.edge["dual"][partner] - before
 
 
 class PutsTheEdgeElsewhere(EdgeConsensusAdmm):
     """The caller weighs its own model more."""
 
-    def finish(self, view, partner, vector):
-        super().finish(view, partner, vector)
+    def complete_exchange(self, view, partner, vector):
+        super().complete_exchange(view, partner, vector)
         view.edge["between"][partner] += 0.01 * view.edge["offered"][partner]
 
 
 class FinishesTwice(EdgeConsensusAdmm):
     """A session is made twice at one end."""
 
-    def finish(self, view, partner, vector):
-        super().finish(view, partner, vector)
-        super().finish(view, partner, vector)
+    def complete_exchange(self, view, partner, vector):
+        super().complete_exchange(view, partner, vector)
+        super().complete_exchange(view, partner, vector)
 
 
 class MixesByItsOwnDegree(DualAveraging):

@@ -151,8 +151,8 @@ class Called(ModelPropagation):
     def partner(self, view):
         return int(np.searchsorted(view.neighbours, GOLDEN["neighbour"][self.calls]))
 
-    def offer(self, view, partner, out):
-        super().offer(view, partner, out)
+    def make_request(self, view, partner, out):
+        super().make_request(view, partner, out)
         self.calls += 1
 
     calls = 0

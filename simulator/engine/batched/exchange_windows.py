@@ -12,7 +12,7 @@ from typing import Any
 
 from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
-from ....protocols.kernel import ACCEPT, FINISH, OFFER, PLAIN, UNBOUNDED, rank_of
+from ....protocols.kernel import COMPLETING, PLAIN, REQUESTING, RESPONDING, UNBOUNDED, rank_of
 from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, is_news, used_up
@@ -99,21 +99,21 @@ def wake_up(run: RunTables, tables: SessionTables, compiled_half: bool, law: Any
             tables.counts[SKIPPED] += 1
             return
         note_step(run, agent, now)
-    tables.counts[PHASE] = OFFER
+    tables.counts[PHASE] = REQUESTING
 
 
 @compiled(forceinline=True, _nrt=False)
 def make_half(run: RunTables, tables: SessionTables, step: Any, table: Any):  # pragma: no cover - compiled
     """Make half of an exchange; whether what it has written is finite."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
-    acting = run.reverse[edge] if phase == ACCEPT else edge
+    acting = run.reverse[edge] if phase == RESPONDING else edge
     agent, partner = tail_of(run, acting), run.heads[acting]
     heard = run.pool[0][:0]
-    if phase != OFFER:
-        heard = run.pool[row][: tables.widths[0 if phase == ACCEPT else 1, partner]]
+    if phase != REQUESTING:
+        heard = run.pool[row][: tables.widths[0 if phase == RESPONDING else 1, partner]]
     message = run.pool[0][:0]
-    if phase != FINISH:
-        width = tables.widths[0 if phase == OFFER else 1, agent]
+    if phase != COMPLETING:
+        width = tables.widths[0 if phase == REQUESTING else 1, agent]
         row = take_row(run, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
         message = run.pool[row][:width]
     first, last = run.offsets[agent], run.offsets[agent + 1]
@@ -134,7 +134,7 @@ def make_half(run: RunTables, tables: SessionTables, step: Any, table: Any):  # 
     )
     if said & UNBOUNDED:
         return False
-    if phase != FINISH:
+    if phase != COMPLETING:
         tables.counts[ROW] = row
         if said & PLAIN and is_news(run, agent, row, len(message)):
             charge(run, agent, row)
@@ -175,7 +175,7 @@ def run_exchanges(
         if counts[PHASE]:
             edge = counts[EDGE]
             if compiled_half and not make_half(run, tables, step, table):
-                return DIVERGED, tail_of(run, run.reverse[edge] if counts[PHASE] == ACCEPT else edge)
+                return DIVERGED, tail_of(run, run.reverse[edge] if counts[PHASE] == RESPONDING else edge)
             if carry_on(run, tables) and compiled_half and count_step(run, tail_of(run, edge)):
                 return COUNTED, tail_of(run, edge)
         why, agent = settle_clocks(run, tables)
@@ -208,5 +208,5 @@ def run_exchanges(
             look_after(run, tables, drop_timer(tables))
         else:
             wake_up(run, tables, compiled_half, law)
-        if counts[PHASE] and (not compiled_half or (counts[PHASE] == OFFER and run.counts[OBSERVED] == TOLD)):
-            return HALF, run.heap_agent[0] if counts[PHASE] == OFFER else -1
+        if counts[PHASE] and (not compiled_half or (counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD)):
+            return HALF, run.heap_agent[0] if counts[PHASE] == REQUESTING else -1

@@ -16,7 +16,7 @@ from ....agents.compilation.address_table import AddressTable
 from ....agents.compilation.callbacks import as_callback
 from ....agents.compilation.dispatchers import announce
 from ....protocols.base import Out, View
-from ....protocols.kernel import ACCEPT, FINISH, NO_LAW, OFFER, PairKernel, PlainCharges
+from ....protocols.kernel import COMPLETING, NO_LAW, REQUESTING, RESPONDING, PairKernel, PlainCharges
 from ....protocols.steps.signatures import EXCHANGE
 from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
@@ -31,7 +31,7 @@ from . import exchange_windows, windows
 from .driver import BatchedDriver, Pause, checked
 
 _upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
-PHASES = {OFFER: "offer", ACCEPT: "accept", FINISH: "finish"}
+PHASES = {REQUESTING: "request", RESPONDING: "respond", COMPLETING: "complete"}
 """Halves of an exchange in words, and its opening."""
 
 NO_KERNEL = PairKernel(exchange_windows.no_exchange, AddressTable(), PlainCharges(""))
@@ -93,23 +93,23 @@ class Exchanges(BatchedDriver):
         """Which half of an exchange is being made."""
         run, counts = self.transport.tables, self.sessions.counts
         edge, phase = int(counts[sessions.EDGE]), int(counts[sessions.PHASE])
-        agent = int(run.heads[edge] if phase == ACCEPT else run.heads[run.reverse[edge]])
+        agent = int(run.heads[edge] if phase == RESPONDING else run.heads[run.reverse[edge]])
         return agent, float(self.sessions.times[sessions.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
 
     @override
     def text_again(self, view: View, out: Out) -> None:
         counts, graph, protocol = self.sessions.counts, self.world.setting.graph, self.world.protocol
         phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
-        acting = int(graph.reverse[edge]) if phase == ACCEPT else edge
+        acting = int(graph.reverse[edge]) if phase == RESPONDING else edge
         partner = acting - int(graph.edges_of(view.agent).start)
-        if phase == OFFER:
-            protocol.offer(view, partner, out)
+        if phase == REQUESTING:
+            protocol.make_request(view, partner, out)
             return
-        vector = self._heard(0 if phase == ACCEPT else 1, int(graph.heads[acting]))
-        if phase == ACCEPT:
-            protocol.accept(view, partner, vector, out)
+        vector = self._heard(0 if phase == RESPONDING else 1, int(graph.heads[acting]))
+        if phase == RESPONDING:
+            protocol.make_response(view, partner, vector, out)
         else:
-            protocol.finish(view, partner, vector)
+            protocol.complete_exchange(view, partner, vector)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
@@ -174,11 +174,11 @@ class Exchanges(BatchedDriver):
         """Make the half of an exchange that a window stopped at; of a compiled call, the observer has been told."""
         counts = self.sessions.counts
         phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
-        if phase == OFFER and self.compiled:
+        if phase == REQUESTING and self.compiled:
             return  # the observer was told of it
-        if phase == OFFER:
+        if phase == REQUESTING:
             self._offer(index)
-        elif phase == ACCEPT:
+        elif phase == RESPONDING:
             self._accept(edge)
         else:
             self._finish(edge)

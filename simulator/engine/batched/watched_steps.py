@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....agents.errors import HushnetError, StepFailure
 from ....protocols.base import Out, View
-from ....protocols.kernel import ACCEPT, FINISH, KIND, OFFER, PLAIN, SAID, SILENT, WIDTH, Compiled, Kernel
+from ....protocols.kernel import COMPLETING, KIND, PLAIN, REQUESTING, RESPONDING, SAID, SILENT, WIDTH, Compiled, Kernel
 from ....protocols.privacy.mechanisms import Release
 from ....protocols.steps.noise import UNPERTURBED
 from ....protocols.steps.solves import inverse_of
@@ -70,17 +70,17 @@ class WatchedSteps:
                 to = int(view.neighbours[rank]) if port[1] else None
                 out.send(kind, self.pool[row, : port[WIDTH]], under, to=to)
 
-    def offer(self, view: View, partner: int, out: Out) -> None:
-        """Open an exchange, as `Protocol.offer`."""
-        self._half(OFFER, view, partner, np.empty(0), out, "request")
+    def make_request(self, view: View, partner: int, out: Out) -> None:
+        """Open an exchange, as `Protocol.make_request`."""
+        self._half(REQUESTING, view, partner, np.empty(0), out, "request")
 
-    def accept(self, view: View, partner: int, vector: Array, out: Out) -> None:
-        """The callee's half, as `Protocol.accept`."""
-        self._half(ACCEPT, view, partner, vector, out, "reply")
+    def make_response(self, view: View, partner: int, vector: Array, out: Out) -> None:
+        """The callee's half, as `Protocol.make_response`."""
+        self._half(RESPONDING, view, partner, vector, out, "reply")
 
-    def finish(self, view: View, partner: int, vector: Array) -> None:
-        """The caller's half, as `Protocol.finish`."""
-        self._half(FINISH, view, partner, vector, None, "")
+    def complete_exchange(self, view: View, partner: int, vector: Array) -> None:
+        """The caller's half, as `Protocol.complete_exchange`."""
+        self._half(COMPLETING, view, partner, vector, None, "")
 
     def _half(self, phase: int, view: View, partner: int, vector: Array, out: Out | None, kind: str) -> None:
         slots, step = self._begin(view), self.kernel.step

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....protocols.kernel import ACCEPT, FINISH, OFFER
+from ....protocols.kernel import COMPLETING, REQUESTING, RESPONDING
 from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns
@@ -94,7 +94,7 @@ class EventSessions(EventDriver):
         if made is None:
             counts[columns.SKIPPED] += not agent.silent
         else:
-            counts[columns.PHASE], counts[columns.EDGE] = OFFER, made[0]
+            counts[columns.PHASE], counts[columns.EDGE] = REQUESTING, made[0]
             counts[columns.ROW] = self.transport.keep(made[1])
             self._change(self._carry_on)
 
@@ -116,9 +116,9 @@ class EventSessions(EventDriver):
         counts[columns.FREE_COPIES] += 1
         if counts[columns.CLOSING] >= 0 or counts[columns.AGAIN] >= 0:
             self._change(self._follow_up)
-        if counts[columns.PHASE] == ACCEPT:
+        if counts[columns.PHASE] == RESPONDING:
             self._accept(edge)
-        elif counts[columns.PHASE] == FINISH:
+        elif counts[columns.PHASE] == COMPLETING:
             self._finish(edge)
 
     def _accept(self, edge: int) -> None:

@@ -7,7 +7,7 @@ from hushnet.agents.blocks import State
 from hushnet.agents.compilation.callbacks import compiled_callback
 from hushnet.agents.compilation.compiled import REASSOCIATED
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.kernel import OFFER, PLAIN, UNBOUNDED, PairKernel, PlainCharges
+from hushnet.protocols.kernel import PLAIN, REQUESTING, UNBOUNDED, PairKernel, PlainCharges
 from hushnet.protocols.steps.signatures import EXCHANGE
 
 from .arrays import ranks, table_of, vector
@@ -25,7 +25,7 @@ def step(phase, agent, tick, now, updates, edge, first, last, known, pool, heard
     model = models[agent * p : (agent + 1) * p]
     for k in range(len(message)):
         message[k] = model[k]
-    if phase == OFFER:
+    if phase == REQUESTING:
         return PLAIN
     begin, end = offsets[agent], offsets[agent + 1]
     for k in range(p):

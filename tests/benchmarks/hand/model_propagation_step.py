@@ -11,7 +11,7 @@ from hushnet.agents.compilation.callbacks import compiled_callback
 from hushnet.agents.compilation.compiled import REASSOCIATED, compiled
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.kernel import OFFER, PLAIN, UNBOUNDED, Kernel, PairKernel, PlainCharges
+from hushnet.protocols.kernel import PLAIN, REQUESTING, UNBOUNDED, Kernel, PairKernel, PlainCharges
 from hushnet.protocols.steps.signatures import EXCHANGE, STEP
 from numpy.typing import NDArray
 
@@ -64,7 +64,7 @@ def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, hea
     p, missing = len(around), 0.0
     for k in range(len(message)):
         message[k] = models[agent * p + k]
-    if phase == OFFER:
+    if phase == REQUESTING:
         return PLAIN
     met[edge] = 1.0
     for k in range(p):

@@ -5,7 +5,7 @@ What is within the bounds neither overflows nor fills the memory by itself; a nu
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -101,7 +101,7 @@ def _with_whole_floats(schema: Any, model: type[BaseModel]) -> Any:
     if not isinstance(schema, dict) or (schema.get("type") == "model" and schema["cls"] is not model):
         return schema
     if schema.get("type") == "int":
-        return core_schema.no_info_before_validator_function(_whole, schema)
+        return core_schema.no_info_before_validator_function(_whole, cast(CoreSchema, schema))
     if schema.get("type") == "union" and any(_is_float(choice) for choice in schema["choices"]):
         return schema
     return {name: _with_whole_floats(part, model) for name, part in schema.items()}

@@ -193,7 +193,7 @@ OUT_OF_RANGE = [
     (REGULAR, "availability.online", "1"),
     (REGULAR, "stop.activations", "0"),
     (REGULAR, "record.activations", "0"),
-    (REGULAR, "record.activations", "1.0"),
+    (REGULAR, "record.activations", "1.5"),
     (REGULAR, "seeds.data", "0"),
     (REGULAR, "seeds.run", "-1"),
     (REGULAR, "clock.period", "1e-10"),

@@ -56,7 +56,7 @@ from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.record import PythonSteps, text_in
 from .steps.text import check_arguments
 from .surroundings import Surroundings
-from .traits import Traits
+from .traits import EXCHANGE_TEXTS, Traits, lacks
 from .view import Out, Problem, Sent, View
 
 __all__ = [
@@ -92,12 +92,6 @@ class ProtocolParameters(Parameters):
     @classmethod
     def _in_full(cls, schedule: ScheduleParameters | None) -> ScheduleParameters | None:
         return expanded(schedule)
-
-
-EXCHANGE_TEXTS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
-"""The methods of a pairwise exchange, and the texts that may stand for them."""
-FORMER_METHODS = {"make_request": "offer", "make_response": "accept", "complete_exchange": "finish"}
-"""What they were called before."""
 
 
 class Protocol(ABC):
@@ -318,7 +312,7 @@ class Protocol(ABC):
         Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
         `complete_exchange` needs of this instant belongs in a block, for other sessions may change the agent meanwhile.
         """
-        self._text("request").request(view, partner, out)
+        self._steps_for("make_request").request(view, partner, out)
 
     def make_response(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
         """The callee's update from the caller's request; send exactly one ``reply`` to it.
@@ -326,15 +320,15 @@ class Protocol(ABC):
         Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
         called.
         """
-        self._text("respond").respond(view, partner, vector, out)
+        self._steps_for("make_response").respond(view, partner, vector, out)
 
     def complete_exchange(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
         """The caller's update from the callee's reply, which may come after other sessions of the caller."""
-        self._text("complete").complete(view, partner, vector)
+        self._steps_for("complete_exchange").complete(view, partner, vector)
 
-    def _text(self, name: str) -> PythonSteps:
-        if name not in self.texts:
-            raise TypeError(f"{type(self).__name__} exchanges pairwise, but has no text {name}")
+    def _steps_for(self, method: str) -> PythonSteps:
+        if EXCHANGE_TEXTS[method] not in self.texts:
+            raise TypeError(lacks(type(self), method))
         return self.steps
 
     def models(self, state: State) -> NDArray[np.float64] | None:

@@ -1,9 +1,9 @@
-"""How the engine has to run a protocol."""
+"""How the engine has to run a protocol, and by which methods it exchanges in pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Trigger = Literal["wake", "round", "message"]
 Keeping = Literal["latest", "per_round", "every"]
@@ -61,3 +61,17 @@ class Traits:
             given, admissible = getattr(self, name), get_args(kind)
             if given not in admissible and not (name == "unanswered" and given is None):
                 raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
+
+
+EXCHANGE_TEXTS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
+"""The methods of a pairwise exchange, and the texts that may stand for them."""
+FORMER_METHODS = {"make_request": "offer", "make_response": "accept", "complete_exchange": "finish"}
+"""What they were called before."""
+
+
+def lacks(protocol: type[Any], method: str) -> str:
+    """Say that a protocol has neither a method of an exchange nor its text, and what was called otherwise before."""
+    former = FORMER_METHODS[method]
+    hint = f"; its method {former} is called {method} now" if hasattr(protocol, former) else ""
+    missing = f"neither a text {EXCHANGE_TEXTS[method]} nor a method {method}"
+    return f"{protocol.__name__} exchanges pairwise, but has {missing}{hint}"

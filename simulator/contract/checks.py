@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ...agents.blocks import State
 from ...agents.errors import InputError, LimitReached
-from ...protocols.base import EXCHANGE_TEXTS, FORMER_METHODS, Protocol, ProtocolParameters, Sent
+from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.record import text_in
+from ...protocols.traits import EXCHANGE_TEXTS, lacks
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from ..world.world import World
@@ -173,11 +174,7 @@ def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> N
     if protocol.traits_for(parameters).exchange == "pairwise":
         for name, text in EXCHANGE_TEXTS.items():
             if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, text) is None:
-                former = FORMER_METHODS[name]
-                hint = f"; its method {former} is called {name} now" if hasattr(protocol, former) else ""
-                raise ContractViolation(
-                    f"{protocol.__name__} exchanges pairwise, but has neither a text {text} nor a method {name}{hint}"
-                )
+                raise ContractViolation(lacks(protocol, name))
 
 
 def check_public_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

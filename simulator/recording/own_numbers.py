@@ -6,12 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...agents.errors import InputError
 from ...protocols.steps.authors import place
 
 
 def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., Any]) -> float:
-    """A metric's value as a float.
+    """A metric's value as a float; an author's mistake ends one run, as what an author's code raises does.
 
     Parameters
     ----------
@@ -24,7 +23,7 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
 
     Raises
     ------
-    InputError
+    TypeError
         If it is no number.
 
     Examples
@@ -32,8 +31,6 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     >>> number_of(2, "norm", "mean", len)
     2.0
     """
-    if isinstance(value, float):
-        return value
     if not isinstance(value, str | bytes):
         try:
             return float(value)
@@ -41,10 +38,9 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
             pass
     text = repr(value)
     shown = text if len(text) <= 60 else f"{text[:57]}..."
-    raise InputError(
+    raise TypeError(
         f"{_place(made_by)}metric {metric!r}, statistic {statistic!r}: is {shown} ({type(value).__name__}); "
-        "must be a number",
-        field=("record", "metrics"),
+        "must be a number"
     )
 
 

@@ -227,7 +227,7 @@ class Recorder:
         traffic = world.traffic
         head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
         for metric, statistic, value in rows:
-            self._rows.append((*head, metric, statistic, float(value)))
+            self._rows.append((*head, metric, statistic, value))
 
     def _measure(
         self,

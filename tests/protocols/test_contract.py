@@ -459,5 +459,8 @@ class CallsThemAsBefore(PairwiseExchange):
 
 
 def test_methods_of_an_exchange_under_their_former_names_are_refused_with_a_hint():
-    with pytest.raises(ContractViolation, match="nor a method make_response; its method accept is called make_respons"):
+    said = "nor a method make_response; its method accept is called make_response now"
+    with pytest.raises(ContractViolation, match=said):
         check_contract(CallsThemAsBefore, {})
+    with pytest.raises(TypeError, match=said):
+        run_small(CallsThemAsBefore, protocol_parameters(CallsThemAsBefore, {}))

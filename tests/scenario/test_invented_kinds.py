@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.criteria import CRITERIA, Criterion
-from hushnet.agents.errors import InputError
+from hushnet.agents.errors import InputError, RunFailure
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
 from hushnet.agents.optimisation.solvers import minimise_local
@@ -23,7 +23,7 @@ from hushnet.agents.tasks.extent import Extent
 from hushnet.agents.tasks.outline import Outline
 from hushnet.agents.tasks.registry import TASKS, TaskKind
 from hushnet.simulator.analysis.summary import summarise
-from hushnet.simulator.api import run
+from hushnet.simulator.api import Result, run
 from hushnet.simulator.figures.series import bars
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind, asked, kind_asked_by
@@ -120,14 +120,21 @@ def test_what_is_no_number_is_named_with_its_metric_and_file(weight, value, tmp_
 
     register(replace(weight, compute=compute))
     asked = {"every": 2.0, "metrics": ["objective", "weight"]}
-    with pytest.raises(InputError, match=r"kinds\.py:\d+, .*: metric 'weight', statistic 'mean': is .*number"):
+    with pytest.raises(RunFailure, match=r"kinds\.py:\d+, .*: metric 'weight', statistic 'mean': is .*number"):
         run(scenario(record=asked), out=tmp_path)
 
 
-@pytest.mark.parametrize("value", [None, "12", [1.0, 2.0]])
-def test_so_is_what_a_function_of_the_user_gives(value, tmp_path):
-    with pytest.raises(InputError, match=r"kinds\.py:\d+, .*: metric 'mine', statistic 'value': is .*number"):
-        run(scenario(), out=tmp_path, metrics={"mine": lambda snapshot: value})
+def test_what_a_function_of_the_user_gives_in_one_run_ends_no_other(tmp_path):
+    seen = []
+
+    def mine(snapshot):
+        seen.append(snapshot.now)
+        return 1.0 if seen.count(0.0) > 1 else None
+
+    with pytest.raises(RunFailure, match=r"kinds\.py:\d+, .*: metric 'mine', statistic 'value': is None .*number"):
+        run(scenario(), out=tmp_path, metrics={"mine": mine})
+    index = Result.open(tmp_path).collection.index
+    assert (len(index["failed"]), len(index["runs"])) == (1, 1)
 
 
 def test_a_metric_may_decide_a_tuning_and_is_unknown_before_its_registration(weight):

@@ -18,11 +18,11 @@ UNEQUAL = "what is assigned to a block has another length"
 
 
 def put(block, value):  # noqa: ARG001 - as compiled
-    """``block[:] = value`` for a (k,) or (d, k) block.
+    """``block[:] = value`` for a (k,) or (d, k) block, or for (pool, rows, k), which are d rows of a pool of their own.
 
     Its forms are named here, for what is compiled with it is stored by all that it mentions.
     """
-    return _fill, _fill_rows, _copy, _copy_rows, _repeat_row, _as_numba, _form_of
+    return _fill, _fill_rows, _copy, _copy_rows, _repeat_row, _tell, _tell_rows, _tell_row, _as_numba, _form_of
 
 
 def put_at(block, place, value):  # noqa: ARG001 - as compiled
@@ -33,6 +33,10 @@ def put_at(block, place, value):  # noqa: ARG001 - as compiled
 def _form_of(block, value):
     """The form of `put` for these types."""
     plain = types.Number | types.Boolean
+    if isinstance(block, types.BaseTuple):
+        if isinstance(value, plain):
+            return _tell
+        return {1: _tell_row, 2: _tell_rows}.get(value.ndim) if isinstance(value, types.Array) else None
     if not isinstance(block, types.Array) or block.layout != "C" or block.ndim > 2:
         return _as_numba
     if isinstance(value, plain):
@@ -112,6 +116,39 @@ def _repeat_row(block, value):  # pragma: no cover - compiled
     for row in range(rows):
         for k in range(width):
             block[row, k] = found[k if wide == width else 0]
+
+
+def _tell(block, value):  # pragma: no cover - compiled
+    pool, rows, width = block
+    for rank in range(len(rows)):
+        for k in range(width):
+            pool[rows[rank], k] = value
+
+
+def _tell_row(block, value):  # pragma: no cover - compiled
+    pool, rows, width = block
+    if len(value) not in (1, width):
+        raise ValueError(UNEQUAL)
+    for rank in range(len(rows)):
+        told = pool[rows[rank]]
+        for k in range(width):
+            told[k] = value[k if len(value) == width else 0]
+
+
+def _tell_rows(block, value):  # pragma: no cover - compiled
+    pool, rows, width = block
+    many, wide = value.shape
+    if (many not in (1, len(rows))) or (wide not in (1, width)):
+        raise ValueError(UNEQUAL)
+    whole = wide == width and value.strides[1] == value.itemsize
+    for rank in range(len(rows)):
+        told, own = pool[rows[rank]], value[rank if many > 1 else 0]
+        if whole:
+            for k in range(width):
+                told[k] = own[k]
+        else:
+            for k in range(width):
+                told[k] = own[k if wide > 1 else 0]
 
 
 def _as_numba(block, value):  # pragma: no cover - compiled

@@ -99,7 +99,8 @@ def build(
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
     charges = StepCharges(protocol, around, sum(most_draws(text) for text in texts.values()))
     bound, exchange = clip[1] if clip else 0.0, "step" not in texts
-    fields = Fields(names, around, charges, bound, exchange=exchange, tape=tape, cold=cold)
+    told = frozenset(name for name in names.messages if all(one.only_assigns(name) for one in every))
+    fields = Fields(names, around, charges, bound, exchange=exchange, told=told, tape=tape, cold=cold)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
     if "step" not in texts and used & {"noise_", "sampling_"}:
         # A half's stream depends on how many others its agent has made at that tick, which compiled steps are not told.
@@ -178,9 +179,11 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     for name in said:
         port = list(names.messages).index(name)
         lines.append(f"    if me.{SAID}[{port}, {SAID_COLUMN}]:")
-        if not exchange and own.messages[names.messages[name]].addressed:
+        apart = not exchange and own.messages[names.messages[name]].addressed
+        if apart and name not in fields.told:
             lines.append(f"        spread(me.{name}, pool, rows, {fields.place_of(name)})")
-        lines.append(f"        bad += unbounded(me.{name})" if charges.private else "        pass")
+        check = "unbounded_rows" if apart and name in fields.told else "unbounded"
+        lines.append(f"        bad += {check}(me.{name})" if charges.private else "        pass")
     if not charges.private:
         written = [name for name in read if name in own.agent or name in own.edge]
         lines += [f"    bad += unbounded(me.{name})" for name in written]
@@ -237,6 +240,17 @@ def _unbounded(values):  # pragma: no cover - compiled
     total = 0.0
     for k in range(len(flat)):
         total += flat[k] * 0.0
+    return total
+
+
+@fast
+def _unbounded_rows(message):  # pragma: no cover - compiled
+    """As `_unbounded`, of rows of the pool."""
+    pool, rows, width = message
+    total = 0.0
+    for rank in range(len(rows)):
+        for k in range(width):
+            total += pool[rows[rank], k] * 0.0
     return total
 
 
@@ -302,6 +316,7 @@ _HELPERS = {
     "asked_rows": _asked_rows,
     "begun": _begun,
     "unbounded": _unbounded,
+    "unbounded_rows": _unbounded_rows,
     "gathered": _gathered,
     "spread": _spread,
     "unsaid": _unsaid,

@@ -87,6 +87,14 @@ class Text:
             found.update(one.id for one in ast.walk(written) if isinstance(one, ast.Name)) if written else None
         return frozenset(found).union(code.co_varnames, code.co_freevars)
 
+    def only_assigns(self, field: str) -> bool:
+        """Whether it never reads a field of ``me`` or changes a part of it: all that it does is ``me.field = v``."""
+        nodes = list(ast.walk(self.tree))
+        targets = [node.targets for node in nodes if isinstance(node, ast.Assign)]
+        targets += [[node.target] for node in nodes if isinstance(node, ast.AnnAssign)]
+        assigned = {id(one) for several in targets for one in several}
+        return all(id(node) in assigned for node in nodes if is_of_me(node) and node.attr == field)  # type: ignore[attr-defined]
+
     @cached_property
     def calls(self) -> tuple[tuple[str, bool], ...]:
         """Every variable where it is named, and whether it is called there, and at most once in a step."""

@@ -187,14 +187,19 @@ class PushSumDualAveraging(Protocol):
 
 
 def taken_in(me: Any) -> NDArray[np.bool_]:
-    """Part of a text: add what neighbours have given since the last step; (degree,) whom to give to in turn."""
+    """Part of a text: add what neighbours have given since the last step; (degree,) whom to give to in turn.
+
+    Whoever gives anything gives some of w, so a total of w that is the same says that the whole total is.
+    """
     answered = np.zeros(me.degree, dtype=np.bool_)
     for rank in range(me.degree):
         total = heard_of(me, rank)
-        answered[rank] = total[-1] > me.taken[rank, -1] or me.given[rank, -1] == 0.0
-        add_scaled(me.mass, 1.0, total)
-        add_scaled(me.mass, -1.0, me.taken[rank])
-        me.taken[rank] = total
+        more = total[-1] > me.taken[rank, -1]
+        answered[rank] = more or me.given[rank, -1] == 0.0
+        if more:
+            add_scaled(me.mass, 1.0, total)
+            add_scaled(me.mass, -1.0, me.taken[rank])
+            me.taken[rank] = total
     return answered
 
 

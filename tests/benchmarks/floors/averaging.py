@@ -154,10 +154,12 @@ def push(
         to = np.zeros(degree, dtype=np.bool_)
         for e in range(offsets[i], offsets[i + 1]):
             total = given[reverse[e]]
-            to[e - offsets[i]] = total[p] > taken[e, p] or given[e, p] == 0.0
-            for d in range(p + 1):
-                mass[i, d] += total[d] - taken[e, d]
-                taken[e, d] = total[d]
+            more = total[p] > taken[e, p]
+            to[e - offsets[i]] = more or given[e, p] == 0.0
+            if more:
+                for d in range(p + 1):
+                    mass[i, d] += total[d] - taken[e, d]
+                    taken[e, d] = total[d]
         if now != since[i, 0]:
             for d in range(p):
                 dual[d] = mass[i, d] / mass[i, p]

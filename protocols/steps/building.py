@@ -99,8 +99,7 @@ def build(
     authors = {f"author_{name}": forms.compiled(text, noting=noting) for name, text in texts.items()}
     charges = StepCharges(protocol, around, sum(most_draws(text) for text in texts.values()))
     bound, exchange = clip[1] if clip else 0.0, "step" not in texts
-    told = frozenset(name for name in names.messages if all(one.only_assigns(name) for one in every))
-    fields = Fields(names, around, charges, bound, exchange=exchange, told=told, tape=tape, cold=cold)
+    fields = Fields(names, around, charges, bound, exchange=exchange, tape=tape, cold=cold)
     used |= forms.fields | ({"drawn_"} if charges.noisy else set())
     if "step" not in texts and used & {"noise_", "sampling_"}:
         # A half's stream depends on how many others its agent has made at that tick, which compiled steps are not told.
@@ -166,7 +165,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
             if names.is_partial(kind):
                 lines.append(f"    if me.{SAID}[{port}, {SAID_COLUMN}] and {fields.sent_width(kind)} == 0:")
                 lines.append(f"        raise ValueError({names.unsent(kind)!r})")
-        apart = all(own.messages[kind].addressed for kind in names.messages.values())
+        apart = all(names.is_apart(name) for name in names.messages)
         nobody = " or first == last" if apart else ""
         lines += [f"    if not any_said(me.{SAID}){nobody}:", f"        code |= {UNSAID}"]
     charged = "me.free_[0] == 0" if "free_" in used else "True"
@@ -179,10 +178,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     for name in said:
         port = list(names.messages).index(name)
         lines.append(f"    if me.{SAID}[{port}, {SAID_COLUMN}]:")
-        apart = not exchange and own.messages[names.messages[name]].addressed
-        if apart and name not in fields.told:
-            lines.append(f"        spread(me.{name}, pool, rows, {fields.place_of(name)})")
-        check = "unbounded_rows" if apart and name in fields.told else "unbounded"
+        check = "unbounded_rows" if not exchange and names.is_apart(name) else "unbounded"
         lines.append(f"        bad += {check}(me.{name})" if charges.private else "        pass")
     if not charges.private:
         written = [name for name in read if name in own.agent or name in own.edge]
@@ -282,15 +278,6 @@ def _any_said(ports):  # pragma: no cover - compiled
 
 
 @fast
-def _spread(messages, pool, rows, place):  # pragma: no cover - compiled
-    """Copy each neighbour's message into its row of the pool."""
-    for rank in range(messages.shape[0]):
-        row = rows[place + rank]
-        for k in range(messages.shape[1]):
-            pool[row, k] = messages[rank, k]
-
-
-@fast
 def _begun(stream, tick, number):  # pragma: no cover - compiled
     """A stream at the beginning of a step's draws."""
     begin_stream(stream, tick, number, 0)
@@ -318,7 +305,6 @@ _HELPERS = {
     "unbounded": _unbounded,
     "unbounded_rows": _unbounded_rows,
     "gathered": _gathered,
-    "spread": _spread,
     "unsaid": _unsaid,
     "any_said": _any_said,
     "whole_rows": addresses.whole_rows,

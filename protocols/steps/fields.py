@@ -64,8 +64,6 @@ class Fields:
         To which gradients of examples are clipped; not read where they are not.
     exchange : bool
         Whether the texts are those of an exchange.
-    told : set of str
-        Messages that the texts only assign, never read and never change in part.
     tape : Tape, optional
         What watched steps write their draws on.
     cold : bool
@@ -88,7 +86,6 @@ class Fields:
         bound: float,
         *,
         exchange: bool,
-        told: frozenset[str] = frozenset(),
         tape: Tape | None = None,
         cold: bool = True,
     ) -> None:
@@ -99,7 +96,6 @@ class Fields:
         self.kind = next(iter(names.layout.messages.values()))
         self.exchange, self.cold = exchange, cold
         self.tape = tape or Tape(watched=False)
-        self.told = told
         self.ports = np.zeros((0 if exchange else len(names.messages), PORT_COLUMNS), dtype=np.int64)
         if not exchange:
             ranks = {kind: rank for rank, kind in enumerate(names.kinds)}
@@ -253,17 +249,13 @@ class Fields:
         return f"{before - apart} + {apart} * (last - first)" if apart else str(before)
 
     def _message(self, name: str) -> str:
-        """One row of the pool; of messages that differ by neighbour, which of its rows, or rows to be copied there."""
+        """One row of the pool; of a message that differs by neighbour, pool, rows and width (see `assigning.put`)."""
         if self.exchange:
             return name
-        kind = self.names.layout.messages[self.names.messages[name]]
         width = self.sent_width(self.names.messages[name])
-        if not kind.addressed:
+        if not self.names.is_apart(name):
             return f"pool[rows[{self.place_of(name)}]][:{width}]"
-        if name in self.told:
-            return f"(pool, rows[{self.place_of(name)}:][:last - first], {width})"
-        most = int(self.graph.degrees.max(initial=1)), int(np.max(kind.width))
-        return f"real_rows({self.array(np.zeros(most), written=True)}, 0, last - first, {width})"
+        return f"(pool, rows[{self.place_of(name)}:][:last - first], {width})"
 
     # What words read.
 

@@ -132,6 +132,10 @@ class Names:
         """What the protocol gives beside its blocks: constants and parameters."""
         return {*self.run, *self.per_agent, *self.per_edge, *self.parameters}
 
+    def is_apart(self, message: str) -> bool:
+        """Whether a message differs by neighbour (`MessageKind.addressed`)."""
+        return self.layout.messages[self.messages[message]].addressed
+
     def is_number(self, block: str) -> bool:
         """Whether a block of agents or edges is one number for each, and no vector of a task with one feature."""
         width = {**self.layout.agent, **self.layout.edge}[block]

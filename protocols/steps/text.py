@@ -87,14 +87,6 @@ class Text:
             found.update(one.id for one in ast.walk(written) if isinstance(one, ast.Name)) if written else None
         return frozenset(found).union(code.co_varnames, code.co_freevars)
 
-    def only_assigns(self, field: str) -> bool:
-        """Whether it never reads a field of ``me`` or changes a part of it: all that it does is ``me.field = v``."""
-        nodes = list(ast.walk(self.tree))
-        targets = [node.targets for node in nodes if isinstance(node, ast.Assign)]
-        targets += [[node.target] for node in nodes if isinstance(node, ast.AnnAssign)]
-        assigned = {id(one) for several in targets for one in several}
-        return all(id(node) in assigned for node in nodes if is_of_me(node) and node.attr == field)  # type: ignore[attr-defined]
-
     @cached_property
     def calls(self) -> tuple[tuple[str, bool], ...]:
         """Every variable where it is named, and whether it is called there, and at most once in a step."""
@@ -131,6 +123,10 @@ def is_of_me(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == ME
 
 
+def _as_read(field: Any) -> ast.Attribute:
+    return ast.Attribute(field.value, field.attr, ast.Load())
+
+
 class _Mentions(ast.NodeVisitor):
     """Collects what a text mentions, see `Text.mentions`."""
 
@@ -143,6 +139,12 @@ class _Mentions(ast.NodeVisitor):
             self.found.append(("field", node))
         else:
             self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """What is changed is read first."""
+        if is_of_me(node.target):
+            self.found.append(("field", ast.copy_location(_as_read(node.target), node.target)))
+        self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """A part that is read or assigned."""

@@ -64,6 +64,29 @@ def test_a_block_is_assigned_as_numpy_assigns_it(block, value):
     assert np.array_equal(found, expected)
 
 
+@compiled
+def tell(pool, rows, width, value):
+    """What `put` does where messages of several neighbours are rows of a pool."""
+    put((pool, rows, width), value)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("rows", [[5, 0, 2], [1], []], ids=repr)
+def test_rows_of_a_pool_are_assigned_as_numpy_assigns_a_block_of_them(rows, value):
+    pool, rows = np.full((6, 5), 9.0), np.array(rows, dtype=np.int64)
+    expected, block = pool.copy(), np.empty((len(rows), 4))
+    try:
+        block[:] = value
+    except ValueError:
+        with pytest.raises(ValueError, match="another length"):
+            tell(pool, rows, 4, value)
+        assert np.array_equal(pool, expected)
+        return
+    expected[rows, :4] = block
+    tell(pool, rows, 4, value)
+    assert np.array_equal(pool, expected)
+
+
 NUMBERS, PARTS = [(0, 1), (2, -1)], [0, -1, (1, slice(None, 2)), (2, slice(1, None)), slice(1, 3)]
 ASSIGNED = [2.5, np.array([1.5]), np.arange(2.0), np.arange(3.0), np.arange(4.0)]
 

@@ -556,6 +556,7 @@ def _folder(tmp_path):
         ("me.weights[0] = 1.0", r"text0.py:2, .*: me.weights is not for a step to change; it may assign count, gap, m"),
         ("me.features = me.features", r"me.features is not for a step to change"),
         ("me.model = me.message", r"me.message is assigned as a whole, and never read"),
+        ("me.message += me.model", r"me.message is assigned as a whole, and never read"),
         ("me.message[0] = 1.0", r"me.message is assigned as a whole, and never read"),
         ("me.model *= TABLE[0]", r"'TABLE' is list outside the step, which others may change; give it by constants"),
         ("me.model[:2] = ARRAY", r"'ARRAY' is ndarray outside the step"),

@@ -119,6 +119,44 @@ class Between(Repeats):
             me.message_sum = 2.0 + me.updates // 4
 
 
+class Apart(Protocol):
+    """Tells each neighbour something else, all at once: rows of a block, or one vector, or one number, or nothing."""
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "seen": 2},
+            edge={"given": 2},
+            messages={"share": MessageKind(2, addressed=True)},
+        )
+
+    def start(self, view, out):
+        view.state["model"][:] = view.agent
+
+    @staticmethod
+    def step(me):
+        for rank in range(me.degree):
+            me.seen += heard_of(me, rank) / 8.0
+            me.given[rank] = me.seen * (1 + rank) + me.agent
+        me.model = 0.5 * me.model - 0.01 * local_gradient(me, me.model)
+        if me.updates % 5 == 0:
+            me.message = me.seen
+        elif me.updates % 5 == 1:
+            me.message = 1.5 * me.agent
+        elif me.updates % 5 < 4:
+            me.message = me.given
+            me.given = 0.0
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_forms_agree_on_what_is_told_to_each_neighbour(schedule, seed):
+    parameters = ProtocolParameters.model_validate({"kind": "several", "schedule": {"kind": schedule}})
+    world = check_forms(random_setting(seed, loss="logistic", easy=schedule == "rounds"), Apart, parameters)
+    assert (world.state.agent["seen"].rows != 0.0).any()
+    assert world.engine == "batched (compiled step)"
+
+
 @pytest.mark.parametrize("schedule", ["async", "rounds"])
 @pytest.mark.parametrize("protocol", [Repeats, Between])
 @pytest.mark.parametrize("seed", SEEDS)

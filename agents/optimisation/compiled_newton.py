@@ -22,9 +22,28 @@ from .newton import LEAST_LENGTH
 MOST_STEPS = 100
 
 
+@compiled(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+def scale_row(row, right, i):  # pragma: no cover - compiled
+    """Divide a row of the factor, from its diagonal on, and the right side by the root of the diagonal."""
+    pivot = 1.0 / math.sqrt(row[0])
+    for j in range(len(row)):
+        row[j] *= pivot
+    right[i] *= pivot
+
+
+@compiled(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+def subtract_row(row, factor, other):  # pragma: no cover - compiled
+    """Subtract a multiple of another row."""
+    for j in range(len(row)):
+        row[j] -= factor * other[j]
+
+
 @compiled(fastmath=REASSOCIATED, error_model="numpy")
 def solve_positive(matrix, right):  # pragma: no cover - compiled
-    """Solve a positive definite system in place, by Cholesky's factorisation U'U.
+    """Solve a positive definite system in place, by Cholesky's factorisation U'U, two rows of U at a time.
+
+    Loops run over parts of rows from their beginning: of those that begin elsewhere numba looks at every index for
+    being negative, and none is vectorised.
 
     Parameters
     ----------
@@ -34,20 +53,28 @@ def solve_positive(matrix, right):  # pragma: no cover - compiled
         Becomes the solution; NaN where the matrix is not positive definite.
     """
     size = len(right)
-    for i in range(size):
-        pivot = 1.0 / math.sqrt(matrix[i, i])
-        for j in range(i, size):
-            matrix[i, j] *= pivot
-        right[i] *= pivot
-        for row in range(i + 1, size):
-            factor = matrix[i, row]
-            for j in range(row, size):
-                matrix[row, j] -= factor * matrix[i, j]
-            right[row] -= factor * right[i]
-    for i in range(size - 1, -1, -1):
+    for half in range((size + 1) // 2):
+        i = 2 * half
+        upper = matrix[i, i:]
+        scale_row(upper, right, i)
+        if i + 1 == size:
+            break
+        lower = matrix[i + 1, i + 1 :]
+        subtract_row(lower, upper[1], upper[1:])
+        right[i + 1] -= upper[1] * right[i]
+        scale_row(lower, right, i + 1)
+        for k in range(2, size - i):
+            one, other = upper[k], lower[k - 1]
+            row, above, below = matrix[i + k, i + k :], upper[k:], lower[k - 1 :]
+            for j in range(size - i - k):
+                row[j] -= one * above[j] + other * below[j]
+            right[i + k] -= one * right[i] + other * right[i + 1]
+    for known in range(size):
+        i = size - 1 - known
+        upper, solved = matrix[i, i + 1 :], right[i + 1 :]
         total = right[i]
-        for j in range(i + 1, size):
-            total -= matrix[i, j] * right[j]
+        for j in range(known):
+            total -= upper[j] * solved[j]
         right[i] = total / matrix[i, i]
 
 
@@ -58,26 +85,32 @@ def add_squares(features, bends, matrix):  # pragma: no cover - compiled
     What lies just below the diagonal is written, too.
     """
     rows, width = features.shape
-    whole, even = rows - rows % 4, width - width % 2
-    for row in range(0, whole, 4):
-        for i in range(0, even, 2):
-            a, e = bends[row] * features[row, i], bends[row] * features[row, i + 1]
-            b, f = bends[row + 1] * features[row + 1, i], bends[row + 1] * features[row + 1, i + 1]
-            c, g = bends[row + 2] * features[row + 2, i], bends[row + 2] * features[row + 2, i + 1]
-            d, h = bends[row + 3] * features[row + 3, i], bends[row + 3] * features[row + 3, i + 1]
-            upper, lower = matrix[i], matrix[i + 1]
-            for j in range(i, width):
-                w, x, y, z = features[row, j], features[row + 1, j], features[row + 2, j], features[row + 3, j]
+    whole = rows - rows % 4
+    for quarter in range(whole // 4):
+        row = 4 * quarter
+        one, two, three, four = features[row], features[row + 1], features[row + 2], features[row + 3]
+        bend = bends[row : row + 4]
+        for half in range(width // 2):
+            i = 2 * half
+            a, e = bend[0] * one[i], bend[0] * one[i + 1]
+            b, f = bend[1] * two[i], bend[1] * two[i + 1]
+            c, g = bend[2] * three[i], bend[2] * three[i + 1]
+            d, h = bend[3] * four[i], bend[3] * four[i + 1]
+            upper, lower = matrix[i, i:], matrix[i + 1, i:]
+            first, second, third, fourth = one[i:], two[i:], three[i:], four[i:]
+            for j in range(width - i):
+                w, x, y, z = first[j], second[j], third[j], fourth[j]
                 upper[j] += a * w + b * x + c * y + d * z
                 lower[j] += e * w + f * x + g * y + h * z
-        if even < width:
-            for k in range(row, row + 4):
-                matrix[even, even] += bends[k] * features[k, even] * features[k, even]
+        if width % 2 == 1:
+            for k in range(4):
+                last = features[row + k, width - 1]
+                matrix[width - 1, width - 1] += bend[k] * last * last
     for row in range(whole, rows):
         for i in range(width):
-            a = bends[row] * features[row, i]
-            for j in range(i, width):
-                matrix[i, j] += a * features[row, j]
+            factor, upper, values = bends[row] * features[row, i], matrix[i, i:], features[row, i:]
+            for j in range(width - i):
+                upper[j] += factor * values[j]
 
 
 @compiled(fastmath=REASSOCIATED, error_model="numpy")

@@ -10,7 +10,10 @@ from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.tables import Shard
 
 
-@pytest.mark.parametrize(("rows", "width"), [(0, 2), (1, 1), (5, 5), (3, 8), (9, 4), (31, 30), (30, 31), (120, 100)])
+@pytest.mark.parametrize(
+    ("rows", "width"),
+    [(0, 2), (1, 1), (5, 5), (3, 8), (9, 4), (10, 1), (6, 3), (31, 30), (33, 31), (30, 31), (121, 99)],
+)
 def test_small_systems_are_solved(rows, width):
     rng = np.random.default_rng(rows)
     features, bends, right = rng.normal(size=(rows, width)), rng.uniform(0, 2, rows), rng.normal(size=width)

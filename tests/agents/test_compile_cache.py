@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from hushnet.agents.compilation.compiled import compiled, inlined
 from hushnet.agents.compilation.dispatchers import announce
 from numba import types
 from numba.core import config
+from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
+from numba.extending import overload
 
 from .stored_code import ONE, doubled, looked_up
 
@@ -167,6 +170,35 @@ def test_what_is_compiled_is_announced_and_what_is_stored_is_not(folder, capsys)
     announce(again, "doubles")
     again(21)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_no_garbage_is_looked_for_while_something_is_compiled_and_then_as_before(folder, collecting):
+    seen = []
+
+    def noted(x):
+        """Stands for something whose form is chosen while its caller is compiled."""
+
+    @overload(noted)
+    def _form(x):
+        seen.append(gc.isenabled())
+        return (lambda x: x) if isinstance(x, types.Integer) else None
+
+    def caller(x):
+        return noted(x)
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        assert compiled(caller)(3) == 3
+        assert gc.isenabled() == collecting
+        with pytest.raises(TypingError):
+            compiled(caller)("text")
+        assert gc.isenabled() == collecting
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen
+    assert not any(seen)
 
 
 def test_what_took_long_before_is_said_to_take_as_long(folder, capsys):

@@ -220,7 +220,7 @@ def _compile(key: str, step: Callable[..., Any], signature: Any, texts: list[Tex
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             _made[key] = Callback(signature, step, what=what, **_OPTIONS)
-    except (NumbaError, UnsupportedBytecodeError) as error:
+    except (NumbaError, UnsupportedBytecodeError, NotImplementedError) as error:
         for cause in (error.__cause__, error.__context__):
             if isinstance(cause, MemoryError):
                 raise cause from None

@@ -13,6 +13,7 @@ KNOWN = (
     (r"opcode \((IMPORT)_\w+\)", "compiled steps have no import"),
     (r"Unknown attribute '(\w+)' of type Me", "an agent has no {0!r}"),
     (r"Untyped global name '(\w+)'", "{0!r} has no compiled form"),
+    (r"No definition for lowering Me\(.*\)\.(\w+) = ", "compiled steps cannot assign to me.{0} in this way"),
     (r"NameError: name '(\w+)'", "{0!r} is not defined"),
     (
         r"No implementation of function Function\((?:<\w+ )?'?([^'>)]*?)'?(?: at [^>]*)?>?\)",

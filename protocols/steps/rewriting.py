@@ -20,6 +20,8 @@ NOTING = "noting_gradient"
 PUT, PUT_AT, SLICE, KEPT = "hushnet_put", "hushnet_put_at", "hushnet_slice", "hushnet_kept_"
 """What stands for assignments to blocks (`hushnet.protocols.steps.assigning`), and for a value with several targets."""
 
+UNPACKED = "there are more or fewer values than targets"
+
 
 @dataclass(frozen=True)
 class Rewriting:
@@ -106,10 +108,11 @@ class Rewritten(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """``me.x = v`` writes into the block; into the message, it is sent as well."""
+        if any(_unpacks(one) for one in node.targets):
+            return self._unpacked(node)
         value, first = self.visit(node.value), []
         if len(node.targets) > 1:
-            self._kept += 1
-            name = f"{KEPT}{self._kept}"
+            name = self._new_name()
             first = [_placed(ast.Assign([ast.Name(name, ast.Store())], value), node)]
             value = ast.Name(name, ast.Load())
         assigned = {one.attr for one in node.targets if is_of_me(one)}  # type: ignore[attr-defined]
@@ -120,6 +123,37 @@ class Rewritten(ast.NodeTransformer):
             *(self._assigned(one, value, node) for one in node.targets),
             *(_placed(one, node) for one in cached_losses),
         ]
+
+    def _new_name(self) -> str:
+        self._kept += 1
+        return f"{KEPT}{self._kept}"
+
+    def _unpacked(self, node: ast.Assign) -> list[ast.stmt]:
+        """``a, me.x = v`` is ``v`` kept, and one assignment for each target."""
+        name = self._new_name()
+        made: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], node.value)]
+        for target in node.targets:
+            parts: list[ast.expr] = target.elts if _unpacks(target) else [target]  # type: ignore[attr-defined]
+            if _unpacks(target):
+                made += ast.parse(f"if len({name}) != {len(parts)}:\n    raise ValueError({UNPACKED!r})").body
+            for k, part in enumerate(parts):
+                kept: ast.expr = ast.Name(name, ast.Load())
+                made.append(
+                    ast.Assign([part], ast.Subscript(kept, ast.Constant(k), ast.Load()))
+                    if _unpacks(target)
+                    else ast.Assign([part], kept)
+                )
+        return self._all([_placed(one, node) for one in made])
+
+    def visit_For(self, node: ast.For) -> Any:
+        """A loop over what is assigned to ``me.x`` keeps it first."""
+        if is_of_me(node.target) or _unpacks(node.target):
+            name = self._new_name()
+            node.body.insert(0, _placed(ast.Assign([node.target], ast.Name(name, ast.Load())), node))
+            node.target = _placed(ast.Name(name, ast.Store()), node)
+        node.target, node.iter = self.visit(node.target), self.visit(node.iter)
+        node.body, node.orelse = self._all(node.body), self._all(node.orelse)
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """An annotation says nothing to the compiler."""
@@ -189,6 +223,12 @@ class Rewritten(ast.NodeTransformer):
 
 def _called(name: str, *arguments: ast.expr) -> ast.stmt:
     return ast.Expr(ast.Call(ast.Name(name, ast.Load()), list(arguments), []))
+
+
+def _unpacks(target: ast.expr) -> bool:
+    """Whether it is several targets, of which one is a field of ``me`` or a part of one."""
+    several = isinstance(target, ast.Tuple | ast.List) and not any(isinstance(one, ast.Starred) for one in target.elts)
+    return several and any(is_of_me(one) for one in ast.walk(target))
 
 
 def _read(target: ast.expr) -> Any:

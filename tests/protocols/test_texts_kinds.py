@@ -203,6 +203,42 @@ def test_edge_blocks_that_differ_between_edges_of_one_agent_stay_in_python_and_s
     assert world.activations > 20
 
 
+class Unpacks(Apart):
+    """Assigns several things at once, and in loops."""
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "other": p, "seen": 2, "count": 1, "total": 1},
+            edge={"given": 2},
+            messages={"share": MessageKind(2, addressed=True)},
+        )
+
+    @staticmethod
+    def step(me):
+        for rank in range(me.degree):
+            me.seen += heard_of(me, rank) / 8.0
+        first, me.count = 1.0, me.count + 1.0
+        me.total, me.count = me.count, me.total
+        me.model, me.other = me.other, me.model + 0.5
+        me.seen[0], (me.seen[1], second) = me.seen[1] + first, (me.agent, 2.0)
+        for me.total in range(3):
+            me.count += me.total
+        values = me.model + 1.0
+        for rank, me.seen[0] in enumerate(values):
+            me.count += rank * me.seen[0]
+        me.message, third = me.seen * second, me.seen[1]
+        me.given = kept = third + 1.0
+        return kept < 0.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_forms_agree_where_several_things_are_assigned_at_once(seed):
+    world = check_forms(random_setting(seed, loss="logistic"), Unpacks, PARAMETERS)
+    assert world.engine == "batched (compiled step)"
+    assert (world.state.agent["seen"].rows != 0.0).any()
+
+
 @pytest.mark.parametrize("network", [{"loss": 0.99}, {"latency": {"kind": "exponential", "mean": 0.4}}])
 def test_every_message_of_every_kind_is_in_the_log(network):
     """More notes than there is room for at once, hardly any of which is of a message that is under way."""

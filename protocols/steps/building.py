@@ -293,8 +293,9 @@ def _asked(values):  # pragma: no cover - compiled
 
 @fast
 def _asked_rows(table):  # pragma: no cover - compiled
-    """A table whose first row is asked for when a step begins; what follows it comes by itself."""
-    prefetch_row(table, 0)
+    """A table whose first row, if there is one, is asked for when a step begins; what follows it comes by itself."""
+    if len(table) > 0:
+        prefetch_row(table, 0)
     return table
 
 

@@ -121,18 +121,15 @@ def _repeat_row(block, value):  # pragma: no cover - compiled
 def _tell(block, value):  # pragma: no cover - compiled
     pool, rows, width = block
     for rank in range(len(rows)):
-        for k in range(width):
-            pool[rows[rank], k] = value
+        put(pool[rows[rank]][:width], value)
 
 
 def _tell_row(block, value):  # pragma: no cover - compiled
     pool, rows, width = block
-    if len(value) not in (1, width):
+    if len(value) not in (1, width):  # though there may be no row
         raise ValueError(UNEQUAL)
     for rank in range(len(rows)):
-        told = pool[rows[rank]]
-        for k in range(width):
-            told[k] = value[k if len(value) == width else 0]
+        put(pool[rows[rank]][:width], value)
 
 
 def _tell_rows(block, value):  # pragma: no cover - compiled
@@ -140,15 +137,8 @@ def _tell_rows(block, value):  # pragma: no cover - compiled
     many, wide = value.shape
     if (many not in (1, len(rows))) or (wide not in (1, width)):
         raise ValueError(UNEQUAL)
-    whole = wide == width and value.strides[1] == value.itemsize
     for rank in range(len(rows)):
-        told, own = pool[rows[rank]], value[rank if many > 1 else 0]
-        if whole:
-            for k in range(width):
-                told[k] = own[k]
-        else:
-            for k in range(width):
-                told[k] = own[k if wide > 1 else 0]
+        put(pool[rows[rank]][:width], value[rank if many > 1 else 0])
 
 
 def _as_numba(block, value):  # pragma: no cover - compiled

@@ -245,8 +245,7 @@ def _unbounded_rows(message):  # pragma: no cover - compiled
     pool, rows, width = message
     total = 0.0
     for rank in range(len(rows)):
-        for k in range(width):
-            total += pool[rows[rank], k] * 0.0
+        total += _unbounded(pool[rows[rank]][:width])
     return total
 
 

@@ -131,18 +131,16 @@ class Rewritten(ast.NodeTransformer):
     def _unpacked(self, node: ast.Assign) -> list[ast.stmt]:
         """``a, me.x = v`` is ``v`` kept, and one assignment for each target."""
         name = self._new_name()
+        kept = ast.Name(name, ast.Load())
         made: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], node.value)]
         for target in node.targets:
-            parts: list[ast.expr] = target.elts if _unpacks(target) else [target]  # type: ignore[attr-defined]
-            if _unpacks(target):
-                made += ast.parse(f"if len({name}) != {len(parts)}:\n    raise ValueError({UNPACKED!r})").body
+            if not _unpacks(target):
+                made.append(ast.Assign([target], kept))
+                continue
+            parts: list[ast.expr] = target.elts  # type: ignore[attr-defined]
+            made += ast.parse(f"if len({name}) != {len(parts)}:\n    raise ValueError({UNPACKED!r})").body
             for k, part in enumerate(parts):
-                kept: ast.expr = ast.Name(name, ast.Load())
-                made.append(
-                    ast.Assign([part], ast.Subscript(kept, ast.Constant(k), ast.Load()))
-                    if _unpacks(target)
-                    else ast.Assign([part], kept)
-                )
+                made.append(ast.Assign([part], ast.Subscript(kept, ast.Constant(k), ast.Load())))
         return self._all([_placed(one, node) for one in made])
 
     def visit_For(self, node: ast.For) -> Any:

@@ -123,10 +123,6 @@ def is_of_me(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == ME
 
 
-def _as_read(field: Any) -> ast.Attribute:
-    return ast.Attribute(field.value, field.attr, ast.Load())
-
-
 class _Mentions(ast.NodeVisitor):
     """Collects what a text mentions, see `Text.mentions`."""
 
@@ -142,8 +138,9 @@ class _Mentions(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """What is changed is read first."""
-        if is_of_me(node.target):
-            self.found.append(("field", ast.copy_location(_as_read(node.target), node.target)))
+        field: Any = node.target
+        if is_of_me(field):
+            self.found.append(("field", ast.copy_location(ast.Attribute(field.value, field.attr, ast.Load()), field)))
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:

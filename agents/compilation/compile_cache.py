@@ -29,9 +29,10 @@ from numba.core.serialize import dumps
 
 from .announcements import say
 from .code_store import CodeStore, code_store
+from .parts import loaded_part
 from .stamps import Unstamped, stamp_of
 
-FORMAT = "1"
+FORMAT = "2"
 """Format of what is stored of a function; another one for what this one does not read."""
 _SWITCHES = (
     "BOUNDSCHECK",
@@ -72,6 +73,9 @@ class StoredCode(_Cache):
         self._begun: dict[Any, float] = {}
         self.what, self.hits, self.misses = "", 0, 0
 
+    form = "entry"
+    rebuild = staticmethod(CompileResult._rebuild)
+
     @property
     def cache_path(self) -> str | None:
         """The folder of the store."""
@@ -85,7 +89,7 @@ class StoredCode(_Cache):
         content = code_store().read(key) if key else None
         if content is not None:
             try:
-                found = CompileResult._rebuild(target_context, *pickle.loads(content))
+                found = self.rebuild(target_context, *pickle.loads(content))
             except Exception:  # whatever does not load is compiled
                 found = None
             if found is not None:
@@ -113,7 +117,7 @@ class StoredCode(_Cache):
             return None
         try:
             self._stamp = self._stamp or stamp_of(self._made)
-            return _hash(self._stamp, _text_of(sig), *_surroundings(codegen))
+            return _hash(self.form, self._stamp, _text_of(sig), *_surroundings(codegen))
         except Unstamped:
             return None
 
@@ -145,6 +149,13 @@ class StoredCode(_Cache):
     def flush(self) -> None:
         """Look anew at what the function is made from; nothing in a store is stale."""
         self._stamp = ""
+
+
+class StoredPart(StoredCode):
+    """The stored code of a part of other functions."""
+
+    form = "part"
+    rebuild = staticmethod(loaded_part)
 
 
 def _text_of(kind: Any) -> str:

@@ -19,6 +19,7 @@ STATED: dict[str, Any] = {
     "error_model": "python",
     "boundscheck": False,
     "forceinline": False,
+    "no_cfunc_wrapper": True,
     "_nrt": True,
 }
 """How functions are compiled that do not say otherwise.
@@ -33,18 +34,23 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile with numba, unless the code is stored (`CodeStore`); options as in `STATED`."""
     if function is None:
         return partial(compiled, **options)
-    return Deferred(partial(_dispatcher, function, {**STATED, **options}, stored=True), function)
+    return _deferred(function, {**STATED, **options}, stored=True)
 
 
 def inlined(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a part of a step for LLVM to put into it; its code is stored with the step's, not by itself."""
-    return Deferred(partial(_dispatcher, function, {**INLINED, **options}, stored=False), function)
+    return _deferred(function, {**INLINED, **options}, stored=False)
 
 
-def _dispatcher(function: Callable[..., Any], options: dict[str, Any], *, stored: bool) -> Any:
+def _deferred(function: Callable[..., Any], options: dict[str, Any], *, stored: bool) -> Any:
+    entry = partial(_dispatcher, function, options, stored=stored)
+    return Deferred(entry, function, partial(entry, part=True))
+
+
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any], **how: bool) -> Any:
     from .dispatchers import dispatcher
 
-    return dispatcher(function, options, stored=stored)
+    return dispatcher(function, options, **how)
 
 
 def form_of(thing: object, name: str) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, final
 class Deferred:
     """What only numba can make or compiled code can call, made when it is first called or met in what is compiled.
 
-    For numba it is what is made; for Python it is called as that is, and has its attributes.
+    For Python it is called as what is made, and has its attributes; for numba it is that, too, or the part that stands
+    for it in what is compiled.
 
     Parameters
     ----------
@@ -19,13 +20,21 @@ class Deferred:
         Makes it; of a function, numba's dispatcher.
     function : callable, optional
         In Python.
+    make_part : callable, optional
+        Makes what compiled code calls in its place, and only compiled code can (`hushnet.agents.compilation.parts`).
     """
 
-    def __init__(self, make: Callable[[], Any], function: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        function: Callable[..., Any] | None = None,
+        make_part: Callable[[], Any] | None = None,
+    ) -> None:
         if function is not None:
             update_wrapper(self, function)
             self.py_func = function
-        self._make, self._made = make, None
+        self._make, self._make_part = make, make_part
+        self._made = self._part = None
 
     @property
     def made(self) -> Any:
@@ -40,11 +49,13 @@ class Deferred:
         """What numba asks a value for that a function reads of its module."""
         from numba.core.registry import cpu_target
 
-        found = getattr(self.made, "_numba_type_", None)
+        if self._part is None:
+            self._part = self._make_part() if self._make_part else self.made
+        found = getattr(self._part, "_numba_type_", None)
         if found is None:  # an intrinsic or an external function
             context: Any = cpu_target.typing_context
             context.refresh()  # it may have been declared since the last function was compiled
-            found = context.resolve_value_type(self.made)
+            found = context.resolve_value_type(self._part)
         return found
 
     def __call__(self, *arguments: Any) -> Any:

@@ -6,16 +6,18 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numba
 from numba.core import config, event
 
-from .compile_cache import StoredCode
+from .compile_cache import StoredCode, StoredPart
+from .parts import EntryCompiler, PartCompiler
 
 
-def dispatcher(function: Callable[..., Any], options: dict[str, Any], *, stored: bool) -> Any:
-    """What compiles a function when it is called.
+def dispatcher(function: Callable[..., Any], options: dict[str, Any], *, stored: bool, part: bool = False) -> Any:
+    """What compiles a function when it is called, or as a part of what calls it.
 
     Parameters
     ----------
@@ -25,10 +27,21 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any], *, stored:
         Of `numba.njit`, all of `hushnet.agents.compilation.compiled.STATED`.
     stored : bool
         Whether its code is looked for in the store first, and kept there.
+    part : bool
+        Whether compiled code alone calls it: nothing but compiled code can then.
     """
-    made: Any = numba.njit(**options)(function)
+    if part:  # not the function of the entry: numba would take that for compiled within itself where it calls itself
+        function = _copy_of(function)
+    made: Any = numba.njit(**options, pipeline_class=PartCompiler if part else EntryCompiler)(function)
     if stored and not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]  # else it is left in Python
-        made._cache = StoredCode(made)
+        made._cache = StoredPart(made) if part else StoredCode(made)
+    return made
+
+
+def _copy_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    whole: Any = function
+    made = FunctionType(whole.__code__, whole.__globals__, whole.__name__, whole.__defaults__, whole.__closure__)
+    made.__kwdefaults__ = whole.__kwdefaults__
     return made
 
 

@@ -45,17 +45,22 @@ class Deferred:
         return self._made
 
     @property
+    def part(self) -> Any:
+        """What compiled code calls; without a part of its own, what is made."""
+        if self._part is None:
+            self._part = self._make_part() if self._make_part else self.made
+        return self._part
+
+    @property
     def _numba_type_(self) -> Any:
         """What numba asks a value for that a function reads of its module."""
         from numba.core.registry import cpu_target
 
-        if self._part is None:
-            self._part = self._make_part() if self._make_part else self.made
-        found = getattr(self._part, "_numba_type_", None)
+        found = getattr(self.part, "_numba_type_", None)
         if found is None:  # an intrinsic or an external function
             context: Any = cpu_target.typing_context
             context.refresh()  # it may have been declared since the last function was compiled
-            found = context.resolve_value_type(self._part)
+            found = context.resolve_value_type(self.part)
         return found
 
     def __call__(self, *arguments: Any) -> Any:

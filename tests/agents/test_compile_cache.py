@@ -230,8 +230,8 @@ def test_a_function_is_compiled_alike_whoever_calls_it_first(monkeypatch, make):
             return number / 2.0
 
         made = make(half)
-        customize = made._compiler._customize_flags
-        made._compiler._customize_flags = lambda flags, customize=customize: seen.append(flags) or customize(flags)
+        customize = made.part._compiler._customize_flags
+        made.part._compiler._customize_flags = lambda flags, customize=customize: seen.append(flags) or customize(flags)
         caller_of(made, **options)(3.0)
     one, other = ({name: getattr(flags, name) for name in flags.options} for flags in seen)
     assert one == other

@@ -38,7 +38,7 @@ print(json.dumps([step.compiled._cache.hits, step.compiled._cache.misses]))
 author = step.compiled.py_func.__globals__["author_step"]
 words = [value for value in author.py_func.__globals__.values() if hasattr(value, "overloads")]
 assert len(words) == 3
-print(json.dumps([len(one.overloads) for one in (author, *words)]))
+print(json.dumps([len(one.part.overloads) for one in (author, *words)]))
 """
 
 POINTS = [

@@ -51,7 +51,7 @@ from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, PublicStart
 from ..invariants import Declared, Instant, Invariant, by_row, largest
 from ..noise import check_all_rows
-from ..steps import Constants, add_scaled, affords, heard_of, post_processed
+from ..steps import Constants, add_scaled, affords, heard_of, post_processed, take_in
 from ..surroundings import Surroundings, check_slope
 from .dual_averaging import Averaging, AveragingParameters, gradient_at, total_weight
 from .subgradient_noise import drawn_rows
@@ -197,9 +197,7 @@ def taken_in(me: Any) -> NDArray[np.bool_]:
         more = total[-1] > me.taken[rank, -1]
         answered[rank] = more or me.given[rank, -1] == 0.0
         if more:
-            add_scaled(me.mass, 1.0, total)
-            add_scaled(me.mass, -1.0, me.taken[rank])
-            me.taken[rank] = total
+            take_in(me.mass, total, me.taken[rank])
     return answered
 
 
@@ -227,7 +225,7 @@ def give(me: Any, answered: NDArray[np.bool_]) -> None:
     for rank in range(me.degree):
         if answered[rank]:
             add_scaled(me.given[rank], 1.0, share)
-            add_scaled(me.mass, -1.0, share)
+    add_scaled(me.mass, -1.0 * answered.sum(), share)
 
 
 def _under_way(state: State, graph: Graph) -> Array:

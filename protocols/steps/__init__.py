@@ -29,6 +29,7 @@ from .words import (
     slopes,
     solved_by,
     sum_of_rows,
+    take_in,
     weighted_sum,
 )
 
@@ -55,5 +56,6 @@ __all__ = [
     "slopes",
     "solved_by",
     "sum_of_rows",
+    "take_in",
     "weighted_sum",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from .word_form import Categories, Form, fast, reading
 
 OTHER_LENGTH = "what is added to a sum has another length"
+OTHER_LENGTHS = "a sum, the total that was told, and what was taken in of it have different lengths"
 
 
 def _average(_: Categories) -> Callable[..., Any]:
@@ -83,8 +84,20 @@ def _add_scaled(_: Categories) -> Callable[..., Any]:
     return fast(add_scaled)
 
 
+def _take_in(_: Categories) -> Callable[..., Any]:
+    def take_in(total, told, taken):  # pragma: no cover - compiled
+        if len(told) != len(total) or len(taken) != len(total):
+            raise ValueError(OTHER_LENGTHS)
+        for k in range(len(total)):
+            total[k] += told[k] - taken[k]
+            taken[k] = told[k]
+
+    return fast(take_in)
+
+
 ADD_SCALED = Form(reading(), _add_scaled)
 AVERAGE = Form(reading("weights", "known_", "pool_", "mirror_"), _average)
 HEARD_OF = Form(reading("known_", "pool_", "mirror_"), _heard_of)
 HEARD_SUM = Form(reading("known_", "pool_", "mirror_"), _heard_sum)
+TAKE_IN = Form(reading(), _take_in)
 WEIGHTED_SUM = Form(reading("known_", "pool_", "mirror_"), _weighted_sum)

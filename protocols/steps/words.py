@@ -238,6 +238,34 @@ def add_scaled(total: Array, weight: float, vector: Array) -> None:
     total += weight * vector
 
 
+@word(neighbour_forms.TAKE_IN)
+def take_in(total: Array, told: Array, taken: Array) -> None:
+    """Take in a running total: add what it has grown by since it was last taken in, and note it as taken in.
+
+    Where a sender tells the total of all that it has ever given, and a receiver takes in what is new of it, nothing is
+    lost with messages that are lost or overtake each other (running sums: Hadjicostis, Vaidya and Dominguez-Garcia
+    2016).
+
+    Parameters
+    ----------
+    total : (p,) float64
+        What ``told - taken`` is added to, in place.
+    told : (p,) float64
+        The newest total heard of.
+    taken : (p,) float64
+        The total when it was last taken in; becomes ``told``. The three do not overlap.
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if not len(total) == len(told) == len(taken):
+        raise ValueError(neighbour_forms.OTHER_LENGTHS)
+    total += told - taken
+    taken[:] = told
+
+
 @word(row_forms.SLOPES)
 def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
     """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows.

@@ -23,6 +23,7 @@ from hushnet.protocols.steps import (
     loss_gradient,
     perturbed,
     slopes,
+    take_in,
 )
 from hushnet.protocols.steps.refusals import sentence_of
 from hushnet.protocols.steps.rewriting import notes_found_model
@@ -149,6 +150,31 @@ def test_a_multiple_is_added_in_place_in_both_forms():
         -python.updates.max(),
         True,
     )
+
+
+class Totals(Mine):
+    """Running totals: what has been told in all, of which the receiver takes in what is new."""
+
+    @staticmethod
+    def step(me):
+        for rank in range(me.degree):
+            take_in(me.model, heard_of(me, rank), me.gap[rank])
+            me.met += np.abs(me.gap[rank] - heard_of(me, rank)).sum()
+        me.model += me.target
+        me.message = 0.1 * me.model
+
+
+def test_a_total_is_taken_in_once_in_both_forms():
+    """All that an agent has is what it made itself, once a step, and the last total of each of its neighbours."""
+    python, compiled = both(Totals)
+    assert_same(python, compiled)
+    for run in (python, compiled):
+        blocks, graph = run.state.agent, run.protocol.problem.graph
+        taken = np.zeros_like(blocks["model"].rows)
+        np.add.at(taken, graph.tails, run.state.edge["gap"].rows)
+        np.testing.assert_allclose(blocks["model"].rows, taken + run.updates[:, None], rtol=1e-12)
+        assert np.any(taken)
+        assert not np.any(blocks["met"].values)
 
 
 def test_numbers_that_leave_their_range_become_infinite_in_both_forms():
@@ -529,6 +555,7 @@ def variant(text, **space):
         "local_gradient": local_gradient,
         "loss_gradient": loss_gradient,
         "slopes": slopes,
+        "take_in": take_in,
         "TABLE": TABLE,
         "ARRAY": np.array(TABLE),
         **space,
@@ -599,6 +626,7 @@ def test_what_numba_cannot_compile_runs_as_python_and_says_which_line_stopped_it
         ("me.message = me.heard[me.degree]", 2, "IndexError"),
         ("me.message = np.zeros(len(me.model) + 1)", 2, "ValueError"),
         ("me.message = me.model\nadd_scaled(me.model, 0.5, me.model[:1])", 3, "ValueError: what is added to a sum"),
+        ("me.message = me.model\ntake_in(me.model, me.target, me.target[:1])", 3, "ValueError: a sum, the total"),
         ("me.model = np.zeros(len(me.model) + 1)\nme.message = me.model", 2, "ValueError"),
         ("me.message = me.model / (me.updates - 2)\nraise ValueError('no such luck')", 3, "ValueError: no such luck"),
     ],

@@ -237,10 +237,8 @@ def _recorder(world: Maker, setting: Setting, case: Case) -> Recorder:
 def undisturbed() -> Iterator[None]:
     """No collection of garbage inside the block."""
     gc.collect()
-    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()

@@ -73,13 +73,15 @@ def runs(out: Path) -> list[Path]:
 @pytest.fixture
 def scenario(tmp_path) -> Path:
     """Sixteen runs; those of the user's protocol take half a second, and can be held up."""
-    return write(tmp_path, seconds=0.06, hold=tmp_path / "hold")
+    return write(tmp_path, seconds=0.06, hold=True)
 
 
-@pytest.fixture
-def undisturbed(scenario, tmp_path) -> dict[str, bytes]:
-    run(scenario, out=tmp_path / "undisturbed", trust_code=True)
-    return content(tmp_path / "undisturbed")
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> dict[str, bytes]:
+    """What the same runs leave in a folder that nobody holds up."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run(write(folder, seconds=0.06, hold=True), out=folder / "out", trust_code=True)
+    return content(folder / "out")
 
 
 def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -> None:

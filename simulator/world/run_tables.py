@@ -38,6 +38,7 @@ from ..tables.run import (
     MOST_VECTORS,
     NODE,
     RECORD_EVERY,
+    WAKE_UP,
     RunTables,
 )
 
@@ -53,6 +54,16 @@ AGENTS = {
 }
 HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
 """Columns of what versions, copies under way, agents and their wake-ups are known by."""
+
+
+def wake_ups(agents: int) -> dict[str, Any]:
+    """Room for the next wake-up of each agent, at an infinite time yet, and for three more; (WAKE_UP (n + 3),) by name.
+
+    The second one begins a line, as its three siblings share it: children of one parent in a heap of fours.
+    """
+    found = {name: one[3 * WAKE_UP :] for name, one in lines(agents + 6, HEAP, WAKE_UP).items()}
+    found["heap_time"][::WAKE_UP] = math.inf
+    return found
 
 
 def make_run_tables(
@@ -97,7 +108,7 @@ def make_run_tables(
         **lines(rows, VERSIONS, LINE),
         **lines(nodes, NODES, NODE),
         **columns(agents, AGENTS),
-        **columns(agents, HEAP),
+        **wake_ups(agents),
         constants=constants,
         bursts=np.zeros((edges if constants[MEAN_BAD] > 0 else 0, 2), dtype=np.int64),
         burst_until=np.zeros(edges if constants[MEAN_BAD] > 0 else 0),

@@ -6,6 +6,7 @@ Messages and absences cost no event: whoever could have heard a message looks wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -44,7 +45,7 @@ class Broadcasts(WakeWindows):
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
         top = float(self.transport.tables.heap_time[0])
-        if top >= self.presence.drawn:
+        if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
         window = windows.run_late_window if len(self.transport.tables.brackets) else windows.run_window
         announce(window, "the batched engine")

@@ -38,7 +38,8 @@ from ...rules.delivery import (
     time_under_way,
 )
 from ...tables.run import COPIES_OUT, LINE, RunTables
-from ...tables.tallies import DELIVERED, DELIVERED_BYTES, HEAP, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
+from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
+from .wake_heap import push
 
 
 class LosslessRounds(NamedTuple):
@@ -119,20 +120,6 @@ def with_late_room(rounds: LosslessRounds, now: float, copies: int) -> LosslessR
         columns[name][:count] = old[: len(coming)][coming]
     rounds.late[0] = count
     return rounds._replace(**columns)
-
-
-@compiled(forceinline=True, _nrt=False)
-def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up on the heap."""
-    times, agents, here = run.heap_time, run.heap_agent, run.counts[HEAP]
-    run.counts[HEAP] += 1
-    while here > 0:
-        parent = (here - 1) // 2
-        if times[parent] < time or (times[parent] == time and agents[parent] < agent):
-            break
-        times[here], agents[here] = times[parent], agents[parent]
-        here = parent
-    times[here], agents[here] = time, agent
 
 
 @compiled(forceinline=True, _nrt=False)

@@ -15,6 +15,7 @@ from ...rules.delivery import draw_copies
 from ...tables.run import RunTables
 from ...tables.tallies import BARRIER, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
 from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_messages
+from .wake_heap import take_top
 from .windows import (
     AWAKE,
     COUNTED,
@@ -28,7 +29,6 @@ from .windows import (
     make_step,
     rows_needed,
     send_said,
-    take_top,
 )
 
 

@@ -19,10 +19,7 @@ from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
-from ...tables.run import (
-    LINE,
-    RunTables,
-)
+from ...tables.run import LINE, WAKE_UP, RunTables
 from ...tables.tallies import (
     BARRIER,
     FREE_NODES,
@@ -34,6 +31,7 @@ from ...tables.tallies import (
     UNFINISHED,
     WAKES,
 )
+from .wake_heap import add, first_child, order_heap, sift_down, take_top
 
 NEAR = 2**18
 """Numbers that stay in a near cache: of slots and versions together; asking for their memory beforehand costs time."""
@@ -65,57 +63,24 @@ def no_step(
 @compiled
 def start_clocks(run: RunTables):  # pragma: no cover - compiled
     """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
-    agents, size = len(run.ticks), 0
+    agents = len(run.ticks)
     ended = np.zeros(agents, dtype=np.bool_)
     for agent in range(agents):
         time = math.inf
         if not run.silent[agent] and run.gone_from[agent] > 0.0:
             time = next_time(run, agent, 0, 0.0)
         if time < math.inf:
-            run.heap_time[size], run.heap_agent[size] = time, agent
-            size += 1
+            add(run, time, agent)
         else:
             ended[agent] = run.silent[agent] = True
-    run.counts[HEAP] = size
     return ended
 
 
 def init_clocks(run: RunTables) -> list[int]:
     """Set all clocks; the agents that have no wake-up at all."""
     ended = start_clocks(run)
-    size = run.counts[HEAP]
-    order = np.lexsort((run.heap_agent[:size], run.heap_time[:size]))
-    run.heap_time[:size], run.heap_agent[:size] = run.heap_time[order], run.heap_agent[order]
+    order_heap(run)
     return np.flatnonzero(ended).tolist()
-
-
-@compiled(forceinline=True, _nrt=False)
-def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up into the heap in place of its top."""
-    times, agents, size = run.heap_time, run.heap_agent, run.counts[HEAP]
-    here = 0
-    while True:
-        child = 2 * here + 1
-        if child >= size:
-            break
-        if child + 1 < size:
-            left, right = times[child], times[child + 1]
-            # Without a branch, which a processor would guess wrong half of the time.
-            child += (right < left) | ((right == left) & (agents[child + 1] < agents[child]))
-        if times[child] > time or (times[child] == time and agents[child] > agent):
-            break
-        times[here], agents[here] = times[child], agents[child]
-        here = child
-    times[here], agents[here] = time, agent
-
-
-@compiled(forceinline=True, _nrt=False)
-def take_top(run: RunTables):  # pragma: no cover - compiled
-    """Take the first wake-up from the heap."""
-    run.counts[HEAP] -= 1
-    last = run.counts[HEAP]
-    if last > 0:
-        sift_down(run, run.heap_time[last], run.heap_agent[last])
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -318,8 +283,8 @@ def run_wakes(
             continue
         if SLOT_NUMBERS * len(run.known) + run.pool.size > NEAR:
             fetch(run, agent, len(ports))
-            if counts[HEAP] > 2:
-                fetch_agent(run, run.heap_agent[1 if run.heap_time[1] < run.heap_time[2] else 2])
+            if counts[HEAP] > 1:
+                fetch_agent(run, run.heap_agent[WAKE_UP * first_child(run, 0)])
         for k in range(slots_with_copies(run, first, last)):
             deliver_pending(run, late, run.awaited[k], agent, now, since, EVER)
         if not compiled_step:

@@ -1,0 +1,95 @@
+"""The next wake-ups as a heap, compiled: ordered by time and agent, the first one at its top.
+
+A parent has four children, which lie together in one line of memory: in large worlds a heap is slow by the lines that
+it has to wait for, one after the other. Beyond the last wake-up there are infinite times, so that nobody has to ask how
+many children there are. All arrays travel as one named tuple (`hushnet.simulator.tables.run.RunTables`), so these
+functions must not allocate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....agents.compilation.compiled import compiled
+from ...tables.run import WAKE_UP, RunTables
+from ...tables.tallies import HEAP
+
+CHILDREN = 4
+
+
+def order_heap(run: RunTables) -> None:
+    """Make a heap of wake-ups in any order."""
+    size = run.counts[HEAP]
+    times, agents = run.heap_time[: WAKE_UP * size : WAKE_UP], run.heap_agent[: WAKE_UP * size : WAKE_UP]
+    order = np.lexsort((agents, times))
+    times[:], agents[:] = times[order], agents[order]
+
+
+@compiled(forceinline=True, _nrt=False)
+def is_sooner(run: RunTables, one: int, other: int):  # pragma: no cover - compiled
+    """Whether a wake-up comes before another one, by their places; without a branch, which a processor would guess."""
+    time, than = run.heap_time[WAKE_UP * one], run.heap_time[WAKE_UP * other]
+    return (time < than) | ((time == than) & (run.heap_agent[WAKE_UP * one] < run.heap_agent[WAKE_UP * other]))
+
+
+@compiled(forceinline=True, _nrt=False)
+def first_child(run: RunTables, parent: int):  # pragma: no cover - compiled
+    """The place of a parent's first child, which has an infinite time if there is none; there is room for all four."""
+    first = CHILDREN * parent + 1
+    left = first + is_sooner(run, first + 1, first)
+    right = first + 2 + is_sooner(run, first + 3, first + 2)
+    return left + (right - left) * is_sooner(run, right, left)
+
+
+@compiled(forceinline=True, _nrt=False)
+def put(run: RunTables, place: int, time: float, agent: int):  # pragma: no cover - compiled
+    """Write a wake-up down."""
+    run.heap_time[WAKE_UP * place], run.heap_agent[WAKE_UP * place] = time, agent
+
+
+@compiled(forceinline=True, _nrt=False)
+def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Add a wake-up to those that were there from the beginning, in any order."""
+    put(run, run.counts[HEAP], time, agent)
+    run.counts[HEAP] += 1
+
+
+@compiled(forceinline=True, _nrt=False)
+def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Put a wake-up on the heap."""
+    here = run.counts[HEAP]
+    add(run, time, agent)
+    while here > 0:
+        parent = (here - 1) // CHILDREN
+        if not is_sooner(run, here, parent):
+            break
+        put(run, here, run.heap_time[WAKE_UP * parent], run.heap_agent[WAKE_UP * parent])
+        put(run, parent, time, agent)
+        here = parent
+
+
+@compiled(forceinline=True, _nrt=False)
+def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Put a wake-up into the heap in place of its top."""
+    here, size = 0, run.counts[HEAP]
+    while CHILDREN * here + 1 < size:
+        child = first_child(run, here)
+        sooner, whose = run.heap_time[WAKE_UP * child], run.heap_agent[WAKE_UP * child]
+        if sooner > time or (sooner == time and whose > agent):
+            break
+        put(run, here, sooner, whose)
+        here = child
+    put(run, here, time, agent)
+
+
+@compiled(forceinline=True, _nrt=False)
+def take_top(run: RunTables):  # pragma: no cover - compiled
+    """Take the first wake-up from the heap."""
+    run.counts[HEAP] -= 1
+    last = run.counts[HEAP]
+    if last > 0:
+        time, agent = run.heap_time[WAKE_UP * last], run.heap_agent[WAKE_UP * last]
+        put(run, last, math.inf, agent)
+        sift_down(run, time, agent)

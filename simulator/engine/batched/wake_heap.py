@@ -36,7 +36,7 @@ def is_sooner(run: RunTables, one: int, other: int):  # pragma: no cover - compi
 
 @compiled(forceinline=True, _nrt=False)
 def first_child(run: RunTables, parent: int):  # pragma: no cover - compiled
-    """The place of a parent's first child, which has an infinite time if there is none; there is room for all four."""
+    """The place of a parent's first child; of a parent that has one, for then there is room for all four."""
     first = CHILDREN * parent + 1
     left = first + is_sooner(run, first + 1, first)
     right = first + 2 + is_sooner(run, first + 3, first + 2)

@@ -40,8 +40,8 @@ class Own(Protocol):
 
     def start(self, view, out):
         time.sleep(self.parameters.seconds)
-        hold = Path(__file__).with_name("hold")  # while it is there, nothing begins any more once there is a run in out
-        while self.parameters.hold and hold.exists() and any(hold.parent.glob("out/*/manifest.json")):
+        hold = Path(__file__).with_name("hold") if self.parameters.hold else None
+        while hold and hold.exists() and any(hold.parent.glob("out/*/manifest.json")):  # a run is there: nothing begins
             time.sleep(0.02)
         fate = self.problem.task.train.features[0, 0] > 0.8 and view.agent == 3  # in the data of seed 0
         if fate and self.parameters.fails:

@@ -32,6 +32,8 @@ NODE = 3
 """Numbers of the line of a copy under way, which is known by where its line begins."""
 WAKE_UP = 2
 """Numbers of a wake-up's part of a line: its entries are at ``WAKE_UP * place``."""
+CHILDREN = 4
+"""Of a wake-up in the heap: so many fill a line."""
 CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
 """Places in `RunTables.clock`."""
 
@@ -87,7 +89,7 @@ class RunTables(NamedTuple):
         State before the first of the changes.
     changes : (n, C) float64
         Times at which an agent comes up or goes down in turn; infinite from the last one on.
-    heap_time, heap_agent : (WAKE_UP (n + 3),)
+    heap_time, heap_agent : (WAKE_UP (n + CHILDREN - 1),)
         Next wake-ups by their places in a heap (`hushnet.simulator.engine.batched.wake_heap`): the first at its top.
     clock : (CLOCK_CONSTANTS,) float64
         Code, jitter, whether the first phase is random; activations between two records (0: none), and whether the run

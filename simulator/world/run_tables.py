@@ -20,6 +20,7 @@ from ..tables.notes import NOTE_COLUMNS, NOTING
 from ..tables.room import columns, extended, extended_lines, lines
 from ..tables.run import (
     BANDWIDTH,
+    CHILDREN,
     CLOCK_CONSTANTS,
     CONSTANTS,
     COPIES_OUT,
@@ -57,11 +58,13 @@ HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
 
 
 def wake_ups(agents: int) -> dict[str, Any]:
-    """Room for the next wake-up of each agent, at an infinite time yet, and for three more; (WAKE_UP (n + 3),) by name.
+    """Room for the next wake-up of each agent, at an infinite time yet, and for the siblings of the last one, by name.
 
-    The second one begins a line, as its three siblings share it: children of one parent in a heap of fours.
+    The second one begins a line, and with it the children of every wake-up are one.
     """
-    found = {name: one[3 * WAKE_UP :] for name, one in lines(agents + 6, HEAP, WAKE_UP).items()}
+    siblings = CHILDREN - 1
+    made = lines(agents + 2 * siblings, HEAP, WAKE_UP)
+    found = {name: one[WAKE_UP * siblings :] for name, one in made.items()}
     found["heap_time"][::WAKE_UP] = math.inf
     return found
 

@@ -13,10 +13,8 @@ import math
 import numpy as np
 
 from ....agents.compilation.compiled import compiled
-from ...tables.run import WAKE_UP, RunTables
+from ...tables.run import CHILDREN, WAKE_UP, RunTables
 from ...tables.tallies import HEAP
-
-CHILDREN = 4
 
 
 def order_heap(run: RunTables) -> None:
@@ -28,10 +26,16 @@ def order_heap(run: RunTables) -> None:
 
 
 @compiled(forceinline=True, _nrt=False)
+def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
+    """Whether a wake-up comes before another one; without a branch, which a processor would guess wrong."""
+    return (time < other_time) | ((time == other_time) & (agent < other))
+
+
+@compiled(forceinline=True, _nrt=False)
 def is_sooner(run: RunTables, one: int, other: int):  # pragma: no cover - compiled
-    """Whether a wake-up comes before another one, by their places; without a branch, which a processor would guess."""
-    time, than = run.heap_time[WAKE_UP * one], run.heap_time[WAKE_UP * other]
-    return (time < than) | ((time == than) & (run.heap_agent[WAKE_UP * one] < run.heap_agent[WAKE_UP * other]))
+    """Whether a wake-up comes before another one, by their places."""
+    one, other = WAKE_UP * one, WAKE_UP * other
+    return precedes(run.heap_time[one], run.heap_agent[one], run.heap_time[other], run.heap_agent[other])
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -60,14 +64,15 @@ def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
 def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up on the heap."""
     here = run.counts[HEAP]
-    add(run, time, agent)
+    run.counts[HEAP] += 1
     while here > 0:
         parent = (here - 1) // CHILDREN
-        if not is_sooner(run, here, parent):
+        above, whose = run.heap_time[WAKE_UP * parent], run.heap_agent[WAKE_UP * parent]
+        if precedes(above, whose, time, agent):
             break
-        put(run, here, run.heap_time[WAKE_UP * parent], run.heap_agent[WAKE_UP * parent])
-        put(run, parent, time, agent)
+        put(run, here, above, whose)
         here = parent
+    put(run, here, time, agent)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -76,10 +81,10 @@ def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - co
     here, size = 0, run.counts[HEAP]
     while CHILDREN * here + 1 < size:
         child = first_child(run, here)
-        sooner, whose = run.heap_time[WAKE_UP * child], run.heap_agent[WAKE_UP * child]
-        if sooner > time or (sooner == time and whose > agent):
+        below, whose = run.heap_time[WAKE_UP * child], run.heap_agent[WAKE_UP * child]
+        if precedes(time, agent, below, whose):
             break
-        put(run, here, sooner, whose)
+        put(run, here, below, whose)
         here = child
     put(run, here, time, agent)
 

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+READ_AT, READ_STEP, READ_BEGINS, READ_BYTES, READ_COLUMNS = range(5)
+"""Columns of `AddressTable.read`."""
+
 
 class AddressTable:
     """Whole numbers and addresses of arrays, each with its place in a table.
@@ -21,6 +24,7 @@ class AddressTable:
 
     def __init__(self) -> None:
         self._entries: list[int] = []
+        self._read: dict[int, tuple[int, ...]] = {}
         self._arrays: list[NDArray[Any]] = []
         self._places: dict[tuple[int, np.dtype[Any]], int] = {}
 
@@ -59,6 +63,28 @@ class AddressTable:
         """The place of a whole number."""
         self._entries.append(int(value))
         return len(self._entries) - 1
+
+    def note_read(self, place: int, step: int, size: int, begins: NDArray[np.int64] | None = None) -> None:
+        """Note that steps of an agent read an array from the agent's own place on.
+
+        Parameters
+        ----------
+        place : int
+            Of the array's address.
+        step : int
+            Bytes from an agent's place to the next one's, or of one of the parts that are counted.
+        size : int
+            Bytes that are read there, about.
+        begins : (n,) int64, optional
+            Of each agent, how many parts come before its own; by default as many as agents.
+        """
+        begin = 0 if begins is None else self._entries[self.array(begins, np.int64)]
+        self._read[place] = self._entries[place], step, begin, size
+
+    @property
+    def read(self) -> NDArray[np.int64]:
+        """(k, READ_COLUMNS) what was noted: address, step, address of ``begins`` (0: none), size."""
+        return np.array(list(self._read.values()), dtype=np.int64).reshape(-1, READ_COLUMNS)
 
     @property
     def values(self) -> NDArray[np.int64]:

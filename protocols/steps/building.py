@@ -151,7 +151,7 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
     lines += [f"    {name} = {how}({name}.ctypes.data, 0, len({name}))" for name, how in vectors.items()]
     lines.append("    pool = real_rows(pool.ctypes.data, 0, len(pool), pool.shape[1])")
     if not exchange and "affordable_" not in used:
-        lines.append(f"    if updates >= whole({fields.array(charges.affordable, np.int64, written=True)}, agent):")
+        lines.append(f"    if updates >= whole({fields.of_agents(charges.affordable, np.int64, written=True)}, agent):")
         lines.append(f"        unsaid({code[SAID]})")
         lines.append(f"        return {SILENT | UNSAID}")
     lines += [f"    me = Me({', '.join(code.values())})", f"    unsaid(me.{SAID})", "    code = 0"]
@@ -174,10 +174,10 @@ def _source(fields: Fields, charges: StepCharges, used: list[str]) -> str:
         lines += [f"    if not any_said(me.{SAID}){nobody}:", f"        code |= {UNSAID}"]
     charged = "me.free_[0] == 0" if "free_" in used else "True"
     lines.append(f"    if {charged}:")
-    lines.append(f"        code |= whole({fields.array(charges.plain_bits, np.int64, written=True)}, agent)")
+    lines.append(f"        code |= whole({fields.of_agents(charges.plain_bits, np.int64, written=True)}, agent)")
     if charges.noisy:
         lines.append(f"    if {charged} and me.drawn_[0] == 0:")
-        lines.append(f"        code |= whole({fields.array(charges.undrawn_bits, np.int64, written=True)}, agent)")
+        lines.append(f"        code |= whole({fields.of_agents(charges.undrawn_bits, np.int64, written=True)}, agent)")
     lines.append("    bad = 0.0")
     for name in said:
         port = list(names.messages).index(name)

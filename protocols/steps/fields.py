@@ -32,6 +32,10 @@ PASSED = {
 """What a compiled step is called with."""
 
 
+MOST_ASKED = 1024
+"""Bytes of an array that are asked for before an agent wakes; what follows them comes by itself."""
+
+
 def rows_of_all(protocol: Any) -> NDArray[Any]:
     """The rows of all agents as their steps see them: the task's own array, where no agent's are changed.
 
@@ -135,6 +139,22 @@ class Fields:
         """The code of an array's address; of its own one, if anybody writes into it while the run goes on."""
         return f"table[{self.table.array(array, dtype, written=written)}]"
 
+    def of_agents(self, array: NDArray[Any], dtype: Any = np.float64, *, written: bool = False) -> str:
+        """As `array`, of one that has equally many numbers of each agent, agent after agent."""
+        place = self.table.array(array, dtype, written=written)
+        size = array.size // self.graph.agents * np.dtype(dtype).itemsize
+        self.table.note_read(place, size, min(size, MOST_ASKED))
+        return f"table[{place}]"
+
+    def from_begins(
+        self, array: NDArray[Any], begins: NDArray[np.int64], width: int, dtype: Any = np.float64, *, written: bool
+    ) -> str:
+        """As `array`, of one with parts of so many numbers, agent after agent; ``begins`` says at which part."""
+        place = self.table.array(array, dtype, written=written)
+        part, size = np.dtype(dtype).itemsize * width, array.size // self.graph.agents * np.dtype(dtype).itemsize
+        self.table.note_read(place, part, min(size, MOST_ASKED), begins)
+        return f"table[{place}]"
+
     def number(self, value: int) -> str:
         """The code of a whole number."""
         return f"table[{self.table.number(value)}]"
@@ -143,12 +163,11 @@ class Fields:
 
     def _agent_block(self, name: str) -> str:
         block: Block = self.around.state.agent[name]
-        place = self.array(block.values, written=True)
         if block.uniform:
-            width = self.number(block.width)
+            place, width = self.of_agents(block.values, written=True), self.number(block.width)
             code = f"reals({place}, agent * {width}, {width})"
             return code if self.names.is_number(name) else f"asked({code})"
-        offsets = self.array(block.offsets, np.int64)
+        place, offsets = self.array(block.values, written=True), self.of_agents(block.offsets, np.int64)
         return f"reals({place}, whole({offsets}, agent), whole({offsets}, agent + 1) - whole({offsets}, agent))"
 
     def _edge_block(self, name: str) -> str:
@@ -156,7 +175,8 @@ class Fields:
         if not block.uniform:
             return self._uneven_rows_of_edges(name, block)
         return self._rows_of_edges(
-            self.array(block.values, written=True), None if self.names.is_number(name) else block.width
+            self.from_begins(block.values, self.graph.offsets, block.width, written=True),
+            None if self.names.is_number(name) else block.width,
         )
 
     def _rows_of_edges(self, place: str, width: int | None) -> str:
@@ -178,22 +198,23 @@ class Fields:
     # What every agent has.
 
     def _weights(self) -> str:
-        return f"reals({self.array(self.graph.weights)}, first, last - first)"
+        weights = self.from_begins(self.graph.weights, self.graph.offsets, 1, written=False)
+        return f"reals({weights}, first, last - first)"
 
     def _regularisation(self) -> str:
-        return f"real({self.array(self.task.regularisation)}, agent)"
+        return f"real({self.of_agents(self.task.regularisation)}, agent)"
 
     def _span(self) -> tuple[str, str]:
         """Where an agent's rows begin, and how many they are: of labels, where features are split."""
-        offsets = self.array(self.task.train.offsets, np.int64)
+        offsets = self.of_agents(self.task.train.offsets, np.int64)
         return f"whole({offsets}, agent)", f"whole({offsets}, agent + 1) - whole({offsets}, agent)"
 
     def _rows(self) -> str:
         return self._span()[1]
 
     def _labels(self) -> str:
-        begin, rows = self._span()
-        return f"reals({self.array(self.task.train.labels)}, {begin}, {rows})"
+        (begin, rows), train = self._span(), self.task.train
+        return f"reals({self.from_begins(train.labels, train.offsets, 1, written=False)}, {begin}, {rows})"
 
     def _features(self) -> str:
         if self.task.columns is not None:
@@ -201,7 +222,8 @@ class Fields:
         features = self._all_features
         (begin, rows), width = self._span(), self.number(features.shape[1])
         how, dtype = ("single_rows", np.float32) if features.dtype == np.float32 else ("real_rows", np.float64)
-        return f"asked_rows({how}({self.array(features, dtype)}, {begin} * {width}, {rows}, {width}))"
+        place = self.from_begins(features, self.task.train.offsets, features.shape[1], dtype, written=False)
+        return f"asked_rows({how}({place}, {begin} * {width}, {rows}, {width}))"
 
     def _columns(self, agents: int) -> str:
         """All rows of an agent's own columns, one agent's after the other's."""
@@ -236,7 +258,7 @@ class Fields:
         same = len(widths) == 0 or bool((widths == widths[0]).all())
         if same:
             return self.number(int(widths.max(initial=0)))
-        return f"whole({self.array(widths, np.int64)}, agent)"
+        return f"whole({self.of_agents(widths, np.int64)}, agent)"
 
     def _heard_of(self, kind: str) -> str:
         place, width = self._kind_place(kind), self._heard_width(kind)
@@ -297,7 +319,7 @@ class Fields:
 
     def _noted(self) -> str:
         self.cached_losses = np.zeros(self.task.agents)
-        return f"reals({self.array(self.cached_losses, written=True)}, agent, 1)"
+        return f"reals({self.of_agents(self.cached_losses, written=True)}, agent, 1)"
 
     def _noise(self) -> str:
         return self._stream("noise")
@@ -310,33 +332,33 @@ class Fields:
         words = new_stream(self.around.seed, purpose)
         self.tape.streams[purpose] = words
         stream = self.array(words, np.uint64, written=True)
-        numbers = self.array(self.around.numbers.astype(np.int64), np.int64)
+        numbers = self.of_agents(self.around.numbers.astype(np.int64), np.int64)
         return f"begun(words({stream}, 0, {WORDS}), tick, whole({numbers}, agent))"
 
     def _growth(self) -> str:
         assert self.charges.growth is not None
-        return f"real({self.array(self.charges.growth)}, agent)"
+        return f"real({self.of_agents(self.charges.growth)}, agent)"
 
     def _noisy(self) -> str:
         """Whether an agent's release has noise."""
-        return f"whole({self.array(self.charges.undrawn_bits, np.int64, written=True)}, agent) != 0"
+        return f"whole({self.of_agents(self.charges.undrawn_bits, np.int64, written=True)}, agent) != 0"
 
     def _dimension(self) -> str:
         return self.number(self.protocol.step_noise.dimension)
 
     def _scales(self) -> str:
         stages = self.number(self.charges.scales.shape[1])
-        return f"reals({self.array(self.charges.scales)}, agent * {stages}, {stages})"
+        return f"reals({self.of_agents(self.charges.scales)}, agent * {stages}, {stages})"
 
     def _draws(self) -> str:
         stages = self.number(self.charges.draws.shape[1])
-        return f"wholes({self.array(self.charges.draws, np.int64, written=True)}, agent * {stages}, {stages})"
+        return f"wholes({self.of_agents(self.charges.draws, np.int64, written=True)}, agent * {stages}, {stages})"
 
     def _drawn(self) -> str:
         return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64, written=True)}, 0, 1)"
 
     def _affordable(self) -> str:
-        return f"whole({self.array(self.charges.affordable, np.int64, written=True)}, agent)"
+        return f"whole({self.of_agents(self.charges.affordable, np.int64, written=True)}, agent)"
 
     def _free(self) -> str:
         return f"wholes({self.array(np.zeros(1, dtype=np.int64), np.int64, written=True)}, 0, 1)"
@@ -360,12 +382,13 @@ class Fields:
         if name in names.per_agent:
             array = names.per_agent[name]
             if array.ndim == 1:
-                return f"real({self.array(array)}, agent)"
+                return f"real({self.of_agents(array)}, agent)"
             width = self.number(array.shape[1])
-            return f"reals({self.array(array)}, agent * {width}, {width})"
+            return f"reals({self.of_agents(array)}, agent * {width}, {width})"
         if name in names.per_edge:
             array = names.per_edge[name]
-            return self._rows_of_edges(self.array(array), None if array.ndim == 1 else array.shape[1])
+            width = None if array.ndim == 1 else array.shape[1]
+            return self._rows_of_edges(self.from_begins(array, self.graph.offsets, width or 1, written=False), width)
         value = names.parameters[name]
         if isinstance(value, int | np.integer):
             return self.number(int(value))

@@ -28,6 +28,7 @@ from ..tables.run import (
     LOSS_GOOD,
     MEAN_BAD,
     MEAN_GOOD,
+    SLOT,
     RunTables,
 )
 from ..tables.tallies import (
@@ -89,9 +90,8 @@ def set_latest(run: RunTables, slot: int, row: int, order: int):
         release_version(run, run.known[slot])
     line = LINE * row
     run.known[slot] = row
-    run.heard_sent_at[slot] = run.sent_at[line]
-    run.heard_order[slot] = order
-    run.heard_tick[slot] = run.tick[line]
+    heard = SLOT * slot
+    run.heard_sent_at[heard], run.heard_order[heard], run.heard_tick[heard] = run.sent_at[line], order, run.tick[line]
     if run.constants[COPIES_OUT] != 0.0:
         copy_out(run, slot)
 
@@ -286,7 +286,7 @@ def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: boo
 
     Returns whether it was.
     """
-    newest = up and order > run.heard_order[slot]
+    newest = up and order > run.heard_order[SLOT * slot]
     arrive(run, slot, order, run.size[LINE * row], now, up, newest)
     if newest:
         set_latest(run, slot, row, order)

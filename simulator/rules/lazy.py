@@ -20,10 +20,10 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compilation.compiled import compiled
-from ...agents.compilation.fetching import prefetch, prefetch_row
+from ...agents.compilation.fetching import prefetch
 from ..network.latency import delay_of
 from ..network.randomness import lasting
-from ..tables.run import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, RunTables
+from ..tables.run import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, SLOT, RunTables
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -86,7 +86,7 @@ def up_since(run: RunTables, agent: int, now: float):
 @compiled(forceinline=True, _nrt=False)
 def kinds_of(run: RunTables):  # pragma: no cover - compiled
     """How many kinds of messages have slots; none without links."""
-    return len(run.first_node) // len(run.heads) if len(run.heads) else 0
+    return len(run.known) // len(run.heads) if len(run.heads) else 0
 
 
 @compiled(_nrt=False)
@@ -161,17 +161,17 @@ def deliver_pending(
     is a constant where it can be.
     """
     counts, following = run.counts, run.following
-    node, before, first = run.first_node[slot], -1, -1
+    node, before, first = run.first_node[SLOT * slot], -1, -1
     while node >= 0:
         after, arrival = following[node], run.arrival[node]
         if late and arrival <= now <= latest(late_draws(run), node):
             draw_arrival(late_draws(run), node)
             arrival = run.arrival[node]
-        if arrival > now or (arrival == now and run.order[LINE * run.version[node]] > barrier):
+        if arrival > now or (arrival == now and run.rank[node] > barrier):
             before, node = node, after
             continue
         if before < 0:
-            run.first_node[slot] = after
+            run.first_node[SLOT * slot] = after
         else:
             following[before] = after
         earlier, later = -1, first
@@ -188,7 +188,7 @@ def deliver_pending(
         run.free_nodes[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
         up = arrival > since or is_up(run, receiver, arrival, arrival == run.sent_at[LINE * row])
-        deliver(run, slot, row, run.order[LINE * row], arrival, up)
+        deliver(run, slot, row, run.rank[first], arrival, up)
         first = following[first]
 
 
@@ -204,60 +204,9 @@ def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cove
         for kind in range(kinds):
             slot = kind * edges + edge
             run.awaited[found] = slot
-            prefetch(run.arrival, run.first_node[slot])
-            found += run.first_node[slot] >= 0
+            prefetch(run.arrival, run.first_node[SLOT * slot])
+            found += run.first_node[SLOT * slot] >= 0
     return found
-
-
-@compiled(forceinline=True, _nrt=False)
-def fetch(run: RunTables, agent: int, kinds: Any):  # pragma: no cover - compiled
-    """Ask for the memory of what has come for an agent, and of where its own messages of so many kinds go.
-
-    Copies come first, then the versions that they carry: what they have in common is only known from the copies.
-    """
-    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
-    for slots in range(0, len(run.known), edges):
-        for slot in range(slots + first, slots + last):
-            prefetch(run.arrival, run.first_node[slot])
-            prefetch(run.references, LINE * run.known[slot])
-    for edge in range(first, last):
-        prefetch(run.numbers, run.heads[edge])
-        for kind in range(kinds):
-            prefetch(run.first_node, kind * edges + run.reverse[edge])
-    for slots in range(0, len(run.known), edges):
-        for slot in range(slots + first, slots + last):
-            node = run.first_node[slot]
-            if node >= 0:
-                row = run.version[node]
-                prefetch(run.references, LINE * row)
-                prefetch_row(run.pool, row)
-                prefetch(run.arrival, run.following[node])
-    for slots in range(0, len(run.known), edges):
-        for slot in range(slots + first, slots + last):
-            node = run.first_node[slot]
-            if node >= 0:
-                second = run.following[node]
-                if second >= 0:
-                    prefetch(run.references, LINE * run.version[second])
-                    prefetch(run.arrival, run.following[second])
-
-
-@compiled(forceinline=True, _nrt=False)
-def fetch_agent(run: RunTables, agent: int):  # pragma: no cover - compiled
-    """Ask for the memory of what an agent, who is to wake soon, and its slots are known by."""
-    prefetch(run.ticks, agent)
-    prefetch(run.latest, agent)
-    prefetch(run.means, agent)
-    prefetch(run.numbers, agent)
-    last = run.offsets[agent + 1]
-    for slot in range(run.offsets[agent], last + 7, 8):
-        prefetch(run.first_node, slot)
-        prefetch(run.known, slot)
-        prefetch(run.heard_sent_at, slot)
-        prefetch(run.heard_order, slot)
-        prefetch(run.heard_tick, slot)
-        prefetch(run.heads, slot)
-        prefetch(run.reverse, slot)
 
 
 @compiled(_nrt=False)
@@ -269,7 +218,7 @@ def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
             for kind in range(kinds):
                 slot = kind * edges + edge
-                if run.first_node[slot] >= 0:
+                if run.first_node[SLOT * slot] >= 0:
                     deliver_pending(run, late, slot, agent, now, since, barrier)
 
 
@@ -279,9 +228,9 @@ def send_copy(
 ):  # pragma: no cover - compiled
     """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
 
-    Of the version, ``sending`` has tick, size and time; its reference is for the caller to count.
+    Of the version, ``sending`` has tick, size, time and order; its reference is for the caller to count.
     """
-    tick, size, now = sending
+    tick, size, now, order = sending
     u, delay = fate_or_bound(run, sender, edge, uniforms, size, now, late)
     count_departure(run, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
@@ -291,8 +240,9 @@ def send_copy(
     slot = kind * len(run.heads) + run.reverse[edge]
     run.arrival[node] = now + delay
     run.version[node] = row
-    run.following[node] = run.first_node[slot]
-    run.first_node[slot] = node
+    run.rank[node] = order
+    run.following[node] = run.first_node[SLOT * slot]
+    run.first_node[SLOT * slot] = node
     if late:
         run.uniform[node] = u
     return True
@@ -303,11 +253,12 @@ def send_copies(
     run: RunTables, late: Any, sender: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
     """Send a version over some of a sender's edges, whose copies were drawn from a place on; there must be room."""
-    sending, kept = (run.tick[LINE * row], run.size[LINE * row], run.sent_at[LINE * row]), 0
+    line, kept = LINE * row, 0
+    sending = (run.tick[line], run.size[line], run.sent_at[line], run.order[line])
     for edge in edges:
         kept += send_copy(run, late, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
-    run.references[LINE * row] += kept
+    run.references[line] += kept
 
 
 @compiled(_nrt=False)

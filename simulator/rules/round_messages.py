@@ -47,7 +47,7 @@ from ..tables.rounds import (
     WORN,
     RoundTables,
 )
-from ..tables.run import LINE, RunTables
+from ..tables.run import LINE, SLOT, RunTables
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
 from .effects import schedule
@@ -283,7 +283,7 @@ def show_round(run: RunTables, tables: RoundTables, slot: int, number: int):
                         fresh[0], fresh[1] = place, kept[HELD_ORDER]
                         run.references[LINE * kept[VERSION]] += 1
                         # A repeat may have left after a message of the next round: here the round says what is newer.
-                        set_latest(run, place, kept[VERSION], max(kept[HELD_ORDER], run.heard_order[place] + 1))
+                        set_latest(run, place, kept[VERSION], max(kept[HELD_ORDER], run.heard_order[SLOT * place] + 1))
                     release(run, tables, record)
                 record = sibling
         head = following

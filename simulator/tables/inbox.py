@@ -13,6 +13,12 @@ from ...agents.blocks import Block
 from ...agents.graph import Graph
 from ...agents.inbox import Inbox
 from ...protocols.base import Layout
+from .room import lines
+from .run import SLOT
+
+SLOTS = {"first_node": np.int64, "heard_sent_at": np.float64, "heard_order": np.int64, "heard_tick": np.int64}
+NOTHING = {"first_node": -1, "heard_sent_at": -math.inf, "heard_order": -1, "heard_tick": -2}
+"""Columns of what slots are known by, and their entries at the beginning."""
 
 
 class TableInbox(Inbox):
@@ -31,14 +37,14 @@ class TableInbox(Inbox):
         self.refresh: Callable[[], None] | None = None
         super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()})
         edges, kinds = len(graph.heads), list(layout.messages)
-        self.flat_sent_at = np.full(edges * len(kinds), -math.inf)
-        self.flat_order = np.full(edges * len(kinds), -1, dtype=np.int64)
-        self.flat_tick = np.full(edges * len(kinds), -2, dtype=np.int64)
+        self.slots = lines(edges * len(kinds), SLOTS, SLOT)
+        for name, nothing in NOTHING.items():
+            self.slots[name][::SLOT] = nothing
         for rank, kind in enumerate(kinds):
-            slots = slice(rank * edges, (rank + 1) * edges)
-            self.sent_at[kind] = self.flat_sent_at[slots]
-            self.order[kind] = self.flat_order[slots]
-            self.tick[kind] = self.flat_tick[slots]
+            own = slice(SLOT * rank * edges, SLOT * (rank + 1) * edges, SLOT)
+            self.sent_at[kind] = self.slots["heard_sent_at"][own]
+            self.order[kind] = self.slots["heard_order"][own]
+            self.tick[kind] = self.slots["heard_tick"][own]
 
     @property
     def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ def columns(length: int, dtypes: Mapping[str, type]) -> dict[str, NDArray[Any]]:
         Views, not contiguous, of one block of memory.
     """
     width = next(width for width in (1, 2, 4, LINE // 8) if width >= len(dtypes))
-    rows = _aligned(length * width).reshape(length, width)
+    rows = zeros((length, width), np.int64)
     return {name: rows.view(dtype)[:, column] for column, (name, dtype) in enumerate(dtypes.items())}
 
 
@@ -56,21 +57,23 @@ def lines(length: int, dtypes: Mapping[str, type], width: int) -> dict[str, NDAr
         Views of one block of memory, each a number further.
     """
     size = length * width
-    block = _aligned(size + width)
+    block = zeros(size + width, np.int64)
     return {name: block[k : k + size].view(dtype) for k, (name, dtype) in enumerate(dtypes.items())}
 
 
-def _aligned(size: int) -> NDArray[np.int64]:
-    """Zeros that begin where a line of memory does."""
-    words = LINE // 8
-    block = np.zeros(size + words, dtype=np.int64)
-    first = -(block.ctypes.data // 8) % words
-    return block[first : first + size]
+def zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that begin where a line of memory does: rows of a few numbers then lie in as few lines as they can."""
+    size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
+    block = np.zeros(size + LINE, dtype=np.uint8)
+    first = -block.ctypes.data % LINE
+    return block[first : first + size].view(dtype).reshape(shape)
 
 
 def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
     """An array with room for so many more entries."""
-    return np.concatenate([array, np.zeros((more, *array.shape[1:]), dtype=array.dtype)])
+    made = zeros((len(array) + more, *array.shape[1:]), array.dtype)
+    made[: len(array)] = array
+    return made
 
 
 def extended_lines(tables: Any, dtypes: Mapping[str, type], width: int, more: int) -> dict[str, NDArray[Any]]:

@@ -28,12 +28,16 @@ from typing import Any, NamedTuple
 """Places in `RunTables.constants`."""
 LINE = 8
 """Numbers of a version's line: its entries are at ``LINE * row``."""
-NODE = 3
+NODE = 4
 """Numbers of the line of a copy under way, which is known by where its line begins."""
+SLOT = 4
+"""Numbers of a slot's part of a line: its entries are at ``SLOT * slot``."""
 WAKE_UP = 2
 """Numbers of a wake-up's part of a line: its entries are at ``WAKE_UP * place``."""
 CHILDREN = 4
 """Of a wake-up in the heap: so many fill a line."""
+FORESEEN_AGENT, FORESEEN_PLACE, FORESEEN_SLOTS, FORESEEN_COPIES = range(4)
+"""Places in `RunTables.foreseen`; copies are at the last one and beyond."""
 CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
 """Places in `RunTables.clock`."""
 
@@ -63,8 +67,9 @@ class RunTables(NamedTuple):
         Of each version, at where its line begins (`hushnet.simulator.tables.room.lines`).
     free_rows : (R,) int64
         Rows of versions that nobody refers to; as many of them as are free.
-    arrival, version, following : (NODE N,)
-        Of each copy under way, at where its line begins (`hushnet.simulator.tables.room.lines`).
+    arrival, version, following, rank : (NODE N,)
+        Of each copy under way: when it arrives, its version, the copy that was sent before it (-1: none) and its order
+        of sending, at where its line begins (`hushnet.simulator.tables.room.lines`).
     free_nodes : (N,) int64
         Where lines begin that no copy takes; as many of them as are free.
     brackets : (B, 2) float64
@@ -75,14 +80,22 @@ class RunTables(NamedTuple):
         lower bound; 0 once ``arrival`` is exact.
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
+    foreseen : (S + FORESEEN_COPIES,) int64
+        Of the next wake-up, while another one goes on: the agent, where in the heap the way of the next sift leads to,
+        how many slots are looked at, and for each of them the copy whose memory was asked for last (-1: none). Empty
+        in worlds whose memory is near (`hushnet.simulator.engine.batched.foresight`).
+    read : (k, READ_COLUMNS) int64
+        What an agent's step reads by agent (`hushnet.agents.compilation.address_table.AddressTable.read`).
     receivers : (D,) uint64
         Room for the stable numbers of those who are sent a message; D is the largest degree.
     copy_draws : (3, D) float64
         Room for the uniforms of its copies, see `hushnet.simulator.rules.delivery.draw_copies`.
-    first_node, known : (Q,) int64
-        Per slot: the newest copy under way, and the version known; -1 for none.
-    heard_sent_at, heard_order, heard_tick, values, places
-        The inbox: per slot, and where its vector is in ``values``; both are empty while nobody reads copies.
+    known : (Q,) int64
+        Per slot: the version known; -1 for none.
+    first_node, heard_sent_at, heard_order, heard_tick : (SLOT Q,)
+        Of each slot: the newest copy under way (-1: none), and what the inbox says of the version known.
+    values, places
+        The vectors of the inbox, and where that of each slot is; both are empty while nobody reads copies.
     joins, leaves, gone_from : (n,) float64
         When agents join and leave, and from when on they are down for good.
     was_up : (n,) bool
@@ -132,14 +145,17 @@ class RunTables(NamedTuple):
     arrival: Any
     version: Any
     following: Any
+    rank: Any
     free_nodes: Any
     brackets: Any
     uniform: Any
     awaited: Any
+    foreseen: Any
+    read: Any
     receivers: Any
     copy_draws: Any
-    first_node: Any
     known: Any
+    first_node: Any
     heard_sent_at: Any
     heard_order: Any
     heard_tick: Any

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...agents.compilation.address_table import READ_COLUMNS
 from ...agents.graph import Graph
 from ...protocols.base import Layout
 from ..network.clocks import RECORDED
@@ -17,7 +18,7 @@ from ..network.setting import Stop
 from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.notes import NOTE_COLUMNS, NOTING
-from ..tables.room import columns, extended, extended_lines, lines
+from ..tables.room import columns, extended, extended_lines, lines, zeros
 from ..tables.run import (
     BANDWIDTH,
     CHILDREN,
@@ -28,6 +29,7 @@ from ..tables.run import (
     DELAY_FIRST,
     DELAY_SECOND,
     ENDS_BY_TIME,
+    FORESEEN_COPIES,
     LINE,
     LOSS_BAD,
     LOSS_CHANCE,
@@ -39,12 +41,13 @@ from ..tables.run import (
     MOST_VECTORS,
     NODE,
     RECORD_EVERY,
+    SLOT,
     WAKE_UP,
     RunTables,
 )
 
 VERSIONS = {"sent_at": np.float64, "order": np.int64, "tick": np.int64, "size": np.int64, "references": np.int64}
-NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64}
+NODES = {"arrival": np.float64, "version": np.int64, "following": np.int64, "rank": np.int64}
 AGENTS = {
     "ticks": np.int64,
     "updates": np.int64,
@@ -55,6 +58,11 @@ AGENTS = {
 }
 HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
 """Columns of what versions, copies under way, agents and their wake-ups are known by."""
+NEAR = 2**18
+"""Numbers that stay in a near cache, of slots and versions together: asking for them before they are needed costs time
+(`hushnet.simulator.engine.batched.foresight`)."""
+SLOT_NUMBERS = 8
+"""Numbers that a slot is known by, about."""
 
 
 def wake_ups(agents: int) -> dict[str, Any]:
@@ -80,11 +88,12 @@ def make_run_tables(
     forms : CompiledLaws or None
         Of the network; none where every delay and loss is asked of it.
     """
-    agents, edges, slots = graph.agents, len(graph.heads), len(inbox.flat_order)
+    agents, edges, slots = graph.agents, len(graph.heads), len(inbox.slots["first_node"]) // SLOT
     widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
     degree = int(np.max(np.diff(graph.offsets), initial=0))
     most = degree * (slots // edges if edges else 0)
-    rows, nodes = 4 * agents + 64, edges + 64
+    rows, nodes, width = 4 * agents + 64, edges + 64, max(widths, default=1)
+    far = SLOT_NUMBERS * slots + rows * width > NEAR
     bandwidth = network.parameters.bandwidth
     constants = np.zeros(CONSTANTS)
     constants[BANDWIDTH] = bandwidth or math.inf
@@ -98,7 +107,6 @@ def make_run_tables(
     whole: dict[str, Any] = {
         name: np.full(size, fill, dtype=np.int64)
         for name, size, fill in (
-            ("first_node", slots, -1),
             ("known", slots, -1),
             ("latest", agents * max(1, len(layout.messages)), -1),
             ("paid", agents, -1),
@@ -121,17 +129,17 @@ def make_run_tables(
         reverse=graph.reverse,
         numbers=network.numbers,
         link_delays=np.empty(0) if fixed is None else fixed,
-        pool=np.zeros((rows, max(widths, default=1))),
+        pool=zeros((rows, width), np.float64),
         free_rows=np.arange(rows),
         free_nodes=np.arange(nodes) * NODE,
         brackets=np.empty((0, 2)),
         uniform=np.empty(0),
         awaited=np.zeros(most + 1, dtype=np.int64),
+        read=np.zeros((0, READ_COLUMNS), dtype=np.int64),
+        foreseen=np.zeros(FORESEEN_COPIES + most if far else 0, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),
-        heard_sent_at=inbox.flat_sent_at,
-        heard_order=inbox.flat_order,
-        heard_tick=inbox.flat_tick,
+        **inbox.slots,
         values=np.empty(0),
         places=np.empty(0, dtype=np.int64),
         was_up=np.ones(agents, dtype=bool),

@@ -37,7 +37,7 @@ from ...rules.delivery import (
     take_row,
     time_under_way,
 )
-from ...tables.run import COPIES_OUT, LINE, RunTables
+from ...tables.run import COPIES_OUT, LINE, SLOT, RunTables
 from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
 from .wake_heap import push
 
@@ -199,10 +199,10 @@ def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
 def note_heard(run: RunTables):  # pragma: no cover - compiled
     """Note in the inbox of which messages the versions are that slots know."""
     for slot in range(len(run.known)):
-        line = LINE * run.known[slot]
-        if line >= 0 and run.heard_tick[slot] != run.tick[line]:
-            run.heard_sent_at[slot], run.heard_order[slot] = run.sent_at[line], run.order[line]
-            run.heard_tick[slot] = run.tick[line]
+        line, heard = LINE * run.known[slot], SLOT * slot
+        if line >= 0 and run.heard_tick[heard] != run.tick[line]:
+            run.heard_sent_at[heard], run.heard_order[heard] = run.sent_at[line], run.order[line]
+            run.heard_tick[heard] = run.tick[line]
 
 
 @compiled(forceinline=True, _nrt=False)

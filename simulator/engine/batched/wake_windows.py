@@ -92,6 +92,7 @@ class WakeWindows(BatchedDriver):
         self.ports[:, SIZE] = [self.world.network.size(int(width)) for width in self.ports[:, WIDTH]]
         degree = int(self.world.setting.graph.degrees.max(initial=0))
         self.rows = np.zeros(int(np.where(self.ports[:, ADDRESSED], degree, 1).sum()), dtype=np.int64)
+        self.transport.tables = self.transport.tables._replace(read=kernel.table.read)
         return True, as_callback(kernel.step, STEP), kernel.table.values, self.ports, self.rows
 
     def make_room(self) -> None:

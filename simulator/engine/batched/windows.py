@@ -17,9 +17,9 @@ from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNB
 from ....protocols.steps.signatures import STEP
 from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
-from ...rules.lazy import EVER, deliver_pending, fetch, fetch_agent, send_copies, slots_with_copies, up_since
+from ...rules.lazy import EVER, deliver_pending, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
-from ...tables.run import LINE, WAKE_UP, RunTables
+from ...tables.run import LINE, RunTables
 from ...tables.tallies import (
     BARRIER,
     FREE_NODES,
@@ -31,12 +31,9 @@ from ...tables.tallies import (
     UNFINISHED,
     WAKES,
 )
-from .wake_heap import add, first_child, order_heap, sift_down, take_top
+from .foresight import fetch_copies, fetch_versions, is_far, look_ahead
+from .wake_heap import add, order_heap, sift_down, take_top
 
-NEAR = 2**18
-"""Numbers that stay in a near cache: of slots and versions together; asking for their memory beforehand costs time."""
-SLOT_NUMBERS = 8
-"""Numbers that a slot is known by, about."""
 REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
@@ -227,12 +224,21 @@ def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: i
 
 @compiled(forceinline=True, _nrt=False)
 def step_and_send(
-    run: RunTables, late: Any, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any
+    run: RunTables, late: Any, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any, far: bool
 ):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and send what it says; what the step says of itself."""
+    """Let an agent make its compiled step and send what it says; what the step says of itself.
+
+    In a world that is ``far``, the memory of the next wake-up is asked for meanwhile.
+    """
+    if far:
+        fetch_versions(run)
     said = make_step(run, agent, now, step, table, ports, rows)
+    if far:
+        fetch_copies(run)
     if said & UNBOUNDED == 0:
         send_said(run, late, agent, said, ports, rows, draw_copies, send_copies)
+    if far:
+        fetch_copies(run)
     return said
 
 
@@ -252,7 +258,7 @@ def run_wakes(
 
     Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
     """
-    counts = run.counts
+    counts, far = run.counts, is_far(run)
     while True:
         if counts[UNFINISHED]:
             agent, now = run.heap_agent[0], run.heap_time[0]
@@ -281,15 +287,13 @@ def run_wakes(
         since = up_since(run, agent, now)
         if run.silent[agent] or since == math.inf:
             continue
-        if SLOT_NUMBERS * len(run.known) + run.pool.size > NEAR:
-            fetch(run, agent, len(ports))
-            if counts[HEAP] > 1:
-                fetch_agent(run, run.heap_agent[WAKE_UP * first_child(run, 0)])
+        if far:
+            look_ahead(run, len(ports))
         for k in range(slots_with_copies(run, first, last)):
             deliver_pending(run, late, run.awaited[k], agent, now, since, EVER)
         if not compiled_step:
             return AWAKE, agent, now
-        said = step_and_send(run, late, agent, now, step, table, ports, rows)
+        said = step_and_send(run, late, agent, now, step, table, ports, rows, far)
         if said & UNBOUNDED:
             return DIVERGED, agent, now
         if is_counted(said) and count_step(run, agent):

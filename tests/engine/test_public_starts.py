@@ -68,6 +68,8 @@ def check_same(one, other):
     assert one.traffic == other.traffic
     assert one.activations == other.activations
     for name, left in one.transport.tables._asdict().items():
+        if name == "read":  # addresses
+            continue
         right = getattr(other.transport.tables, name)
         if name in TIMED:
             left, right = np.delete(left, TIMED[name]), np.delete(right, TIMED[name])

@@ -29,6 +29,8 @@ from ...tables.run import (
 from ...tables.tallies import FREE_ROWS, HEAP
 from .wake_heap import first_child, is_sooner
 
+NUMBERS = 8
+"""Of a line of memory."""
 NEAR_LEVELS = 4
 """Of the heap of wake-ups, below its first children: so many stay in a near cache."""
 
@@ -68,13 +70,15 @@ def fetch_agent(run: RunTables, agent: int):  # pragma: no cover - compiled
     prefetch(run.means, agent)
     prefetch(run.numbers, agent)
     prefetch_read(run.read, agent, False)
-    first, last = run.offsets[agent], run.offsets[agent + 1]
-    for slot in range(first, last + 7, 8):
-        prefetch(run.known, slot)
-        prefetch(run.heads, slot)
-        prefetch(run.reverse, slot)
-    for slot in range(first, last + 1, 2):
-        prefetch(run.first_node, SLOT * slot)
+    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
+    for edge in range(first, last + NUMBERS - 1, NUMBERS):
+        prefetch(run.heads, edge)
+        prefetch(run.reverse, edge)
+    for slots in range(0, len(run.known), max(1, edges)):
+        for slot in range(slots + first, slots + last + NUMBERS - 1, NUMBERS):
+            prefetch(run.known, slot)
+        for slot in range(slots + first, slots + last + 1, NUMBERS // SLOT):
+            prefetch(run.first_node, SLOT * slot)
 
 
 @compiled(forceinline=True, _nrt=False)

@@ -41,7 +41,6 @@ from ..tables.run import (
     MOST_VECTORS,
     NODE,
     RECORD_EVERY,
-    SLOT,
     WAKE_UP,
     RunTables,
 )
@@ -88,10 +87,10 @@ def make_run_tables(
     forms : CompiledLaws or None
         Of the network; none where every delay and loss is asked of it.
     """
-    agents, edges, slots = graph.agents, len(graph.heads), len(inbox.slots["first_node"]) // SLOT
+    agents, edges, kinds = graph.agents, len(graph.heads), len(layout.messages)
     widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
     degree = int(np.max(np.diff(graph.offsets), initial=0))
-    most = degree * (slots // edges if edges else 0)
+    slots, most = edges * kinds, degree * kinds
     rows, nodes, width = 4 * agents + 64, edges + 64, max(widths, default=1)
     far = SLOT_NUMBERS * slots + rows * width > NEAR
     bandwidth = network.parameters.bandwidth
@@ -108,7 +107,7 @@ def make_run_tables(
         name: np.full(size, fill, dtype=np.int64)
         for name, size, fill in (
             ("known", slots, -1),
-            ("latest", agents * max(1, len(layout.messages)), -1),
+            ("latest", agents * max(1, kinds), -1),
             ("paid", agents, -1),
             ("recorded_offsets", 0, 0),
             ("counts", tallies.COUNTERS, 0),

@@ -41,6 +41,8 @@ class WakeWindows(BatchedDriver):
         self.ports, self.rows = np.empty((0, PORT_COLUMNS), dtype=np.int64), np.empty(0, dtype=np.int64)
         complaint = f"{type(world.protocol).__name__} runs without exchanges in pairs, so its kernel must be a Kernel"
         self._call = self._arguments(checked(self.kernel, Kernel, complaint))
+        if self.kernel is not None:
+            self.transport.tables = self.transport.tables._replace(read=self.kernel.table.read)
 
     @override
     def next_event(self) -> tuple[float, int] | None:
@@ -92,7 +94,6 @@ class WakeWindows(BatchedDriver):
         self.ports[:, SIZE] = [self.world.network.size(int(width)) for width in self.ports[:, WIDTH]]
         degree = int(self.world.setting.graph.degrees.max(initial=0))
         self.rows = np.zeros(int(np.where(self.ports[:, ADDRESSED], degree, 1).sum()), dtype=np.int64)
-        self.transport.tables = self.transport.tables._replace(read=kernel.table.read)
         return True, as_callback(kernel.step, STEP), kernel.table.values, self.ports, self.rows
 
     def make_room(self) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dask.config
 import psutil
@@ -64,12 +67,28 @@ def test_four_processes_leave_the_same_bytes_as_this_one(tmp_path):
         check_same_bytes(tmp_path, four)
 
 
+def connections(process: psutil.Process) -> list[Any]:
+    """The internet sockets of a process; none if it has ended, as killed workers of other tests may at any time."""
+    with suppress(psutil.NoSuchProcess):
+        return process.net_connections("inet")
+    return []
+
+
 def test_processes_are_reached_from_this_machine_and_with_our_keys_only(workers):
+    client = workers.connect([], None)
+    assert client.scheduler.address.startswith("tls://127.0.0.1:")
     ours = psutil.Process()
-    for process in (ours, *ours.children(recursive=True)):
-        for connection in process.net_connections("inet"):
-            assert connection.laddr.ip in ("127.0.0.1", "::1")
-    assert workers.connect([], None).scheduler.address.startswith("tls://127.0.0.1:")
+    found = {process.pid: connections(process) for process in (ours, *ours.children(recursive=True))}
+    for pid in (ours.pid, *client.run(os.getpid).values()):
+        assert found[pid], "one of ours, of which nothing was seen"
+    assert {socket.laddr.ip for sockets in found.values() for socket in sockets} <= {"127.0.0.1", "::1"}
+
+
+def test_a_process_that_has_ended_has_no_connections():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    seen = psutil.Process(process.pid)
+    process.wait()
+    assert connections(seen) == []
 
 
 def test_a_process_that_dask_gives_up_is_replaced():

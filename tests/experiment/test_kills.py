@@ -40,10 +40,13 @@ class Sweep:
 
     def workers(self) -> list[psutil.Process]:
         """Processes that execute runs."""
+        found: list[psutil.Process] = []
         with suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-        return []
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):  # others are there though one ends meanwhile
+                    if "spawn_main" in " ".join(child.cmdline()):
+                        found.append(child)
+        return found
 
     def started(self) -> bool:
         """Wait until there is another process."""

@@ -30,7 +30,7 @@ from .charges import StepCharges
 from .fields import Fields
 from .forms import Forms
 from .names import Names
-from .refusals import sentence_of
+from .refusals import KNOWN, sentence_of
 from .rewriting import SAID, notes_found_model
 from .signatures import EXCHANGE, STEP
 from .surroundings import StepSurroundings
@@ -212,7 +212,7 @@ def _compile(key: str, step: Callable[..., Any], signature: Any, texts: list[Tex
         See `build`.
     """
     store, place = code_store(), Callback.stored_as(signature, step, **_OPTIONS)
-    lines = repr([(Path(one.file).name, one.tree.lineno) for one in texts])
+    lines = repr(([(Path(one.file).name, one.tree.lineno) for one in texts], KNOWN))
     refusal = f"{place}-{hashlib.blake2s(lines.encode(), digest_size=8).hexdigest()}" if place else ""
     said = store.read(refusal) if place else None
     if said is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 from collections.abc import Callable
@@ -14,7 +15,10 @@ from .gradient_forms import NOTING_GRADIENT
 from .names import Names
 from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
-from .word_form import Asked, Categories, Form
+from .word_form import Asked, Categories, Form, NoForm
+
+WORD = 63
+"""Bits of a whole number beside its sign."""
 
 
 class Forms:
@@ -42,6 +46,7 @@ class Forms:
             name: value for name, value in names.parameters.items() if value is None or isinstance(value, bool | str)
         }
         self._made: dict[Any, Any] = {}
+        self._within: list[Any] = []
         self._said: list[str] = []
 
     @property
@@ -63,6 +68,10 @@ class Forms:
         if (function, noting) in self._made:
             return self._made[function, noting]
         text = Text.of(function)
+        if function in self._within:
+            raise NoForm(f"{text.at(text.tree)}: {text.tree.name} calls itself; compiled steps have no recursion")
+        check_whole(text)
+        self._within.append(function)
         own = {node.attr for what, node in text.mentions if what == "field"}
         rewriting = rewriting_of(
             text,
@@ -81,6 +90,7 @@ class Forms:
         made = inlined(space[text.tree.name], boundscheck=True, **exact)
         self._said.append(f"{text.tree.name} {exact} {rewriting.dump}")
         self._made[function, noting] = made
+        self._within.remove(function)
         return made
 
     def _outer(self, name: str, value: Any) -> Any:
@@ -100,3 +110,36 @@ class Forms:
         if form not in self._made:
             self._made[form] = form.make(self._asked)
         return self._made[form]
+
+
+GROWING = ast.Add | ast.Sub | ast.Mult | ast.Pow | ast.LShift
+"""What makes large numbers of small ones."""
+OF_CONSTANTS = ast.Constant | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop
+"""What an expression of constants alone is made of."""
+
+
+def check_whole(text: Text) -> None:
+    """Refuse whole numbers that a text writes down beyond 64 bits, for compiled ones would begin again from the least.
+
+    Raises
+    ------
+    NoForm
+        With the line.
+    """
+    for node in ast.walk(text.tree):
+        if _is_beyond(node):
+            raise NoForm(f"{text.at(node)}: compiled steps have whole numbers of 64 bits alone")
+
+
+def _is_beyond(node: ast.AST) -> bool:
+    """Whether it is a whole number beyond 64 bits, or arithmetic of some that Python does beforehand only up to 128."""
+    parts = list(ast.walk(node))
+    numbers = [one.value for one in parts if isinstance(one, ast.Constant)]
+    if not all(isinstance(one, OF_CONSTANTS) for one in parts) or not all(type(one) is int for one in numbers):
+        return False
+    if not isinstance(node, ast.BinOp):
+        return any(one.bit_length() > WORD for one in numbers)
+    done = compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval").co_consts
+    if len(done) > 1:
+        return isinstance(node.op, GROWING)
+    return isinstance(done[0], int) and done[0].bit_length() > WORD

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...agents.compiled_losses import CompiledLoss
-from .word_form import Categories, Form, NoForm, fast, reading
+from .word_form import Categories, Form, NoForm, check_count, fast, rank_of, ranks_of, reading
 
 ORDINARY, EXTREME = 1e-40, 1e100
 """As in `hushnet.agents.clipping`: between these, products of two numbers and their squares are ordinary."""
@@ -103,6 +103,7 @@ def _add_row(categories: Categories) -> Callable[..., Any]:
 @fast
 def regularised(me, model):  # pragma: no cover - compiled
     """The regulariser's gradient."""
+    check_count(len(model), me.features.shape[1])
     out = np.empty(len(model))
     decay = 2.0 * me.regularisation if len(me.labels) > 0 else 0.0
     for k in range(len(model)):
@@ -141,13 +142,16 @@ def _loss_gradient(categories: Categories) -> Callable[..., Any]:
     add_row = _add_row(categories)
 
     def loss_gradient(me, model, rows=None):  # pragma: no cover - compiled
+        check_count(len(model), me.features.shape[1])
         out = np.zeros(len(model))
         if rows is None:
             for row in range(len(me.labels)):
                 add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(me.labels), out)
         else:
-            for row in rows:
-                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(rows), out)
+            ranks = ranks_of(rows, len(me.labels))
+            for k in range(len(ranks)):
+                row = rank_of(ranks[k], len(me.labels))
+                add_row(me.features[row], me.labels[row], model, me.bound_, 1.0 / len(ranks), out)
         return out
 
     return fast(loss_gradient)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .word_form import Categories, Form, fast, reading
+from .word_form import Categories, Form, check_count, fast, rank_of, reading
 
 OTHER_LENGTH = "what is added to a sum has another length"
 OTHER_LENGTHS = "a sum, the total that was told, and what was taken in of it have different lengths"
@@ -40,7 +40,7 @@ def _average(_: Categories) -> Callable[..., Any]:
 
 def _heard_of(_: Categories) -> Callable[..., Any]:
     def heard_of(me, rank):  # pragma: no cover - compiled
-        row = me.known_[rank]
+        row = me.known_[rank_of(rank, len(me.known_))]
         return me.pool_[row, : len(me.mirror_)] if row >= 0 else me.mirror_
 
     return fast(heard_of)
@@ -62,6 +62,7 @@ def _heard_sum(_: Categories) -> Callable[..., Any]:
 
 def _weighted_sum(_: Categories) -> Callable[..., Any]:
     def weighted_sum(me, weights):  # pragma: no cover - compiled
+        check_count(len(weights), len(me.known_))
         width = len(me.mirror_)
         out = np.zeros(width)
         for rank in range(len(me.known_)):

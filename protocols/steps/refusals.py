@@ -22,6 +22,9 @@ KNOWN = (
     (r"(?:Use of unsupported|Unsupported) ([^\n]+)", "compiled steps have no {0}"),
     (r"Cannot unify ([^\n]+)", "a variable has two types: {0}"),
     (r"Unknown attribute: ([^\n]+)", "there is no compiled attribute {0}"),
+    (r"The use of yield in a closure", "compiled steps have no generators; a list in brackets has a form"),
+    (r"Illegal IR, (del) found", "compiled steps have no {0}"),
+    (r"Type of variable '[^']*' cannot be determined", "numba cannot tell of which type this is"),
     (r"The use of a? ?([^\n]+) is not supported", "compiled steps have no {0}"),
 )
 """The commonest refusals, and what they mean."""

@@ -11,26 +11,11 @@ import numpy as np
 from ...agents.losses import LOSSES
 from ...agents.optimisation.splitting import STEPS, TOLERANCE
 from .gradient_forms import loss_of, shortened_in
-from .word_form import Categories, Form, NoForm, fast, reading
+from .word_form import Categories, Form, NoForm, check_count, fast, rank_of, ranks_of, reading
 
 NARROW = 8
 """Fewer columns are gone through one after the other, for then a loop along a row is over before it is under way."""
 OTHER_SIZE = "a factor has as many numbers as the square of what it is to solve for"
-
-
-@fast
-def check_count(given, rows):  # pragma: no cover - compiled
-    """Refuse another number of values than there are rows, or columns."""
-    if given != rows:
-        raise ValueError("there are not as many numbers as rows or columns that they are for")
-
-
-@fast
-def check_rank(row, rows):  # pragma: no cover - compiled
-    """Refuse a row that is not there; its rank from the first, where it may be counted from the last."""
-    if not -rows <= row < rows:
-        raise IndexError("there is no row of that rank")
-    return row if row >= 0 else row + rows
 
 
 def _bends(categories: Categories) -> Callable[..., Any]:
@@ -58,24 +43,22 @@ def _slopes(categories: Categories) -> Callable[..., Any]:
             for row in range(len(scores)):
                 out[row] = at(scores[row], me.labels[row])
         else:
-            check_count(len(scores), len(rows))
+            ranks = ranks_of(rows, len(me.labels))
+            check_count(len(scores), len(ranks))
             for k in range(len(scores)):
-                out[k] = at(scores[k], me.labels[check_rank(rows[k], len(me.labels))])
+                out[k] = at(scores[k], me.labels[rank_of(ranks[k], len(me.labels))])
         return out
 
     return fast(slopes)
 
 
 @fast
-def checked(ranks, rows):  # pragma: no cover - compiled
+def checked(rows, many):  # pragma: no cover - compiled
     """Ranks of rows from the first, all of which are there."""
-    out, outside = np.empty(len(ranks), dtype=np.int64), 0
+    ranks = ranks_of(rows, many)
+    out = np.empty(len(ranks), dtype=np.int64)
     for k in range(len(ranks)):
-        rank = np.int64(ranks[k])
-        outside += (rank < -rows) | (rank >= rows)
-        out[k] = rank + rows if rank < 0 else rank
-    if outside > 0:
-        raise IndexError("there is no row of that rank")
+        out[k] = rank_of(ranks[k], many)
     return out
 
 
@@ -121,8 +104,9 @@ def _scores_of(_: Categories) -> Callable[..., Any]:
             out = np.empty(len(me.features))
             of_all(me.features, None, model, out)
         else:
-            out = np.empty(len(rows))
-            of_some(me.features, checked(rows, len(me.features)), model, out)
+            ranks = checked(rows, len(me.features))
+            out = np.empty(len(ranks))
+            of_some(me.features, ranks, model, out)
         return out
 
     return fast(scores_of)
@@ -157,8 +141,9 @@ def _sum_of_rows(_: Categories) -> Callable[..., Any]:
             check_count(len(weights), len(me.features))
             of_all(me.features, None, weights, out)
         else:
-            check_count(len(weights), len(rows))
-            of_some(me.features, checked(rows, len(me.features)), weights, out)
+            ranks = checked(rows, len(me.features))
+            check_count(len(weights), len(ranks))
+            of_some(me.features, ranks, weights, out)
         return out
 
     return fast(sum_of_rows)

@@ -15,7 +15,7 @@ from ...agents.tables import Shard
 from . import tape
 from .noise_forms import noise_fields, noise_of
 from .tape_places import MINIMISER, WATCHED
-from .word_form import Categories, Form, NoForm, fast
+from .word_form import Categories, Form, NoForm, check_count, fast
 from .words import word
 
 Array = NDArray[np.float64]
@@ -37,9 +37,20 @@ def _check(categories: Categories) -> None:
 
 
 @fast
+def _numbers(vector, count):  # pragma: no cover - compiled
+    """So many numbers that lie together, as what solves takes them."""
+    check_count(len(vector), count)
+    out = np.empty(count)
+    for k in range(count):
+        out[k] = vector[k]
+    return out
+
+
+@fast
 def _solved(me, weight, curvature, linear, start, tolerance):  # pragma: no cover - compiled
     """The minimiser, by the function whose address the record has."""
-    linear, start = np.ascontiguousarray(linear), np.ascontiguousarray(start)
+    count = me.features.shape[1]
+    linear, start = _numbers(linear, count), _numbers(start, count)
     return minimised_at(me.minimiser_, me.features, me.labels, weight, curvature, linear, start, tolerance)
 
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...agents.compilation.compiled import inlined
+from ...agents.compilation.deferred import Deferred
 from ...agents.losses import LOSSES
+
+OTHER_COUNT = "there are not as many numbers as there are rows, columns or neighbours that they are for"
 
 
 class NoForm(Exception):
@@ -91,6 +94,30 @@ class Form:
 def fast(function: Callable[..., Any]) -> Any:
     """Compile a part of a step, for inlining."""
     return inlined(function)
+
+
+@fast
+def check_count(given, wanted):  # pragma: no cover - compiled
+    """Refuse a vector that a text gives to a word, of another length than what it is for: no index is checked later."""
+    if given != wanted:
+        raise ValueError(OTHER_COUNT)
+
+
+def _rank_of() -> Any:
+    from .rank_forms import rank_of
+
+    return rank_of
+
+
+def _ranks_of() -> Any:
+    from .rank_forms import ranks_of
+
+    return ranks_of
+
+
+rank_of: Any = Deferred(_rank_of)
+ranks_of: Any = Deferred(_ranks_of)
+"""`hushnet.protocols.steps.rank_forms.rank_of` and `ranks_of`."""
 
 
 def reading(*names: str) -> Callable[[Categories], tuple[str, ...]]:

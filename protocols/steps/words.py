@@ -18,7 +18,7 @@ from ...agents.clipping import clip_rows
 from ...agents.optimisation.splitting import minimise_rows
 from ...agents.tables import Shard
 from . import gradient_forms, neighbour_forms, noise_forms, row_forms
-from .word_form import Form
+from .word_form import OTHER_COUNT, Form
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -42,6 +42,12 @@ def as_written(function: Word) -> Word:
     """
     function.as_written = True  # type: ignore[attr-defined]
     return function
+
+
+def _check_count(given: Any, wanted: int) -> None:
+    """Refuse another number of values than there are rows: NumPy would repeat a single one."""
+    if np.shape(given) != (wanted,):
+        raise ValueError(OTHER_COUNT)
 
 
 def received(me: Any, kind: str | None = None) -> Array:
@@ -278,12 +284,14 @@ def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
         Ranks among the agent's own rows whose scores these are; all of them by default.
     """
     labels = me.labels if rows is None else me.labels[rows]
+    _check_count(scores, len(labels))
     return me._names.protocol.problem.task.loss.slope(scores, labels)
 
 
 @word(row_forms.BENDS)
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
+    _check_count(scores, len(me.labels))
     return me._names.protocol.problem.task.loss.second_slope(scores, me.labels)
 
 
@@ -316,6 +324,7 @@ def rows_minimised(me: Any, curvature: float, linear: Array) -> Array:
     -------
     (m,) float64
     """
+    _check_count(linear, len(me.labels))
     return minimise_rows(me._names.protocol.problem.task.loss, me.labels, curvature=curvature, linear=linear)
 
 
@@ -334,7 +343,7 @@ def clipped(vector: Array, bound: float) -> Array:
     -------
     (k,) float64
     """
-    return vector if math.isinf(bound) else clip_rows(vector[None, :], bound)[0]
+    return vector if math.isinf(bound) else clip_rows(np.asarray(vector, dtype=np.float64)[None, :], bound)[0]
 
 
 @word(row_forms.SOLVED_BY)

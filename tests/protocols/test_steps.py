@@ -604,18 +604,41 @@ def test_what_no_step_can_do_is_refused_in_one_sentence_on_both_engines(text, sa
         ("seen = {'a': me.model, 1: 2}\nme.message = me.model", "text0.py:2"),
         ("g = 0\nif me.degree > 2:\n    g = average(me)\nme.model -= g\nme.message = me.model", "two types"),
         ("print(f'{me.model[0]:.3f}')\nme.message = me.model", "text0.py:2"),
-        ("me.message = sum(w * me.model for w in me.weights)", "text0.py:2"),
+        ("me.message = sum(w * me.model for w in me.weights)", "text0.py:2, .*no generators; a list in brackets has"),
+        ("x = me.model\ndel x\nme.message = me.model", "text0.py:3, `del x`: compiled steps have no del"),
+        ("if (n := me.degree) > 0:\n    me.met = n\nme.message = me.model", "text0.py:2, .*numba cannot tell of which"),
+        ("me.met = 2**70 % 7\nme.message = me.model", r"text0.py:2, .*: compiled steps have whole numbers of 64 bits"),
+        ("x = 2**63\nme.met = x % 7\nme.message = me.model", "text0.py:2, .*64 bits"),
     ],
 )
 def test_what_numba_cannot_compile_runs_as_python_and_says_which_line_stopped_it(text, why):
     kind = variant(text)
     python, batched = both(kind, time=3.0)
     assert batched.engine.startswith("batched (Python step, because ")
-    assert why in batched.engine
+    assert re.search(why, batched.engine)
     assert "\n" not in batched.engine
     assert len(batched.engine) < 400
     assert batched.remarks
+    for name in ("model", "met"):
+        assert np.array_equal(python.state.agent[name].values, batched.state.agent[name].values)
+
+
+def halved(me, vector, times):
+    """Calls itself."""
+    return vector if times == 0 else halved(me, vector / 2, times - 1)
+
+
+def test_helpers_that_call_themselves_run_in_python_and_say_so():
+    kind = variant("me.model = halved(me, me.model + 1.0, 3)\nme.message = me.model", halved=halved)
+    python, batched = both(kind, time=3.0)
+    assert "halved calls itself; compiled steps have no recursion" in batched.engine
+    assert re.search(r"test_steps.py:\d+, `def halved", batched.engine)
     assert np.array_equal(python.state.agent["model"].values, batched.state.agent["model"].values)
+
+
+def test_whole_numbers_of_64_bits_are_compiled():
+    text = "me.met = (2**62 - 1) % 1000 + -(2**62) % 7\nme.message = me.model"
+    assert_same(*both(variant(text), time=3.0))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ...agents.compilation.compiled import inlined
+from . import arithmetic
 from .assigning import put, put_at
 from .gradient_forms import NOTING_GRADIENT
 from .names import Names
@@ -17,6 +18,8 @@ from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
 from .word_form import Asked, Categories, Form, NoForm
 
+STANDING: dict[str, Any] = {PUT: put, PUT_AT: put_at, SLICE: slice, **arithmetic.FORMS}
+"""What names stand for that a rewriting has put into a text."""
 WORD = 63
 """Bits of a whole number beside its sign."""
 
@@ -70,7 +73,7 @@ class Forms:
         text = Text.of(function)
         if function in self._within:
             raise NoForm(f"{text.at(text.tree)}: {text.tree.name} calls itself; compiled steps have no recursion")
-        check_whole(text)
+        check_compilable(text)
         self._within.append(function)
         own = {node.attr for what, node in text.mentions if what == "field"}
         rewriting = rewriting_of(
@@ -81,7 +84,7 @@ class Forms:
             noting,
         )
         known = outside(function, rewriting.names)
-        space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins, PUT: put, PUT_AT: put_at, SLICE: slice}
+        space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins, **STANDING}
         for name in rewriting.names:
             if name in known or name == NOTING:
                 space[name] = self._outer(name, known.get(name))
@@ -118,8 +121,10 @@ OF_CONSTANTS = ast.Constant | ast.BinOp | ast.UnaryOp | ast.operator | ast.unary
 """What an expression of constants alone is made of."""
 
 
-def check_whole(text: Text) -> None:
-    """Refuse whole numbers that a text writes down beyond 64 bits, for compiled ones would begin again from the least.
+def check_compilable(text: Text) -> None:
+    """Refuse what numba takes, and makes something else of.
+
+    That are whole numbers beyond 64 bits, which begin again from the least, and ``flat``, whose indices nobody checks.
 
     Raises
     ------
@@ -129,17 +134,19 @@ def check_whole(text: Text) -> None:
     for node in ast.walk(text.tree):
         if _is_beyond(node):
             raise NoForm(f"{text.at(node)}: compiled steps have whole numbers of 64 bits alone")
+        if isinstance(node, ast.Attribute) and node.attr == "flat":
+            raise NoForm(f"{text.at(node)}: compiled steps have no .flat; ravel() has a form")
 
 
 def _is_beyond(node: ast.AST) -> bool:
     """Whether it is a whole number beyond 64 bits, or arithmetic of some that Python does beforehand only up to 128."""
     parts = list(ast.walk(node))
-    numbers = [one.value for one in parts if isinstance(one, ast.Constant)]
+    numbers: list[Any] = [one.value for one in parts if isinstance(one, ast.Constant)]
     if not all(isinstance(one, OF_CONSTANTS) for one in parts) or not all(type(one) is int for one in numbers):
         return False
     if not isinstance(node, ast.BinOp):
         return any(one.bit_length() > WORD for one in numbers)
-    done = compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval").co_consts
+    done: Any = compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval").co_consts
     if len(done) > 1:
         return isinstance(node.op, GROWING)
     return isinstance(done[0], int) and done[0].bit_length() > WORD

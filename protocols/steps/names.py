@@ -27,7 +27,8 @@ fields of the parameters    numbers, texts and switches, as the scenario gives t
 ``agent``                   the agent's index
 ==========================  ===========================================================================================
 
-A text that returns true was the agent's last: it takes no further steps.
+A text that returns true was the agent's last: it takes no further steps. Whole numbers have 64 bits where it is
+compiled. Indices, ranks and lengths are checked in either form; what is not there ends the run with the author's line.
 """
 
 from __future__ import annotations

@@ -20,6 +20,14 @@ NOTING = "noting_gradient"
 PUT, PUT_AT, SLICE, KEPT = "hushnet_put", "hushnet_put_at", "hushnet_slice", "hushnet_kept_"
 """What stands for assignments to blocks (`hushnet.protocols.steps.assigning`), and for a value with several targets."""
 
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "hushnet_divided",
+    ast.Mod: "hushnet_remainder",
+    ast.Pow: "hushnet_power",
+}
+INVERSE = "hushnet_inverse_power"
+"""What stands for operators that whole numbers have another meaning for (`hushnet.protocols.steps.arithmetic`)."""
+
 UNPACKED = "there are more or fewer values than targets"
 
 
@@ -177,6 +185,21 @@ class Rewritten(ast.NodeTransformer):
         if node.attr in self.numbers:
             return ast.copy_location(ast.Subscript(node, ast.Constant(0), ast.Load()), node)
         return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """Operators by which compiled whole numbers come to something else than Python's."""
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        name = OPERATORS.get(type(node.op))
+        if name is None or isinstance(node.left, ast.JoinedStr):
+            return node
+        if isinstance(node.right, ast.Constant) and node.right.value != 0:
+            return node
+        if isinstance(node.op, ast.Pow):
+            below = isinstance(node.right, ast.UnaryOp) and isinstance(node.right.operand, ast.Constant)
+            if isinstance(node.right, ast.Constant) or (below and type(node.right.operand.value) is not int):  # type: ignore[attr-defined]
+                return node
+            name = INVERSE if below else name
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], []), node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         """What is known of texts and switches is decided here, so that only one branch is compiled."""

@@ -296,7 +296,7 @@ def test_products_with_rows_are_alike_in_both_forms_whatever_the_width(width, dt
         np.testing.assert_allclose(summed(rows, weights, ranks), weights @ features[ranks], rtol=1e-12, atol=1e-12)
     for outside in (13, -14):
         for word, given in ((scores, model), (summed, np.ones(2))):
-            with pytest.raises(IndexError, match="no row of that rank"):
+            with pytest.raises(IndexError, match="none of that rank"):
                 word(rows, given, np.array([1, outside]))
 
 

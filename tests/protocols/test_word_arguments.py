@@ -33,6 +33,8 @@ class Mine(Protocol):
         me.message = me.model
 """
 
+PLACE = f"mine.py:{len(HEAD.splitlines()) + 1}"
+"""Of the first line that a test gives."""
 VECTORS = (
     "np.ones(p)",
     "np.ones(p + 1)",
@@ -210,7 +212,7 @@ def test_both_forms_take_the_same_and_refuse_the_same(call, tmp_path):
     (said, python), (also, batched) = outcome(kind, EventEngine()), outcome(kind, BatchedEngine())
     if python is None or batched is None:
         assert said == also
-        assert f"mine.py:{HEAD.count(chr(10)) + 1}, `{'' if in_place else 'me.found = np.sum('}{call}" in said
+        assert f"{PLACE}, `{'' if in_place else 'me.found = np.sum('}{call}" in said
         return
     for name, block in python.items():
         np.testing.assert_allclose(batched[name].values, block.values, rtol=1e-10, atol=1e-10)

@@ -18,8 +18,8 @@ from .rewriting import NOTING, PUT, PUT_AT, SLICE, rewriting_of
 from .text import Text, outside, takes_record
 from .word_form import Asked, Categories, Form, NoForm
 
-STANDING: dict[str, Any] = {PUT: put, PUT_AT: put_at, SLICE: slice, **arithmetic.FORMS}
-"""What names stand for that a rewriting has put into a text."""
+STANDING: dict[str, Any] = {PUT: put, PUT_AT: put_at, SLICE: slice, **arithmetic.FORMS, "pow": arithmetic.power}
+"""What names stand for that a rewriting has put into a text, or that a text has from Python."""
 WORD = 63
 """Bits of a whole number beside its sign."""
 

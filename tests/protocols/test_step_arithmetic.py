@@ -20,6 +20,8 @@ COMPILED, PYTHON = "batched (compiled step)", f"batched (Python step, because {P
         ("np.sum(np.arange(p) ** 2 % np.arange(1, p + 1) + np.arange(p) // 2 + np.ones(p) ** -1)", COMPILED),
         ("rows ** 3 + 3 ** 2", COMPILED),
         ("(rows + 1) ** me.tick", PYTHON),
+        ("pow(rows + 1, -1)", PYTHON),
+        ("pow(2.0, rows) + pow(rows, 0.5)", COMPILED),
         ("2 ** 70 % 7", PYTHON),
         ("me.model.flat[0]", PYTHON),
     ],

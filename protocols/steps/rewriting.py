@@ -189,17 +189,14 @@ class Rewritten(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """Operators by which compiled whole numbers come to something else than Python's."""
         node = self.generic_visit(node)  # type: ignore[assignment]
-        name = OPERATORS.get(type(node.op))
-        if name is None or isinstance(node.left, ast.JoinedStr):
+        name, right = OPERATORS.get(type(node.op)), node.right
+        if name is None or (isinstance(right, ast.Constant) and (right.value != 0 or isinstance(node.op, ast.Pow))):
             return node
-        if isinstance(node.right, ast.Constant) and node.right.value != 0:
-            return node
-        if isinstance(node.op, ast.Pow):
-            below = isinstance(node.right, ast.UnaryOp) and isinstance(node.right.operand, ast.Constant)
-            if isinstance(node.right, ast.Constant) or (below and type(node.right.operand.value) is not int):  # type: ignore[attr-defined]
+        if isinstance(node.op, ast.Pow) and isinstance(right, ast.UnaryOp) and isinstance(right.operand, ast.Constant):
+            if type(right.operand.value) is not int:
                 return node
-            name = INVERSE if below else name
-        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], []), node)
+            name = INVERSE
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [node.left, right], []), node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         """What is known of texts and switches is decided here, so that only one branch is compiled."""

@@ -143,11 +143,6 @@ class LocalDP(Protocol):
         check_rows(privacy, Shard(features, np.empty(len(features))), self.problem.task.ids[agent])
         return features
 
-    @property
-    def assumed_public(self) -> tuple[str, ...]:
-        """Labels, which are not perturbed."""
-        return ("labels of the perturbed examples",)
-
 
 def _check(privacy: Privacy | None, *, regularised: bool, bounded: Container[str], task: str) -> None:
     """Raise an `InputError` if local models are not unique, or noise on rows has nothing to rely on."""

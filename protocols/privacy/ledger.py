@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -82,6 +83,8 @@ class Ledger:
     unproved : str
         Why nothing that the protocol says about its releases can be relied on, which makes every verified epsilon
         infinite; empty if nothing speaks against it.
+    unlooked : mapping of int to str
+        Agents about whom alone nothing was shown, and why, which makes their verified epsilon infinite.
     """
 
     def __init__(
@@ -94,9 +97,11 @@ class Ledger:
         assumed_public: tuple[str, ...] = (),
         strict: bool = False,
         unproved: str = "",
+        unlooked: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.agents = agents
         self.unproved = unproved
+        self.unlooked = {agent: reason for agent, reason in unlooked.items() if agent < agents}
         self.assumed_public = assumed_public
         self.strict = strict
         self._claimed_by: Composition = claimed_by
@@ -186,8 +191,7 @@ class Ledger:
             self._meters[agent].add(charge, unreserved)
         counts = self._counts[agent]
         entry = _entry(charge, release.sensitivity_source)
-        if entry not in counts:
-            self._note(release)
+        self._note(release)
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
         self._committed[release] = committed + owed
@@ -271,7 +275,9 @@ class Ledger:
         agents = list(agents)
         names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
         doubts = [unproved(mechanism_of(name)) for name in names]
-        return _distinct([self.unproved, *inputs, *doubts, *(reason for _, _, reason in self._kinds_of(agents))])
+        missed = [f"nothing was shown about its data: {self.unlooked[a]}" for a in agents if a in self.unlooked]
+        reasons = (reason for _, _, reason in self._kinds_of(agents))
+        return _distinct([self.unproved, *inputs, *doubts, *reasons, *missed])
 
     def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
         return [kind for agent in agents for kind in self._kinds[agent]]
@@ -323,7 +329,10 @@ class Ledger:
                 known[key] = evaluate(which, histogram, delta, self._claimed_by)
             values[agent] = known[key]
         self._epsilons[which, delta] = (self._totals.copy(), values)
-        return values.copy()
+        values = values.copy()
+        if which != "claimed":
+            values[list(self.unlooked)] = math.inf
+        return values
 
     def verified(self, delta: float) -> NDArray[np.float64]:
         """The (n,) smallest epsilons that can be proved; inf where nothing can."""

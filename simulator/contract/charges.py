@@ -37,6 +37,11 @@ def check_charges(world: World, recording: Recording) -> None:
         if not charged and not heard and world.layout.messages:
             continue
         who = recording.agent(agent)
+        if len(draws) < len(recording.draws[agent]) and not exposed(world, agent):
+            raise ContractViolation(
+                f"{who} has drawn noise for an unbounded sensitivity and was not charged for it; send what was "
+                "perturbed under its own release, or charge it by out.disclose"
+            )
         if not distinct.total() <= charged.total() <= made.total():
             raise ContractViolation(
                 f"{who} has drawn noise {distinct.total()} times and was charged for {charged.total()} releases; "
@@ -55,10 +60,15 @@ def _check_plain(world: World, recording: Recording) -> None:
     """Whoever says something that protects nothing is charged for it."""
     graph = world.setting.graph
     said = (step for step in recording.steps if step.phase != "start" and len(graph.neighbours(step.agent)))
-    exposed = {step.agent for step in said if any(protects_nothing(sent.release) for sent in step.sent)}
-    for agent in sorted(exposed):
-        if all(charge.multiplier > 0 for charge in world.ledger.histogram(agent)):
+    plain = {step.agent for step in said if any(protects_nothing(sent.release) for sent in step.sent)}
+    for agent in sorted(plain):
+        if not exposed(world, agent):
             raise ContractViolation(f"{recording.agent(agent)} sends something without noise and is not charged for it")
+
+
+def exposed(world: World, agent: int) -> bool:
+    """Whether an agent was charged for something that protects nothing."""
+    return any(charge.multiplier == 0 for charge in world.ledger.histogram(agent))
 
 
 def _counted(draws: Iterable[Draw]) -> Counter[Law]:

@@ -14,10 +14,14 @@ from ..world.watchers import Phase
 
 ROUNDING = 1e-9
 """What a realised change may be above its charge, in relation to it."""
-CANCELLATION = 1e-13
-"""The same, in relation to the exact values whose difference it is."""
+UNITS = 64
+"""The same, in units in the last place of the largest exact value, for every coordinate."""
+ROUNDED = 1e-6
+"""What those units may be of the sensitivity at most: where values are larger, rounding hides what is charged."""
 SOLVED = 1e-6
 """What a minimiser's inaccuracy may add to the epsilon of a perturbed objective."""
+DERIVED = 1e-3
+"""How far a log Jacobian may be from its numerical derivative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,15 @@ class Draw:
         What everybody may know: the sum, or the minimiser.
     log_jacobian : float, optional
         Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
+    derived : float
+        The same from a numerical derivative, without that constant.
     """
 
     release: Release
     exact: NDArray[np.float64]
     noisy: NDArray[np.float64]
     log_jacobian: float | None = None
+    derived: float = 0.0
 
     def change(self, other: Draw) -> float:
         """How far another data set moves what is protected, in the units of the release's sensitivity."""
@@ -52,7 +59,28 @@ class Draw:
         charged = self.release.verified_sensitivity * (1 + ROUNDING)
         if self.log_jacobian is not None:
             return charged + SOLVED * self.release.scale
-        return charged + CANCELLATION * (distance(self.release, self.exact) + distance(self.release, other.exact))
+        return charged + self.rounding(other)
+
+    def rounding(self, other: Draw) -> float:
+        """What rounding may add to a `change`, in the units of the release's sensitivity.
+
+        It is measured in units in the last place, never by the length of the values themselves: that is for a mechanism
+        to say, and may be infinite.
+        """
+        largest = max(np.abs(self.exact).max(initial=0.0), np.abs(other.exact).max(initial=0.0))
+        count = self.exact.size if self.release.norm == "l1" else np.sqrt(self.exact.size)
+        return float(UNITS * np.spacing(largest) * count)
+
+    def too_large(self, other: Draw) -> bool:
+        """Whether the exact values are so large that rounding alone hides what the release is charged for."""
+        charged = self.release.verified_sensitivity or self.release.scale
+        return self.log_jacobian is None and not self.rounding(other) <= ROUNDED * charged
+
+    def misderived(self, other: Draw) -> float:
+        """By how much two data sets move the log Jacobian otherwise than its numerical derivative; 0 without one."""
+        if self.log_jacobian is None or other.log_jacobian is None:
+            return 0.0
+        return abs((other.log_jacobian - self.log_jacobian) - (other.derived - self.derived))
 
 
 @dataclass(frozen=True, slots=True)

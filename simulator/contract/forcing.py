@@ -4,14 +4,14 @@ Every noisy value is replaced by the one that was noted, and whatever leaves an 
 may differ is the exact value under each noise, by no more than its release was charged for. Where that holds, the
 transcript is as likely on D' as the noise says, step by step: that is the proof of an epsilon, by adaptive composition.
 
-An agent that makes a release which protects nothing (multiplier 0, such as a plain one) is exposed: its epsilon is
-infinite, and there is nothing to show about its data, which neighbouring data sets should share. Where they do not, it
-says from there on what was noted.
+An agent that was charged for a release which protects nothing (multiplier 0, such as a plain one) is exposed: its
+epsilon is infinite, and there is nothing to show about its data, which neighbouring data sets should share. Where they
+do not, it sends from there on what was noted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...protocols.base import Out, Sent, View
 from ...protocols.privacy.mechanisms import Release
 from ..world.watchers import Phase
-from .draws import Draw, Step, difference, protects_nothing
+from .draws import DERIVED, Draw, Step, difference, protects_nothing
 from .transcript import Recording
 from .violation import ContractViolation
 
@@ -44,6 +44,10 @@ TERMS = (
 """What a release says in public; all of it has to be the same on neighbouring data."""
 
 
+def _moved(before: float | None, now: float | None) -> str:
+    return "nothing" if before is None or now is None else f"{now - before:.6g}"
+
+
 def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
     """What was noted, under the releases of this run where its messages are of the same kinds.
 
@@ -61,6 +65,8 @@ class Forcing(Recording):
     ----------
     recording : Recording
         Of the run on the other data.
+    exposed : collection of int
+        The agents that were charged for something that protects nothing.
     held : bool
         Whether constants that the protocol treats as public are those of the usual data.
     changed : iterable of int, optional
@@ -78,11 +84,12 @@ class Forcing(Recording):
         self,
         recording: Recording,
         *,
+        exposed: Collection[int] = (),
         changed: Iterable[int] | None = None,
         held: bool = False,
     ) -> None:
         super().__init__(recording.names)
-        self.recording, self.held = recording, held
+        self.recording, self.exposed, self.held = recording, exposed, held
         self.changed = None if changed is None else frozenset(changed)
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
@@ -127,6 +134,19 @@ class Forcing(Recording):
             return
         if protects_nothing(release):
             return
+        if before.too_large(now):
+            largest = max(np.abs(before.exact).max(), np.abs(now.exact).max())
+            self.fail(
+                f"{where}: the value under its {release.mechanism} noise is as large as {largest:.6g}, so that "
+                f"rounding hides a sensitivity of {release.verified_sensitivity:.6g} at a noise scale of {release.scale:.6g}; "
+                "perturb what is released, without an offset"
+            )
+        if not before.misderived(now) <= DERIVED:
+            self.fail(
+                f"{where}: one change of its data moves the log Jacobian of its perturbed objective by "
+                f"{_moved(before.log_jacobian, now.log_jacobian)}, and by {_moved(before.derived, now.derived)} if the "
+                "implied noise is derived numerically"
+            )
         change, allowed = before.change(now), before.allowed(now)
         if not change <= allowed:
             size = "not a number" if np.isnan(change) else f"{change:.6g}"
@@ -149,7 +169,8 @@ class Forcing(Recording):
                 self.fail(
                     f"{self.where(step)} is made in place of {self.where(noted)[:-1]}: the order of steps differs"
                 )
-        if self._may_change(step.agent) and any(protects_nothing(one) for one in (*noted.releases, *step.releases)):
+        plain = any(protects_nothing(one) for one in (*noted.releases, *step.releases))
+        if plain and step.agent in self.exposed and self._may_change(step.agent):
             self._open.add(step.agent)
         if step.agent in self._open:
             out.sent[:], out.silent = _under_own(noted.sent, step.sent), noted.silent

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.tables import Table
+from ...agents.tables import Shard, Table
 from ...agents.tasks.base import Task
 from ...protocols.base import Protocol
 from .transcript import Recording
+from .violation import ContractViolation
 
 Array = NDArray[np.float64]
 Record = tuple[Array, float]
@@ -59,6 +61,10 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     recording : Recording
         Of a run on the task.
     """
+    if {"features", "labels"} <= set(protocol.shared_parts):
+        raise ContractViolation(
+            "shared_parts names features and labels, so that neighbouring data sets are equal and nothing is protected"
+        )
     noisy = [draw.release for draws in recording.draws.values() for draw in draws]
     clipped = bool(noisy) and all(release.sensitivity_source == "clip" for release in noisy)
     rows, labels = task.train.features, task.train.labels
@@ -95,19 +101,27 @@ def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Rec
     for direction in _directions(width, model):
         for size in domain.sizes:
             row = _within(domain, direction, size)
-            found += [((row, domain.labels[1]), (row, first)), ((row, first), (-row, last))]
+            found += [
+                ((row, domain.labels[1]), (row, first)),
+                ((row, first), (-row, last)),
+                ((-row, first), (row, first)),
+            ]
             found += [((-row, label), (row, first)) for label in domain.labels[2:]]
     nothing = np.zeros(width), first
     return [found[0], (found[0][0], nothing), *found[1:]]
 
 
 def _directions(width: int, model: Array | None) -> Iterator[Array]:
-    first = np.zeros(width)
-    first[:1] = 1.0
-    yield first
+    """An axis, the model's, the diagonal; then every other axis, and the diagonal without each coordinate."""
+    axes = np.eye(width) if width else np.zeros((1, 0))
+    yield axes[0]
     if model is not None and len(model) == width and np.isfinite(model).all() and np.linalg.norm(model) > 0:
         yield model / np.abs(model).max()
     yield np.ones(width)
+    if width > 1:
+        for axis in (*axes[1:], axes[0]):
+            yield axis
+            yield 1.0 - axis
 
 
 def _within(domain: Domain, direction: Array, size: float) -> Array:
@@ -146,17 +160,54 @@ def replaced(
         rows, columns = _held(task, agent)
         if not len(rows):
             continue
-        worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
-        labelled = "labels" not in domain.shared and (task.columns is None or agent == 0)
-        if not labelled:
-            worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
-        record, label = worst[(STRIDE * number + place) % len(worst)][side]
+        record, label = _worst(task, agent, place, domain, models, number)[side]
         changed = rows if whole else rows[[_place(number, len(rows))]]
         if "features" not in domain.shared:
             signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
             features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
-        if labelled:
+        if _labelled(task, agent, domain):
             labels[changed] = label
+    return replace(task, train=replace(task.train, features=features, labels=labels))
+
+
+def _worst(task: Task, agent: int, place: int, domain: Domain, models: Any, number: int) -> tuple[Record, Record]:
+    """The pair of worst records that is an agent's turn."""
+    columns = _held(task, agent)[1]
+    worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
+    if not _labelled(task, agent, domain):
+        worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
+    if "features" in domain.shared:
+        worst = [pair for pair in worst if pair[0][1] != pair[1][1]] or worst
+    return worst[(STRIDE * number + place) % len(worst)]
+
+
+def _labelled(task: Task, agent: int, domain: Domain) -> bool:
+    """Whether an agent's neighbouring data sets may differ in their labels."""
+    return "labels" not in domain.shared and (task.columns is None or agent == 0)
+
+
+def crowded(task: Task, agents: Iterable[int], *, number: int) -> Task:
+    """A task in which the record that is to be replaced is in special company, in three turns of four.
+
+    The next row is its double, all other rows have no features, or all have its label.
+    """
+    features, labels = task.train.features.copy(), task.train.labels.copy()
+    for agent in agents if task.columns is None else ():
+        rows, _ = _held(task, agent)
+        if len(rows) < 2:
+            continue
+        place = _place(number, len(rows))
+        others = np.delete(rows, place)
+        match number % 4:
+            case 1:
+                double = rows[(place + 1) % len(rows)]
+                features[double], labels[double] = features[rows[place]], labels[rows[place]]
+            case 2:
+                features[others] = 0.0
+            case 3:
+                labels[others] = labels[rows[place]]
+            case _:
+                pass
     return replace(task, train=replace(task.train, features=features, labels=labels))
 
 
@@ -173,14 +224,54 @@ def _place(turn: int, count: int) -> int:
     return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
 
 
-def shortened(task: Task, agents: Iterable[int]) -> Task:
-    """A task in which some agents have lost their last record."""
-    kept, offsets = np.ones(len(task.train.labels), dtype=bool), task.train.offsets.copy()
-    for agent in agents:
-        if task.train.counts[agent]:
-            kept[task.train.offsets[agent + 1] - 1] = False
-            offsets[agent + 1 :] -= 1
-    return replace(task, train=Table(task.train.features[kept], task.train.labels[kept], offsets))
+def resized(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, remove: bool) -> Task:
+    """A task in which some agents have one record less, or a worst one more.
+
+    Regularisation that may be made of counts changes with them: what is 1/m stays so, and only what is the same for all
+    agents whatever they hold is a constant.
+
+    Parameters
+    ----------
+    task : Task
+    agents : iterable of int
+        Those without data keep none.
+    domain, models, number
+        As of `replaced`.
+    remove : bool
+        Whether the record that `replaced` changes is left out; otherwise one is added behind the last.
+    """
+    order, extra, counts = list(range(len(task.train.labels))), [], task.train.counts.copy()
+    for place, agent in enumerate(agents):
+        rows, _ = _held(task, agent)
+        if not len(rows):
+            continue
+        if remove:
+            order.remove(int(rows[_place(number, len(rows))]))
+        else:
+            order.insert(order.index(int(rows[-1])) + 1, len(task.train.labels) + len(extra))
+            extra.append(_worst(task, agent, place, domain, models, number)[1])
+        counts[agent] += -1 if remove else 1
+    features = np.concatenate([task.train.features, *(row[None] for row, _ in extra)])[order]
+    labels = np.concatenate([task.train.labels, [label for _, label in extra]])[order]
+    table = Table(features.astype(task.train.features.dtype), labels, np.concatenate([[0], np.cumsum(counts)]))
+    return replace(task, train=table, regularisation=_recounted(task, counts))
+
+
+def _recounted(task: Task, counts: NDArray[np.int64]) -> Array:
+    """Regularisation as it is with other numbers of records."""
+    given, before = task.regularisation, np.maximum(task.train.counts, 1)
+    if len(np.unique(given)) == 1 and not np.array_equal(given, 1 / before):
+        return given
+    return given * before / np.maximum(counts, 1)
+
+
+def differing(one: Task, other: Task, agents: Iterable[int]) -> frozenset[int]:
+    """Those agents that have other data in one task than in another."""
+    return frozenset(agent for agent in agents if not _same(one.shard(agent), other.shard(agent)))
+
+
+def _same(one: Shard, other: Shard) -> bool:
+    return np.array_equal(one.features, other.features) and np.array_equal(one.labels, other.labels)
 
 
 def _held(task: Task, agent: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -191,18 +282,30 @@ def _held(task: Task, agent: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.arange(first, last), np.arange(task.dimension)
 
 
-def some_agents(
-    able: Sequence[int], degrees: NDArray[np.int64], roles: Sequence[str], *, count: int, seed: int
-) -> list[int]:
-    """Agents to look at one by one: of every role, of the least and the most neighbours, and some at random."""
-    chosen: dict[int, None] = {}
-    for role in dict.fromkeys(roles[agent] for agent in able):
-        chosen[next(agent for agent in able if roles[agent] == role)] = None
-    if able:
-        chosen[min(able, key=lambda agent: (degrees[agent], agent))] = None
-        chosen[max(able, key=lambda agent: (degrees[agent], agent))] = None
-    for agent in np.random.default_rng(seed).permutation(np.asarray(able, dtype=np.int64)).tolist():
-        if len(chosen) >= count:
-            break
-        chosen[agent] = None
-    return list(chosen)
+def groups(agents: Sequence[int], *, most: int, seed: int) -> list[list[int]]:
+    """Groups to change at once, so that of any two agents, in either order, one is in some group without the other.
+
+    Every agent is in as many groups as every other, and no two are in the same ones: half as many groups as there are
+    serve `math.comb` agents (Sperner 1928).
+
+    Parameters
+    ----------
+    agents : sequence of int
+    most : int
+        Groups, at most, >= 1; more agents than these can keep apart share theirs.
+    seed : int
+        Who is in which.
+
+    Returns
+    -------
+    list of list of int
+        None for fewer than two agents, who can be changed only together.
+    """
+    if len(agents) < 2:
+        return []
+    count = next(k for k in range(2, most + 1) if k == most or math.comb(k, k // 2) >= len(agents))
+    words = list(combinations(range(count), count // 2))
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(words))
+    mine = {agent: words[order[rank % len(words)]] for rank, agent in enumerate(rng.permutation(agents).tolist())}
+    return [found for group in range(count) if (found := [agent for agent in agents if group in mine[agent]])]

@@ -2,14 +2,14 @@
 
 See `hushnet.simulator.contract.transcript` for what has to be equal and what may differ. Each agent's steps depend on
 others only by what these have sent, and that is forced to be the same; so one forced run can change one record of
-*every* agent at once, and finds a leak of any of them. Others change one agent alone: then nothing at all may change
-for the rest.
+*every* agent at once, and finds a leak of any of them. Others change a group of agents: then nothing at all may change
+for the rest, and of any two agents each is in some group without the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,18 +21,15 @@ from ..network.setting import Setting
 from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch
 from ..world.world import World
-from .charges import check_charges
-from .draws import difference
+from .charges import check_charges, exposed
+from .draws import difference, protects_nothing
 from .forcing import Forcing
-from .neighbours import Domain, domain_of, replaced, shortened, some_agents
+from .neighbours import crowded, differing, domain_of, groups, replaced, resized
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation
 
 Make = Callable[[Setting, Watch], tuple[World, Engine]]
 """Makes the world of a setting that is watched."""
-
-SINGLE = 5
-"""Agents whose data are changed alone, at least, where there are so many."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +42,33 @@ class Replayed:
         Runs that it took.
     steps : int
         Completed steps of all agents in the run that was noted.
-    agents : int
-        Agents whose data were changed alone; all others' were changed together.
+    groups : int
+        Runs in which a group of agents had other data and the others their own.
     ratio : float
         The largest realised change in relation to the sensitivity that was charged for.
     held : bool
         Whether constants that the protocol takes from records and treats as public had to be held fixed.
-    changed : int
-        Agents whose data were changed at all.
+    looked : frozenset of int
+        Agents whose data were changed in a run that came out as it has to.
+    unlooked : dict of int to str
+        Agents with data about which nothing was shown, and why.
+    exposed : frozenset of int
+        Agents that were charged for something that protects nothing.
+    adjacencies : tuple of str
+        Between what data sets.
     failure : str
         How the run that was noted has failed; empty where it has reached its end.
     """
 
     runs: int
     steps: int
-    agents: int
+    groups: int
     ratio: float
     held: bool
-    changed: int
+    looked: frozenset[int]
+    unlooked: dict[int, str]
+    exposed: frozenset[int]
+    adjacencies: tuple[str, ...]
     failure: str = ""
 
 
@@ -89,17 +95,26 @@ class Noted:
         except Failed as error:
             raise Broken(str(error)) from error
         check_listed(self.recording.constants, self.world.assumed_public)
-        self.exposed = self.recording.exposed
+        self.exposed = frozenset(agent for agent in range(setting.graph.agents) if exposed(self.world, agent))
         self.forced: Forcing | None = None
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
 
     @property
+    def holders(self) -> list[int]:
+        """Agents with data."""
+        task = self.setting.task
+        return np.flatnonzero(task.train.counts).tolist() if task.columns is None else list(range(task.agents))
+
+    @property
     def able(self) -> list[int]:
         """Agents with data about which there is something to show."""
-        task = self.setting.task
-        holds = task.train.counts > 0 if task.columns is None else np.ones(task.agents, dtype=bool)
-        return [agent for agent in np.flatnonzero(holds).tolist() if agent not in self.exposed]
+        return [agent for agent in self.holders if agent not in self.exposed]
+
+    @property
+    def adjacencies(self) -> tuple[str, ...]:
+        """Between what data sets the releases of these agents are charged for, each once."""
+        return self.world.ledger.adjacencies(self.able) or ("replace-one",)
 
     def force(self, task: Task, changed: Iterable[int]) -> tuple[float, bool]:
         """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
@@ -123,7 +138,7 @@ class Noted:
         return self._force(task, changed, held=True), True
 
     def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
-        forcing = self.forced = Forcing(self.recording, changed=changed, held=held)
+        forcing = self.forced = Forcing(self.recording, exposed=self.exposed, changed=changed, held=held)
         try:
             world, engine = _made(self.make, replace(self.setting, task=task), forcing)
             ended = _run(world, engine)
@@ -181,7 +196,9 @@ class Inadmissible(Exception):
     """A protocol refuses a data set before anybody has made a step."""
 
 
-def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone: int, seed: int = 0) -> Replayed:
+def replay(
+    make: Make, setting: Setting, *, planted: bool, together: int, apart: int, first: int = 0, seed: int = 0
+) -> Replayed:
     """Run a world, and run it again on neighbouring data sets along the same transcript.
 
     Parameters
@@ -191,11 +208,13 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
     planted : bool
         Whether a worst record is put into the first data set as well, so that two opposite ones are compared.
     together : int
-        Runs in which every agent has another record.
-    alone : int
-        Agents, at least, to look at one by one, in a run each.
+        Runs in which every agent has another record, for each adjacency that releases name.
+    apart : int
+        Runs, at most, in which a group of agents has another record, and the others must not notice.
+    first : int
+        The first number by which worst records are chosen; see `replaced`.
     seed : int
-        Chooses some of those.
+        Chooses those groups.
 
     Raises
     ------
@@ -203,61 +222,91 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
         As of `Noted`.
     """
     with np.errstate(all="ignore"):
-        return _replay(make, setting, planted=planted, together=together, alone=alone, seed=seed)
+        return _Replay(make, setting, seed=seed).all(planted=planted, together=together, apart=apart, first=first)
 
 
-def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone: int, seed: int) -> Replayed:
-    noted = Noted(make, setting)
-    runs, ratio, held, single = 1, 0.0, False, 0
-    whole = _whole(noted)
-    models = _models(noted.world)
-    domain = domain_of(setting.task, noted.world.protocol, noted.recording)
-    for number in range(together if noted.able else 0):
-        first = noted
+class _Replay:
+    """The runs of one world on neighbouring data, and what they have shown."""
+
+    def __init__(self, make: Make, setting: Setting, *, seed: int) -> None:
+        self.make, self.setting, self.seed = make, setting, seed
+        self.noted = Noted(make, setting)
+        self.whole = any(unit != "record" for unit in self.noted.world.ledger.units(self.noted.able))
+        self.models = _models(self.noted.world)
+        self.domain = domain_of(setting.task, self.noted.world.protocol, self.noted.recording)
+        self.runs, self.ratio, self.held, self.groups = 1, 0.0, False, 0
+        self.looked: frozenset[int] = frozenset()
+
+    def all(self, *, planted: bool, together: int, apart: int, first: int) -> Replayed:
+        """Everybody at once, then groups."""
+        noted, adjacencies = self.noted, self.noted.adjacencies
+        for number in range(first, first + together if noted.able else first):
+            for adjacency in adjacencies:
+                with suppress(Inadmissible):
+                    base = self._planted(number) if planted else noted
+                    self._force(base, base.able, number, adjacency, planted=planted)
+        chosen = groups(noted.able, most=apart, seed=self.seed) if apart else []
+        for rank, group in enumerate(chosen):
+            with suppress(Inadmissible):
+                adjacency = adjacencies[rank % len(adjacencies)]
+                self._force(noted, group, first + together + rank, adjacency, planted=False)
+                self.groups += 1
+        failure = "" if noted.world.ended else noted.ended
+        return Replayed(
+            self.runs,
+            noted.world.activations,
+            self.groups,
+            self.ratio,
+            self.held,
+            self.looked,
+            self._unlooked(),
+            noted.exposed,
+            adjacencies,
+            failure,
+        )
+
+    def _planted(self, number: int) -> Noted:
+        """A run on worst records: that it does not fail is part of what is promised."""
+        self.runs += 1
+        able = self.noted.able
+        task = self._replaced(self.setting.task, able, number, side=0)
+        task = task if self.whole else crowded(task, able, number=number)
         try:
-            if planted:
-                task = replaced(setting.task, noted.able, domain, models, number=number, side=0, whole=whole)
-                first, runs = _planted(make, replace(setting, task=task)), runs + 1
-            able = first.able
-            for task in _neighbours(first, able, domain, models, number, whole=whole):
-                runs += 1
-                most, fixed = first.force(task, able)
-                ratio, held = max(ratio, most), held or fixed
-        except Inadmissible:
-            continue
-    if noted.able and alone:
-        roles = noted.world.layout.roles or ["peer"] * setting.graph.agents
-        chosen = some_agents(noted.able, setting.graph.degrees, roles, count=alone, seed=seed)
-        for rank, agent in enumerate(chosen):
-            task = _neighbours(noted, [agent], domain, models, rank, whole=whole)[0]
-            runs, single = runs + 1, single + 1
-            most, fixed = noted.force(task, [agent])
-            ratio, held = max(ratio, most), held or fixed
-    failure = "" if noted.world.ended else noted.ended
-    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able), failure)
+            return Noted(self.make, replace(self.setting, task=task))
+        except InputError as error:
+            raise Inadmissible(str(error)) from error
+        except Broken as error:
+            raise ContractViolation(f"with an extreme record {error}, which gives the record away") from error
 
+    def _force(self, base: Noted, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> None:
+        """One run on a neighbouring data set."""
+        before = base.setting.task
+        if adjacency == "replace-one":
+            task = self._replaced(before, agents, number, side=1)
+        else:
+            remove = planted or number % 2 == 1
+            task = resized(before, agents, self.domain, self.models, number=number, remove=remove)
+        changed = differing(before, task, agents)
+        if not changed:
+            return
+        self.runs += 1
+        most, fixed = base.force(task, agents)
+        self.ratio, self.held, self.looked = max(self.ratio, most), self.held or fixed, self.looked | changed
 
-def _planted(make: Make, setting: Setting) -> Noted:
-    """A run on worst records: that it does not fail is part of what is promised."""
-    try:
-        return Noted(make, setting)
-    except Broken as error:
-        raise ContractViolation(f"with an extreme record {error}, which gives the record away") from error
+    def _replaced(self, task: Task, agents: Sequence[int], number: int, *, side: int) -> Task:
+        return replaced(task, agents, self.domain, self.models, number=number, side=side, whole=self.whole)
 
-
-def _neighbours(
-    noted: Noted, agents: Sequence[int], domain: Domain, models: np.ndarray | None, number: int, *, whole: bool
-) -> list[Task]:
-    """Neighbouring data sets by the adjacency that the releases name."""
-    task = noted.setting.task
-    if "add-or-remove-one" in noted.world.ledger.adjacencies(agents):
-        return [shortened(task, agents)]
-    return [replaced(task, agents, domain, models, number=number, side=1, whole=whole)]
-
-
-def _whole(noted: Noted) -> bool:
-    """Whether releases protect more than single records."""
-    return any(unit != "record" for unit in noted.world.ledger.units(noted.able))
+    def _unlooked(self) -> dict[int, str]:
+        """Agents with data whose data no run has changed, and who has drawn what protects nothing in silence."""
+        noted, found = self.noted, {}
+        for agent in noted.holders:
+            if agent in noted.exposed:
+                found[agent] = "it sends something without noise"
+            elif agent not in self.looked:
+                found[agent] = "no neighbouring data set changes its data"
+            elif any(protects_nothing(draw.release) for draw in noted.recording.draws[agent]):
+                found[agent] = "it draws noise for an unbounded sensitivity, which nothing has charged"
+        return found
 
 
 def _models(world: World) -> np.ndarray | None:

@@ -24,6 +24,8 @@ from .violation import ContractViolation
 
 MOST_BYTES = 2**30
 """A transcript that is larger is not kept."""
+STEP = 1e-5
+"""Of numerical derivatives, in units of the larger of 1 and the coordinate."""
 
 
 class TooLarge(Exception):
@@ -103,8 +105,8 @@ class Recording:
                 "solve it more exactly"
             )
         place = self.solution(release, solution)
-        jacobian = 0.0 if log_jacobian is None else log_jacobian(place)
-        return self.drew(Draw(release, implied(place), place.copy(), jacobian))
+        draw = Draw(release, implied(place), place.copy(), log_jacobian(place), derived(implied, place))
+        return self.drew(draw)
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that a perturbed objective is to have: the one that it has, unless a run is led."""
@@ -168,13 +170,6 @@ class Recording:
         if self._bytes > MOST_BYTES:
             raise TooLarge(f"what is sent in the own world takes more than {MOST_BYTES / 2**30:g} GiB to compare")
 
-    @property
-    def exposed(self) -> frozenset[int]:
-        """Agents that have made a release which protects nothing."""
-        drawn = (draw.release for draws in self.draws.values() for draw in draws)
-        left = (release for step in self.steps for release in step.releases)
-        return frozenset(release.agent for release in (*drawn, *left) if protects_nothing(release))
-
     def agent(self, index: int) -> str:
         """What sentences call an agent."""
         return f"agent {index if self.names is None else self.names[index]!r}"
@@ -183,3 +178,18 @@ class Recording:
         """What sentences call a step."""
         number = f" (step {step.updates + 1})" if step.phase in ("wake", "request", "complete") else ""
         return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"
+
+
+def derived(implied: Implied, solution: NDArray[np.float64]) -> float:
+    """Log abs det of the derivative of an implied noise, by central differences; minus infinity where it is singular.
+
+    Parameters
+    ----------
+    implied : callable
+        The noise that has a minimiser.
+    solution : (p,) float64
+        Where it is derived.
+    """
+    steps = STEP * np.maximum(1.0, np.abs(solution)) * np.eye(len(solution))
+    columns = [(implied(solution + step) - implied(solution - step)) / (2 * step.max()) for step in steps]
+    return float(np.linalg.slogdet(np.array(columns))[1])

@@ -6,8 +6,8 @@ parameters and seed, to its end. That is a proof for the steps that were made th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -24,8 +24,8 @@ from .violation import ContractViolation
 
 Status = Literal["passed", "shipped", "failed", "unchecked"]
 
-TOGETHER, ALONE = 2, 5
-"""Runs of the own world in which everybody's data are changed, and agents at least whose data are changed alone."""
+TOGETHER, APART = 2, 6
+"""Runs of the own world in which everybody's data are changed, and runs, at most, in which a group's are."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,18 @@ class Verdict:
         What was replayed, what failed, or why nothing was checked.
     warnings : tuple of str
         What else does not work, and is no matter of privacy.
+    looked_at, not_looked_at : tuple of str
+        What the replay has looked at, and what it has not, where it passed.
+    unlooked : dict of int to str
+        Agents of the own world about whose data nothing was shown, and why: their epsilon is infinite.
     """
 
     status: Status
     details: str = ""
     warnings: tuple[str, ...] = ()
+    looked_at: tuple[str, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
+    unlooked: dict[int, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -62,17 +69,30 @@ class Verdict:
             return f"the protocol's privacy contract was not checked: {self.details}"
         return ""
 
+    @property
+    def evidence(self) -> dict[str, list[str]]:
+        """What stands beside an epsilon: what was looked at, and what was not."""
+        return {"looked_at": list(self.looked_at), "not_looked_at": list(self.not_looked_at)}
+
     def as_dict(self) -> dict[str, Any]:
         """The verdict as a mapping for files."""
-        return {**asdict(self), "warnings": list(self.warnings), "text": self.text}
+        unlooked = {str(agent): reason for agent, reason in self.unlooked.items()}
+        lists = {"warnings": list(self.warnings), **self.evidence}
+        return {**asdict(self), **lists, "unlooked": unlooked, "text": self.text}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Verdict:
         """Make a verdict from what `as_dict` gave."""
-        return cls(stored["status"], stored["details"], tuple(stored["warnings"]))
+        lists = {name: tuple(stored[name]) for name in ("warnings", "looked_at", "not_looked_at")}
+        unlooked = {int(agent): reason for agent, reason in stored["unlooked"].items()}
+        return cls(stored["status"], stored["details"], **lists, unlooked=unlooked)
 
 
-SHIPPED = Verdict("shipped")
+SHIPPED = Verdict(
+    "shipped",
+    looked_at=("small worlds on several networks, by the package's own tests",),
+    not_looked_at=("the own world of this run",),
+)
 
 
 def judged(
@@ -102,7 +122,7 @@ def judged(
         if isinstance(small, str):
             return Verdict("failed", f"in a small world, {small}", warnings)
         try:
-            own = replay(make, setting, planted=False, together=TOGETHER, alone=ALONE)
+            own = replay(make, setting, planted=False, together=TOGETHER, apart=APART)
         except (Broken, TooLarge) as error:
             return Verdict("unchecked", str(error), warnings)
         except ContractViolation as violation:
@@ -110,7 +130,10 @@ def judged(
     if own.failure and not own.steps:
         # Two runs that fail alike before anybody has finished a step show nothing.
         return Verdict("unchecked", f"nobody finishes a step: {own.failure}", warnings)
-    return Verdict("passed", _said(small, own), warnings)
+    if not own.looked and not own.exposed:
+        return Verdict("unchecked", "no neighbouring data set changes the data of any agent", warnings)
+    looked, missed = _parts(small, own, setting.task.ids)
+    return Verdict("passed", _said(small, own), warnings, looked, missed, own.unlooked)
 
 
 def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed] | str, tuple[str, ...]]:
@@ -127,9 +150,30 @@ def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed
 
 def _said(small: dict[str, Replayed], own: Replayed) -> str:
     worlds = [f"{len(small)} small worlds"] if len(small) == len(WORLDS) else []
-    if not own.changed:
+    if not own.looked:
         alone = "nobody to protect, for every agent with data sends something without noise"
         return ", ".join([*worlds, "own world", f"{own.steps} steps", alone])
-    everybody = f"{own.agents} agents alone and {own.changed} at once" if own.agents else f"{own.changed} agents"
+    apart = f", {own.groups} times some of them alone" if own.groups else ""
     held = ", what is assumed public held fixed" if own.held else ""
-    return ", ".join([*worlds, "own world", f"{own.steps} steps", f"{everybody}{held} ({own.runs} runs of it)"])
+    everybody = f"data of {len(own.looked)} agents changed{apart}{held} ({own.runs} runs of it)"
+    return ", ".join([*worlds, "own world", f"{own.steps} steps", everybody])
+
+
+def _parts(
+    small: dict[str, Replayed], own: Replayed, ids: Sequence[int | str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What was looked at, and what was not."""
+    looked, missed = [], []
+    for name in WORLDS:
+        if name in small and small[name].looked:
+            looked.append(f"small world {name!r}: {small[name].runs} runs, {small[name].steps} steps each")
+        else:
+            missed.append(f"small world {name!r}")
+    looked.append(
+        f"own world: {own.runs} runs, {own.steps} steps each, data of {len(own.looked)} agents changed by "
+        f"{' and by '.join(own.adjacencies)}"
+    )
+    if own.failure:
+        missed.append(f"own world, what comes after {own.failure}")
+    missed += [f"data of agent {ids[agent]!r}: {reason}" for agent, reason in own.unlooked.items()]
+    return tuple(looked), tuple(missed)

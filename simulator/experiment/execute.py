@@ -136,7 +136,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
         "topology": describe(world.setting.graph),
-        "privacy": privacy and {**privacy, "contract": verdict.text},
+        "privacy": privacy and {**privacy, **verdict.evidence, "contract": verdict.text},
         "contract": verdict.as_dict(),
         "warnings": [*warnings, *world.remarks],
         "totals": _totals(world),

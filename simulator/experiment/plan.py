@@ -259,6 +259,7 @@ class Experiment:
             recorder=recorder,
             observer=observer,
             unproved=self.verdict(run).unproved,
+            unlooked=self.verdict(run).unlooked,
         )
 
     def message_log(self, run: Run) -> MessageLog | None:

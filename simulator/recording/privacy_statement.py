@@ -58,6 +58,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
     claimed = float(world.ledger.epsilon("claimed", delta)[protected].max())
     verified = float(world.ledger.epsilon("verified", delta)[protected].max())
     inside = np.flatnonzero(protected).tolist()
+    common = "".join(f", {part} in common" for part in world.protocol.shared_parts)
     statement = {
         "mechanism": privacy.mechanism,
         "sensitivity": privacy.sensitivity,
@@ -70,7 +71,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         "strict": privacy.strict,
         "assumed_public": list(world.assumed_public),
         "unit": list(world.ledger.units(inside)),
-        "adjacency": list(world.ledger.adjacencies(inside)),
+        "adjacency": [f"{each}{common}" for each in world.ledger.adjacencies(inside)],
         "observer": world.protocol.observer,
         "not_covered": not_covered(model_released=world.protocol.model_released),
     }

@@ -7,8 +7,9 @@ the same whoever makes agents step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class World:
         Sees every step before anything of it leaves; compiled steps are then called one by one.
     unproved : str
         Why no epsilon of the protocol is verified, see `Ledger`.
+    unlooked : mapping of int to str
+        Agents whose epsilon is not verified, and why, see `Ledger`.
 
     Attributes
     ----------
@@ -106,6 +109,7 @@ class World:
         observer: Observer | Notebook | None = None,
         watch: Watch | None = None,
         unproved: str = "",
+        unlooked: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
@@ -135,6 +139,7 @@ class World:
             assumed_public=self.assumed_public,
             strict=bool(privacy and privacy.strict),
             unproved=unproved,
+            unlooked=unlooked,
         )
         self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
@@ -227,7 +232,9 @@ class World:
     @property
     def assumed_public(self) -> tuple[str, ...]:
         """Inputs computed from private data that this run treats as public."""
-        every = (*self.setting.task.assumed_public, *self.setting.assumed_public, *self.protocol.assumed_public)
+        shared = (f"{part} of all records, which neighbouring data sets share" for part in self.protocol.shared_parts)
+        setting = self.setting
+        every = (*setting.task.assumed_public, *setting.assumed_public, *self.protocol.assumed_public, *shared)
         return tuple(dict.fromkeys(every))
 
     @property

@@ -136,7 +136,9 @@ def test_a_charge_knows_the_dimension_only_where_it_matters() -> None:
 def test_noise_in_an_objective_has_no_dimension() -> None:
     release = Release(0, 0.0, "gamma", "l2", 1.0, "clip", 1.0, 2.0, 0.5, 0.0, 1, dimension=3)
     with pytest.raises(ValueError, match="noise in an objective has dimension 0"):
-        release.perturb_objective(lambda b: b, lambda s: s, size=3, rng=np.random.default_rng(1))
+        release.perturb_objective(
+            lambda b: b, lambda s: s, size=3, rng=np.random.default_rng(1), log_jacobian=lambda s: 0.0
+        )
 
 
 def test_the_exact_loss_is_that_of_a_change_within_one_vector() -> None:

@@ -67,14 +67,14 @@ def own_world(protocol, fields, *, agents=6, time=8.0, **how):
         return World(setting, protocol, parameters, watch=watch), EventEngine()
 
     setting = small_setting(agents=agents, time=time, empty=False)
-    return replay(make, setting, **{"planted": False, "together": 1, "alone": 2, **how})
+    return replay(make, setting, **{"planted": False, "together": 1, "apart": 4, **how})
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_private_protocols_can_be_replayed_everywhere(name):
     found = replayed(*SHIPPED[name])
     assert set(found) == {"perfect", "late", "lossy", "churning"}
-    assert all(world.runs >= 8 and world.agents >= 2 for world in found.values())
+    assert all(world.runs >= 8 and world.groups >= 2 for world in found.values())
     assert 0 < max(world.ratio for world in found.values()) <= 1 + 1e-9
 
 
@@ -294,7 +294,7 @@ def test_a_leak_that_waits_for_step_200_is_found_in_a_world_that_runs_so_long():
 def test_a_leak_of_one_agent_of_many_is_found_in_one_run_that_changes_everybody():
     replayed(LeaksAt37, {})
     with pytest.raises(ContractViolation, match="agent 37, wake"):
-        own_world(LeaksAt37, {}, agents=60, time=4.0, alone=0)
+        own_world(LeaksAt37, {}, agents=60, time=4.0, apart=0)
 
 
 def test_records_come_and_go_where_that_is_the_adjacency():

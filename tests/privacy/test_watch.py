@@ -92,7 +92,9 @@ def test_a_solution_that_belongs_to_other_noise_is_found():
     release = Release(0, 0.0, "gamma", "l2", 1.0, "claimed", 1.0, 2.0, 0.5, 0.0, 1)
     stream = WatchedStream(np.random.default_rng(1), Recording())
     with pytest.raises(ContractViolation, match="other noise than was drawn"):
-        release.perturb_objective(lambda noise: noise + 0.1, lambda solution: solution, size=3, rng=stream)
+        release.perturb_objective(
+            lambda noise: noise + 0.1, lambda solution: solution, size=3, rng=stream, log_jacobian=lambda solution: 0.0
+        )
 
 
 def test_what_a_record_moves_in_a_perturbed_objective_is_found_at_the_minimiser_that_was_noted():

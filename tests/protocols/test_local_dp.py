@@ -96,7 +96,7 @@ def test_without_noise_it_is_the_purely_local_model_and_gives_the_rows_away(priv
 
 def test_labels_are_listed_as_assumed_public_and_strict_counts_them():
     world = run_small(LocalDP, parameters(privacy={**CLIP, "strict": True}))
-    assert "labels of the perturbed examples" in world.assumed_public
+    assert "labels of all records, which neighbouring data sets share" in world.assumed_public
     assert np.all(np.isinf(world.ledger.epsilon("verified", 1e-5)))
 
 

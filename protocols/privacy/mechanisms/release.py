@@ -167,7 +167,7 @@ class Release:
         return rng.watcher.noisy(self, vector, noisy) if isinstance(rng, WatchedStream) else noisy
 
     def perturb_objective(
-        self, solve: Solve, implied: Implied, *, size: int, rng: np.random.Generator, log_jacobian: LogJacobian = None
+        self, solve: Solve, implied: Implied, *, size: int, rng: np.random.Generator, log_jacobian: LogJacobian
     ) -> NDArray[np.float64]:
         """Draw this release's noise for an objective, and minimise it: objective perturbation.
 
@@ -185,9 +185,9 @@ class Release:
             Coordinates of the noise.
         rng : numpy.random.Generator
             As of `perturb`.
-        log_jacobian : callable, optional
+        log_jacobian : callable
             ``log_jacobian(solution)`` gives log abs det of the derivative of ``implied``, up to what no record
-            changes; 0 by default.
+            changes: of a regularised loss, that of its Hessian. A replay compares it with a numerical derivative.
 
         Returns
         -------
@@ -217,7 +217,7 @@ class Release:
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Implied = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-LogJacobian = Callable[[NDArray[np.float64]], float] | None
+LogJacobian = Callable[[NDArray[np.float64]], float]
 
 
 class Watcher(Protocol):

@@ -19,6 +19,9 @@ from ..world.world import World
 from .pairs import Pair, pairs
 from .worlds import Subject
 
+EXCESS = 1e-6
+"""What a realised change may be above the sensitivity charged for, in relation to it, however it came about."""
+
 
 @dataclass(frozen=True)
 class ReplayedPair:
@@ -96,13 +99,16 @@ def replayed(subject: Subject, pair: Pair) -> ReplayedPair | None:
         ratios += [one.change(other) / charged] if 0 < charged < math.inf else []
         powers += (float(np.linalg.norm(other.exact - one.exact)) / one.release.scale) ** 2
     ledger, agent = noted.world.ledger, pair.agent
+    ratio = float(np.nanmax(ratios)) if len(ratios) > 1 else math.nan
+    if not failure and ratio > 1 + EXCESS:
+        failure = f"an exact value moves by {ratio:.9g} of the sensitivity that is charged for"
     return ReplayedPair(
         pair,
         verified=float(ledger.verified(subject.delta)[agent]),
         claimed=float(ledger.epsilon("claimed", subject.delta)[agent]),
         draws=len(before),
         charges=ledger.releases(agent),
-        ratio=float(np.nanmax(ratios)) if len(ratios) > 1 else math.nan,
+        ratio=ratio,
         power=math.sqrt(powers),
         held=held,
         failure=failure,

@@ -137,9 +137,9 @@ class Forcing(Recording):
         if before.too_large(now):
             largest = max(np.abs(before.exact).max(), np.abs(now.exact).max())
             self.fail(
-                f"{where}: the value under its {release.mechanism} noise is as large as {largest:.6g}, so that "
-                f"rounding hides a sensitivity of {release.verified_sensitivity:.6g} at a noise scale of {release.scale:.6g}; "
-                "perturb what is released, without an offset"
+                f"{where}: the value under its {release.mechanism} noise is up to {largest:.6g}, and rounding hides "
+                f"a sensitivity of {release.verified_sensitivity:.6g} at a scale of {release.scale:.6g}; perturb what "
+                "is released, without an offset"
             )
         if not before.misderived(now) <= DERIVED:
             self.fail(

@@ -104,7 +104,9 @@ def test_the_contract_finds_who_tells_more_than_what_follows_from_paid_examples(
 
 def test_labels_and_numbers_of_rows_are_listed_as_assumed_public():
     world = run_small(LocalDPDescent, parameters(privacy=CLIP))
-    assert {"labels of all records, which neighbouring data sets share", "numbers of rows (confidences)"} <= set(world.assumed_public)
+    assert {"labels of all records, which neighbouring data sets share", "numbers of rows (confidences)"} <= set(
+        world.assumed_public
+    )
 
 
 def test_a_loss_without_step_sizes_is_refused():

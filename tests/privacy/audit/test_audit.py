@@ -13,6 +13,7 @@ from hushnet.simulator.audit.command import audit_scenario
 from hushnet.simulator.audit.players import players
 from hushnet.simulator.audit.verdicts import verdict
 from hushnet.simulator.cli import main
+from hushnet.simulator.contract.draws import Draw
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 
@@ -131,6 +132,12 @@ def test_an_understated_sensitivity_fails_by_replay_and_by_attack(tier, tmp_path
     (outcome,) = audit(lying(Understates, tmp_path), Options((tier,), pairs=2, trials=0))
     assert outcome.failures
     assert all(failure.startswith(f"tier {tier}") for failure in outcome.failures)
+
+
+def test_tier_b_fails_by_the_ratio_that_it_has_measured_even_where_the_replay_lets_it_pass(monkeypatch, tmp_path):
+    monkeypatch.setattr(Draw, "allowed", lambda self, other: np.inf)
+    (outcome,) = audit(lying(Understates, tmp_path), Options(("B",), pairs=2, trials=0))
+    assert any("of the sensitivity that is charged for" in failure for failure in outcome.failures)
 
 
 def test_noise_that_agents_share_fails(tmp_path):

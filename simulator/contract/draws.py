@@ -33,12 +33,15 @@ class Draw:
         What everybody may know: the sum, or the minimiser.
     log_jacobian : float, optional
         Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
+    noise : (...,) float64, optional
+        Of a perturbed objective: the noise as it was drawn.
     """
 
     release: Release
     exact: NDArray[np.float64]
     noisy: NDArray[np.float64]
     log_jacobian: float | None = None
+    noise: NDArray[np.float64] | None = None
 
     def change(self, other: Draw) -> float:
         """How far another data set moves what is protected, in the units of the release's sensitivity."""

@@ -17,6 +17,7 @@ import numpy as np
 from ...agents.errors import HushnetError, InputError, LimitReached
 from ...agents.tasks.base import Task
 from ..engine.selection import Engine
+from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch
@@ -25,6 +26,7 @@ from .charges import check_charges
 from .draws import difference
 from .forcing import Forcing
 from .neighbours import Domain, domain_of, replaced, shortened, some_agents
+from .samples_seen import Witness
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation
 
@@ -55,6 +57,8 @@ class Replayed:
         Agents whose data were changed at all.
     failure : str
         How the run that was noted has failed; empty where it has reached its end.
+    witnesses : tuple of Witness
+        What every run that was noted has shown of noise and samples.
     """
 
     runs: int
@@ -64,6 +68,7 @@ class Replayed:
     held: bool
     changed: int
     failure: str = ""
+    witnesses: tuple[Witness, ...] = ()
 
 
 class Noted:
@@ -89,7 +94,7 @@ class Noted:
         except Failed as error:
             raise Broken(str(error)) from error
         check_listed(self.recording.constants, self.world.assumed_public)
-        self.exposed = self.recording.exposed
+        self.exposed, self.witness = self.recording.exposed, Witness(self.recording)
         self.forced: Forcing | None = None
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
@@ -137,6 +142,7 @@ class Noted:
             raise ContractViolation(f"on neighbouring data the run ends otherwise: {ended}, instead of {self.ended}")
         forcing.finished()
         self._compare_ends(world, changed)
+        self.witness.saw(self.setting.task, task, forcing, changed)
         return forcing.ratio
 
     def _compare_ends(self, world: World, changed: frozenset[int]) -> None:
@@ -208,7 +214,7 @@ def replay(make: Make, setting: Setting, *, planted: bool, together: int, alone:
 
 def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone: int, seed: int) -> Replayed:
     noted = Noted(make, setting)
-    runs, ratio, held, single = 1, 0.0, False, 0
+    runs, ratio, held, single, witnesses = 1, 0.0, False, 0, [noted.witness]
     whole = _whole(noted)
     models = _models(noted.world)
     domain = domain_of(setting.task, noted.world.protocol, noted.recording)
@@ -217,7 +223,9 @@ def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone
         try:
             if planted:
                 task = replaced(setting.task, noted.able, domain, models, number=number, side=0, whole=whole)
-                first, runs = _planted(make, replace(setting, task=task)), runs + 1
+                draws = Draws(setting.draws.seed + number + 1)  # other noise and samples than those that were seen
+                first, runs = _planted(make, replace(setting, task=task, draws=draws)), runs + 1
+                witnesses.append(first.witness)
             able = first.able
             for task in _neighbours(first, able, domain, models, number, whole=whole):
                 runs += 1
@@ -234,7 +242,7 @@ def _replay(make: Make, setting: Setting, *, planted: bool, together: int, alone
             most, fixed = noted.force(task, [agent])
             ratio, held = max(ratio, most), held or fixed
     failure = "" if noted.world.ended else noted.ended
-    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able), failure)
+    return Replayed(runs, noted.world.activations, single, ratio, held, len(noted.able), failure, tuple(witnesses))
 
 
 def _planted(make: Make, setting: Setting) -> Noted:

@@ -104,7 +104,7 @@ class Recording:
             )
         place = self.solution(release, solution)
         jacobian = 0.0 if log_jacobian is None else log_jacobian(place)
-        return self.drew(Draw(release, implied(place), place.copy(), jacobian))
+        return self.drew(Draw(release, implied(place), place.copy(), jacobian, noise.copy()))
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that a perturbed objective is to have: the one that it has, unless a run is led."""

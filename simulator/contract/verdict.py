@@ -17,7 +17,9 @@ from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
 from ..engine.selection import Name
 from ..network.setting import Setting
+from .randomness_seen import doubt, seen
 from .replay import Broken, Make, Replayed, replay
+from .samples_seen import Witness
 from .small_worlds import WORLDS, check_replay
 from .transcript import TooLarge
 from .violation import ContractViolation
@@ -107,6 +109,9 @@ def judged(
             return Verdict("unchecked", str(error), warnings)
         except ContractViolation as violation:
             return Verdict("failed", str(violation), warnings)
+    doubted = doubt(_witnesses(small), own.witnesses)
+    if doubted:
+        return Verdict("failed", doubted, warnings)
     if own.failure and not own.steps:
         # Two runs that fail alike before anybody has finished a step show nothing.
         return Verdict("unchecked", f"nobody finishes a step: {own.failure}", warnings)
@@ -125,6 +130,10 @@ def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed
         return {}, (f"the contract's small worlds cannot be run: {error}",)
 
 
+def _witnesses(small: dict[str, Replayed]) -> list[Witness]:
+    return [witness for world in small.values() for witness in world.witnesses]
+
+
 def _said(small: dict[str, Replayed], own: Replayed) -> str:
     worlds = [f"{len(small)} small worlds"] if len(small) == len(WORLDS) else []
     if not own.changed:
@@ -132,4 +141,5 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
         return ", ".join([*worlds, "own world", f"{own.steps} steps", alone])
     everybody = f"{own.agents} agents alone and {own.changed} at once" if own.agents else f"{own.changed} agents"
     held = ", what is assumed public held fixed" if own.held else ""
-    return ", ".join([*worlds, "own world", f"{own.steps} steps", f"{everybody}{held} ({own.runs} runs of it)"])
+    runs = f"{everybody}{held} ({own.runs} runs of it)"
+    return ", ".join([*worlds, "own world", f"{own.steps} steps", runs, seen(_witnesses(small), own.witnesses)])

@@ -4,7 +4,7 @@
 
     worlds.py            which protocols, and the worlds in which they are looked at
     pairs.py             neighbouring data sets that are worst for a loss and a mechanism
-    noise_as_drawn.py    tier A: scale, law and independence of the noise in the scenario's own worlds
+    sampling_as_drawn.py tier A: how often rows take part; of noise, `hushnet.simulator.contract.noise_tests`
     realised.py          tier B: the pairs, replayed
     game.py              tier C: likelihood ratios of transcripts, and of the mechanism alone
     one_run.py           the same for all agents at once, in few runs

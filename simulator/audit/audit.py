@@ -14,13 +14,14 @@ from ...agents.errors import InputError
 from ...protocols.privacy.mechanisms import mechanism_of, noise_of
 from ...protocols.privacy.mechanisms.contract import MechanismViolation, check_mechanism
 from ..compare.statistics import holm
+from ..contract.noise_seen import gathered
+from ..contract.noise_tests import checks
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
 from ..experiment.plan import Experiment
 from ..world.world import World
 from .counterexamples import counterexample
 from .game import alone_ratios, constant_shifts
-from .noise_as_drawn import noise_checks
 from .one_run import guess
 from .outcome import Game, Outcome
 from .pairs import bare, pairs
@@ -168,7 +169,8 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     outcome.counterexample = counterexample(subject, order[0])
     if "A" in options.tiers:
         say(f"{subject.label}: tier A, {len(SEEDS)} runs")
-        outcome.checks = noise_checks(subject, SEEDS, rng=rng) + sampling_checks(subject, SEEDS)
+        noise = gathered(subject.record(subject.task, seed=seed)[1] for seed in SEEDS)
+        outcome.checks = checks(noise, rng=rng) + sampling_checks(subject, SEEDS)
         used = {draw.release.mechanism for draws in recording.draws.values() for draw in draws}
         outcome.failures += [f"tier A, {name} noise: {doubt}" for name in sorted(used) if (doubt := _doubt(name))]
         if not outcome.checks:

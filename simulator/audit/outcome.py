@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from .noise_as_drawn import Check
+from ..contract.noise_tests import Check
 from .realised import ReplayedPair
 from .statistics import Array, Test
 from .verdicts import Word

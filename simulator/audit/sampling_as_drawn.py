@@ -13,8 +13,8 @@ import numpy as np
 
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
+from ..contract.noise_tests import Check
 from .noise import Array
-from .noise_as_drawn import Check
 from .pairs import FAR
 from .worlds import Subject
 

@@ -17,6 +17,7 @@ from ...agents.losses import LOSSES
 from ...agents.tables import Shard, Table
 from ...agents.tasks.base import Task
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
+from ...protocols.privacy.mechanisms import AgentStream
 from ..engine.selection import Engine, EventEngine
 from ..network.clocks import Poisson
 from ..network.network import NetworkParameters
@@ -111,7 +112,7 @@ class Bench:
         draws, others = Draws(seed), Draws(seed if draw_seed is None else draw_seed)
 
         def stream(purpose: str, agent: int, tick: int) -> np.random.Generator:
-            return (draws if purpose == "sampling" else others).generator(purpose, tick, agent)
+            return AgentStream((draws if purpose == "sampling" else others).generator(purpose, tick, agent))
 
         if changed is not None and prepared:
             disturb(self.task.train.shard(changed), np.random.default_rng(SEED + 2))

@@ -39,6 +39,8 @@ class Draw:
         Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
     derived : float
         The same from a numerical derivative, without that constant.
+    noise : (...,) float64, optional
+        Of a perturbed objective: the noise as it was drawn.
     """
 
     release: Release
@@ -46,6 +48,7 @@ class Draw:
     noisy: NDArray[np.float64]
     log_jacobian: float | None = None
     derived: float = 0.0
+    noise: NDArray[np.float64] | None = None
 
     def change(self, other: Draw) -> float:
         """How far another data set moves what is protected, in the units of the release's sensitivity."""

@@ -17,6 +17,7 @@ import numpy as np
 from ...agents.errors import HushnetError, InputError, LimitReached
 from ...agents.tasks.base import Task
 from ..engine.selection import Engine
+from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch
@@ -25,6 +26,7 @@ from .charges import check_charges, exposed
 from .draws import difference, protects_nothing
 from .forcing import Forcing
 from .neighbours import crowded, differing, domain_of, groups, replaced, resized
+from .samples_seen import Witness
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation
 
@@ -58,6 +60,8 @@ class Replayed:
         Between what data sets.
     failure : str
         How the run that was noted has failed; empty where it has reached its end.
+    witnesses : tuple of Witness
+        What every run that was noted has shown of noise and samples.
     """
 
     runs: int
@@ -70,6 +74,7 @@ class Replayed:
     exposed: frozenset[int]
     adjacencies: tuple[str, ...]
     failure: str = ""
+    witnesses: tuple[Witness, ...] = ()
 
 
 class Noted:
@@ -96,6 +101,7 @@ class Noted:
             raise Broken(str(error)) from error
         check_listed(self.recording.constants, self.world.assumed_public)
         self.exposed = frozenset(agent for agent in range(setting.graph.agents) if exposed(self.world, agent))
+        self.witness = Witness(self.recording)
         self.forced: Forcing | None = None
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
@@ -152,6 +158,7 @@ class Noted:
             raise ContractViolation(f"on neighbouring data the run ends otherwise: {ended}, instead of {self.ended}")
         forcing.finished()
         self._compare_ends(world, changed)
+        self.witness.saw(self.setting.task, task, forcing, changed)
         return forcing.ratio
 
     def _compare_ends(self, world: World, changed: frozenset[int]) -> None:
@@ -236,6 +243,7 @@ class _Replay:
         self.domain = domain_of(setting.task, self.noted.world.protocol, self.noted.recording)
         self.runs, self.ratio, self.held, self.groups = 1, 0.0, False, 0
         self.looked: frozenset[int] = frozenset()
+        self.witnesses = [self.noted.witness]
 
     def all(self, *, planted: bool, together: int, apart: int, first: int) -> Replayed:
         """Everybody at once, then groups."""
@@ -263,6 +271,7 @@ class _Replay:
             noted.exposed,
             adjacencies,
             failure,
+            tuple(self.witnesses),
         )
 
     def _planted(self, number: int) -> Noted:
@@ -271,12 +280,15 @@ class _Replay:
         able = self.noted.able
         task = self._replaced(self.setting.task, able, number, side=0)
         task = task if self.whole else crowded(task, able, number=number)
+        draws = Draws(self.setting.draws.seed + number + 1)  # other noise and samples than those that were seen
         try:
-            return Noted(self.make, replace(self.setting, task=task))
+            noted = Noted(self.make, replace(self.setting, task=task, draws=draws))
         except InputError as error:
             raise Inadmissible(str(error)) from error
         except Broken as error:
             raise ContractViolation(f"with an extreme record {error}, which gives the record away") from error
+        self.witnesses.append(noted.witness)
+        return noted
 
     def _force(self, base: Noted, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> None:
         """One run on a neighbouring data set."""

@@ -105,7 +105,7 @@ class Recording:
                 "solve it more exactly"
             )
         place = self.solution(release, solution)
-        draw = Draw(release, implied(place), place.copy(), log_jacobian(place), derived(implied, place))
+        draw = Draw(release, implied(place), place.copy(), log_jacobian(place), derived(implied, place), noise.copy())
         return self.drew(draw)
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:

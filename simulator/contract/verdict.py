@@ -17,7 +17,9 @@ from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
 from ..engine.selection import Name
 from ..network.setting import Setting
+from .randomness_seen import doubt, seen
 from .replay import Broken, Make, Replayed, replay
+from .samples_seen import Witness
 from .small_worlds import WORLDS, check_replay
 from .transcript import TooLarge
 from .violation import ContractViolation
@@ -127,6 +129,9 @@ def judged(
             return Verdict("unchecked", str(error), warnings)
         except ContractViolation as violation:
             return Verdict("failed", str(violation), warnings)
+    doubted = doubt(_witnesses(small), own.witnesses)
+    if doubted:
+        return Verdict("failed", doubted, warnings)
     if own.failure and not own.steps:
         # Two runs that fail alike before anybody has finished a step show nothing.
         return Verdict("unchecked", f"nobody finishes a step: {own.failure}", warnings)
@@ -148,6 +153,10 @@ def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed
         return {}, (f"the contract's small worlds cannot be run: {error}",)
 
 
+def _witnesses(small: dict[str, Replayed]) -> list[Witness]:
+    return [witness for world in small.values() for witness in world.witnesses]
+
+
 def _said(small: dict[str, Replayed], own: Replayed) -> str:
     worlds = [f"{len(small)} small worlds"] if len(small) == len(WORLDS) else []
     if not own.looked:
@@ -156,7 +165,8 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
     apart = f", {own.groups} times some of them alone" if own.groups else ""
     held = ", what is assumed public held fixed" if own.held else ""
     everybody = f"data of {len(own.looked)} agents changed{apart}{held} ({own.runs} runs of it)"
-    return ", ".join([*worlds, "own world", f"{own.steps} steps", everybody])
+    drawn = seen(_witnesses(small), own.witnesses)
+    return ", ".join([*worlds, "own world", f"{own.steps} steps", everybody, drawn])
 
 
 def _parts(
@@ -173,6 +183,7 @@ def _parts(
         f"own world: {own.runs} runs, {own.steps} steps each, data of {len(own.looked)} agents changed by "
         f"{' and by '.join(own.adjacencies)}"
     )
+    looked.append(seen(_witnesses(small), own.witnesses))
     if own.failure:
         missed.append(f"own world, what comes after {own.failure}")
     missed += [f"data of agent {ids[agent]!r}: {reason}" for agent, reason in own.unlooked.items()]

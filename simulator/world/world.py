@@ -22,6 +22,7 @@ from ...agents.errors import Divergence
 from ...agents.inbox import Message
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, PublicStart, View
 from ...protocols.privacy.ledger import Ledger
+from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ...protocols.view import Layout
 from ..network.clocks import wake_up_ranks
@@ -274,7 +275,7 @@ class World:
         return self._watched(self.setting.draws.generator(before, int(self.numbers[agent])), before, agent)
 
     def _watched(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
-        return stream if self.watch is None else self.watch.stream(stream, purpose, agent)
+        return AgentStream(stream) if self.watch is None else self.watch.stream(stream, purpose, agent)
 
     def _partner_uniform(self, agent: int, tick: int) -> float:
         return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)

@@ -12,7 +12,17 @@ from .gaussian import GAUSSIAN
 from .laplace import LAPLACE
 from .loss import LossExtent, PrivacyLoss, RandomisedResponse
 from .registry import NoiseName, mechanism_of, noise_of, noises, register
-from .release import Implied, LogJacobian, Release, SensitivitySource, Solve, WatchedStream, Watcher, draw_noise
+from .release import (
+    AgentStream,
+    Implied,
+    LogJacobian,
+    Release,
+    SensitivitySource,
+    Solve,
+    WatchedStream,
+    Watcher,
+    draw_noise,
+)
 from .silent import PLAIN, PUBLIC
 
 __all__ = [
@@ -21,6 +31,7 @@ __all__ = [
     "LAPLACE",
     "PLAIN",
     "PUBLIC",
+    "AgentStream",
     "Implied",
     "LogJacobian",
     "LossExtent",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,7 +239,39 @@ class Watcher(Protocol):
         ...
 
 
-class WatchedStream(np.random.Generator):
+INNER_STATE = (
+    "a step's random stream is for drawing only: its state cannot be read, set, copied, pickled or split; "
+    "view.stream(purpose) under another purpose gives other numbers"
+)
+"""What is said to a step that asks for it."""
+
+
+class AgentStream(np.random.Generator):
+    """Random stream that a step is given: it draws the generator's numbers, and refuses its inner state.
+
+    Whoever could copy, rewind or split a stream could draw the same noise or the same sample again. It refuses in every
+    run, so that a step does there what it did when it was replayed.
+
+    Parameters
+    ----------
+    stream : numpy.random.Generator
+        Whose bits it draws.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, stream: np.random.Generator) -> None:
+        super().__init__(stream.bit_generator)
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(INNER_STATE)
+
+    bit_generator = _bit_generator = property(_refused)  # pyright: ignore[reportAssignmentType]
+    state = property(_refused)
+    spawn = __getstate__ = __setstate__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refused
+
+
+class WatchedStream(AgentStream):
     """A random stream that tells of the noise which releases draw from it.
 
     Parameters
@@ -249,8 +281,10 @@ class WatchedStream(np.random.Generator):
     watcher : Watcher
     """
 
+    __slots__ = ("watcher",)
+
     def __init__(self, stream: np.random.Generator, watcher: Watcher) -> None:
-        super().__init__(stream.bit_generator)
+        super().__init__(stream)
         self.watcher = watcher
 
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of
-from hushnet.simulator.audit.noise_as_drawn import Drawn, checks
 from hushnet.simulator.compare.statistics import holm
+from hushnet.simulator.contract.noise_seen import Drawn
+from hushnet.simulator.contract.noise_tests import checks
 
 AGENTS, RANKS, SEEDS, WIDTH = 6, 8, 3, 4
 MECHANISMS = ("laplace", "gaussian", "gamma")
@@ -29,7 +30,7 @@ def noise_of(mechanism, change=lambda values, **place: values, drawn=None, ranks
             for rank in range(ranks):
                 values = draw_noise(drawn or mechanism, WIDTH, 1.0, rng=rng)
                 values = change(values, seed=seed, agent=agent, rank=rank, found=found)
-                found.append(Drawn(seed, agent, rank, release_of(mechanism, agent), values))
+                found.append(Drawn(seed, agent, rank, release_of(mechanism, agent), values, np.spacing(np.abs(values))))
     return found
 
 
@@ -42,7 +43,11 @@ def caught(noise):
 
 def at(found, **place):
     """The noise of a place."""
-    return next(one.values for one in found if all(getattr(one, name) == value for name, value in place.items()))
+    return next(
+        one.noise
+        for one in found
+        if all(getattr(one, {"seed": "run"}.get(name, name)) == value for name, value in place.items())
+    )
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -101,7 +106,7 @@ def test_noise_that_is_correlated_over_steps_is_found():
     def mixed(values, found, seed, agent, rank):
         return (values + at(found, seed=seed, agent=agent, rank=rank - 1)) / 2**0.5 if rank else values
 
-    assert "independence between steps" in caught(noise_of("gaussian", mixed))
+    assert "independence between draws of an agent 1 apart" in caught(noise_of("gaussian", mixed))
 
 
 def test_noise_that_is_correlated_between_agents_is_found():
@@ -115,7 +120,7 @@ def test_noise_that_agents_share_at_a_time_is_found_whatever_its_rank():
     late = lambda one: replace(one.release, time=float(one.rank + one.agent))  # noqa: E731
 
     def mixed(values, found, seed, agent, rank):
-        others = [one.values for one in found if (one.seed, one.rank + one.agent) == (seed, rank + agent)]
+        others = [one.noise for one in found if (one.run, one.rank + one.agent) == (seed, rank + agent)]
         return (values + 2 * others[0]) / 5**0.5 if others else values
 
     noise = [replace(one, release=late(one)) for one in noise_of("gaussian", mixed, ranks=30)]

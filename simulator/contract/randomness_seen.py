@@ -1,0 +1,67 @@
+"""What a proof's runs have shown of noise and samples: whether they are what releases say, and how much that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .noise_seen import gathered
+from .noise_tests import Check, checks
+from .samples_seen import Witness, sampling_doubt
+
+LEVEL = 1e-6
+"""Probability, at most, with which a protocol without a fault is refused for its noise or its samples in one proof."""
+STAGES = 4
+"""Small worlds and own world, each about noise and about samples; each has an equal part of the level."""
+ENOUGH = 100
+"""Numbers of noise below which little is known of their law."""
+
+
+def doubt(small: Sequence[Witness], own: Sequence[Witness] = ()) -> str:
+    """How noise or samples are other than releases say, in words; empty if nothing speaks for it.
+
+    Parameters
+    ----------
+    small : sequence of Witness
+        Of small worlds; with an own world they only add to what that shows.
+    own : sequence of Witness, optional
+        Of the own world.
+    """
+    share = LEVEL / STAGES
+    parts = [list(own), [*small, *own]] if own else [list(small)]
+    for part in parts:
+        found = _noise_doubt(part, share / len(parts))
+        if found:
+            return found
+    return sampling_doubt(parts[-1], share)
+
+
+def _noise_doubt(witnesses: Sequence[Witness], level: float) -> str:
+    every = checks(gathered(one.recording for one in witnesses), rng=np.random.default_rng(0))
+    failed = [check for check in every if check.p * len(every) < level]
+    if not failed:
+        return ""
+    # A repeat or a lack of noise names the draw; a scale names the agent.
+    names = ("repeated numbers", "numbers without noise")
+    worst = min(failed, key=lambda check: (check.name not in names, check.p))
+    return f"noise is not what releases say: {_words(worst)}"
+
+
+def _words(check: Check) -> str:
+    return f"{check.name}: {check.said} ({check.count} numbers; so by chance with probability {check.p:.1g})"
+
+
+def seen(small: Sequence[Witness], own: Sequence[Witness]) -> str:
+    """What was looked at, in words."""
+    every = [*small, *own]
+    numbers = sum(draw.noisy.size for one in every for draws in one.recording.draws.values() for draw in draws)
+    parts = [f"{numbers} numbers of noise" + (", too few to judge their law" if 0 < numbers < ENOUGH else "")]
+    releases = sum(one.sampled for one in every)
+    taken = [one for witness in every for some in witness.samples for one in some]
+    if releases and not any(one.moved.any() for one in taken):
+        parts.append("samples not judged, for no changed row moves a release over one")
+    elif releases:
+        count, charged = (sum(float(getattr(one, name).sum()) for one in taken) for name in ("moved", "shares"))
+        parts.append(f"a changed row in {count:.0f} samples, {charged:.1f} charged for")
+    return ", ".join(parts)

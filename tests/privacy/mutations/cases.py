@@ -91,6 +91,27 @@ CASES: dict[str, Case] = {
 }
 
 
+def under(name: str, mechanism: str) -> str | None:
+    """The name of a case with other noise, which is entered into `CASES`; None where it has that noise or takes none.
+
+    Parameters
+    ----------
+    name : str
+    mechanism : str
+        Of a registered mechanism with noise.
+    """
+    case, other = CASES[name], f"{name}-with-{mechanism}"
+    privacy = dict(case.parameters.get("privacy", {}))
+    if privacy.get("mechanism", mechanism) == mechanism:
+        return None
+    if other not in CASES:
+        CASES[other] = replace(case, parameters={**case.parameters, "privacy": {**privacy, "mechanism": mechanism}})
+        if len(seen(CASES[other])) == 1:  # the sentence by which the protocol refuses it
+            del CASES[other]
+            return None
+    return other
+
+
 class Notes:
     """An observer that writes down every message on every link."""
 

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from .cases import CASES, seen
+from hushnet.protocols.privacy.mechanisms import noises
+
+from .cases import CASES, seen, under
 from .declarations import FORMS, GUARDS, KINDS, LIST, Form, Guard, Mutation
 from .guards import CATCHERS
 from .seams import planted
@@ -70,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--guard", action="append", choices=GUARDS, help="ask these only; repeat it for more than one")
     parser.add_argument("--kind", action="append", choices=KINDS, help="mistakes of this kind only")
     parser.add_argument("--form", choices=FORMS, help="steps in this form, and mistakes that show in it")
+    parser.add_argument("--every-noise", action="store_true", help="under every mechanism that the protocol takes")
     parser.add_argument("--all", action="store_true", help="ask the other guards, too, after one has caught a mistake")
     parser.add_argument("--save", action="store_true", help=f"write what is printed to {SAVED.name}, with the commit")
     given = parser.parse_args(arguments)
@@ -78,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no such mistake: {', '.join(unknown)}; there are {', '.join(LIST)}")
     chosen = [one for one in LIST.values() if one.name in (given.names or LIST) and one.kind in (given.kind or KINDS)]
     outcomes, commit = [], _commit()
+    if given.every_noise:
+        chosen = [variant for one in chosen for variant in (one, *_under_others(one, given.form))]
     for mutation in chosen:
         if given.form and not shows(mutation, given.form):
             print(f"{mutation.name:50} {mutation.kind:20} does not show in {given.form} steps", flush=True)
@@ -91,6 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SAVED.write_text(page(outcomes, commit, asked), encoding="utf-8")
     caught = [outcome for outcome in outcomes if outcome.caught]
     return 1 if any(outcome.missed for outcome in outcomes) or len(caught) < RATE * len(outcomes) else 0
+
+
+def _under_others(mutation: Mutation, form: Form | None) -> list[Mutation]:
+    """The same mistake under each other mechanism that its protocol takes, where it shows."""
+    cases = [(mechanism, under(mutation.case, mechanism)) for mechanism in noises()]
+    variants = [replace(mutation, name=f"{mutation.name} ({noise})", case=case) for noise, case in cases if case]
+    return [variant for variant in variants if shows(variant, form or mutation.form)]
 
 
 def shows(mutation: Mutation, form: Form) -> bool:

@@ -1,7 +1,7 @@
 """What the privacy contract of a protocol came to: done once by `run`, and said beside every epsilon.
 
-Passing means that a replay found nothing in small worlds and in the scenario's own: its first run's task, graph,
-parameters and seed, to its end. That is a proof for the steps that were made there, not for those of other runs.
+Passing means that a replay found nothing in small worlds and in one of the scenario's own: a run's task, graph,
+parameters and seed, to its end. It stands for that grid point, whatever the seed, and not for others of a sweep.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .small_worlds import WORLDS, check_replay
 from .transcript import TooLarge
 from .violation import ContractViolation
 
-Status = Literal["passed", "shipped", "failed", "unchecked"]
+Status = Literal["passed", "shipped", "elsewhere", "failed", "unchecked"]
 
 TOGETHER, ALONE = 2, 5
 """Runs of the own world in which everybody's data are changed, and agents at least whose data are changed alone."""
@@ -34,24 +34,36 @@ class Verdict:
 
     Parameters
     ----------
-    status : {"passed", "shipped", "failed", "unchecked"}
-        ``shipped`` protocols are replayed by this package's own tests.
+    status : {"passed", "shipped", "elsewhere", "failed", "unchecked"}
+        ``shipped`` protocols are replayed by this package's own tests; ``elsewhere`` means that other points of the
+        sweep were replayed, and passed.
     details : str
         What was replayed, what failed, or why nothing was checked.
     warnings : tuple of str
         What else does not work, and is no matter of privacy.
+    at : str
+        Which of the scenario's own worlds was replayed: what is swept, and the seed.
     """
 
     status: Status
     details: str = ""
     warnings: tuple[str, ...] = ()
+    at: str = ""
 
     @property
     def text(self) -> str:
         """One line for summary, manifest, notes and report."""
         if self.status == "shipped":
-            return "passed (shipped)"
-        return f"{'not checked' if self.status == 'unchecked' else self.status}: {self.details}"
+            return "passed (shipped: replayed by hushnet's own tests)"
+        if self.status == "elsewhere":
+            return f"replayed at {self.at}: not verified here"
+        here = f", replayed here ({self.at})" if self.status == "passed" and self.at else ""
+        return f"{'not checked' if self.status == 'unchecked' else self.status}: {self.details}{here}"
+
+    @property
+    def verified_by(self) -> Literal["construction", "replay"]:
+        """How an epsilon is verified where it is: by what a shipped protocol is made of, or by the replay."""
+        return "construction" if self.status == "shipped" else "replay"
 
     @property
     def unproved(self) -> str:
@@ -60,6 +72,8 @@ class Verdict:
             return f"the protocol's privacy contract failed: {self.details}"
         if self.status == "unchecked":
             return f"the protocol's privacy contract was not checked: {self.details}"
+        if self.status == "elsewhere":
+            return f"the protocol's privacy contract was replayed at {self.at}, not here (--proofs N: at N points)"
         return ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,7 +83,7 @@ class Verdict:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Verdict:
         """Make a verdict from what `as_dict` gave."""
-        return cls(stored["status"], stored["details"], tuple(stored["warnings"]))
+        return cls(stored["status"], stored["details"], tuple(stored["warnings"]), stored.get("at", ""))
 
 
 SHIPPED = Verdict("shipped")

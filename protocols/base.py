@@ -107,8 +107,8 @@ class Protocol(ABC):
     traits: ClassVar[Traits] = Traits()
     protects: ClassVar[str | None] = None
     """The role whose data the noise is there to protect; everybody's by default."""
-    observer: ClassVar[str] = "all neighbours"
-    """Who reads what a protected agent sends: whom its epsilon holds against."""
+    observer: ClassVar[str] = "everyone on the wire"
+    """Whom a protected agent's epsilon holds against: by default whoever hears all messages of all agents."""
     model_released: ClassVar[bool] = True
     """Whether `models` follows from what was released, so that epsilon covers it; otherwise agents keep theirs."""
     learns_from: ClassVar[Literal["rows", "columns"]] = "rows"

@@ -149,6 +149,7 @@ def run(
     jobs: Jobs = 1,
     scheduler: str | None = None,
     contract: bool = True,
+    proofs: int = 4,
 ) -> Result:
     """Run what is not there yet of a scenario's runs, as ``hushnet run`` does, and return all of them.
 
@@ -178,8 +179,12 @@ def run(
     scheduler : str, optional
         Address of a dask cluster to use instead.
     contract : bool
-        Whether the privacy contract of your own protocols is checked, once for each set of parameters, by some ten runs
-        of small worlds each and of the scenario's first; without it none of their epsilons is verified.
+        Whether the privacy contract of your own protocols is checked by replay, in some ten runs of small worlds each
+        and of the scenario's own; without it none of their epsilons is verified.
+    proofs : int
+        At how many points of a sweep at most they are replayed, for each protocol and its parameters: where the world
+        is largest, where the run is longest, where topology or task differ, then the others in their order. At points
+        that were not replayed no epsilon is verified, and the statement names one that was.
 
     Raises
     ------
@@ -204,6 +209,7 @@ def run(
         jobs=jobs,
         scheduler=scheduler,
         contract=contract,
+        proofs=proofs,
     )
     collection = perform(scenario, options)
     return Result(collection)

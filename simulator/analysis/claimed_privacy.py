@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MARK = "\N{WARNING SIGN}"
+PASSED = "passed"
+"""How the text of a contract that holds begins."""
 EPSILON, DELTA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}="
 """How legends write them."""
 
@@ -31,6 +33,10 @@ class ClaimedPrivacy:
         What is not protected although the protocol has noise: ``role: reason``.
     contract : tuple of str
         What the protocol's privacy contract came to: what was replayed, or why not.
+    verified_by : tuple of str
+        What the verified epsilons rest on: ``construction``, of shipped protocols, or ``replay``, of a user's own.
+    unverified : int
+        Runs without a verified epsilon.
     """
 
     claimed: tuple[float, ...]
@@ -43,13 +49,17 @@ class ClaimedPrivacy:
     because: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
     contract: tuple[str, ...] = ()
+    verified_by: tuple[str, ...] = ()
+    unverified: int = 0
 
     @property
     def details(self) -> str:
         """What stands beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
-        parts = [f"not verified because {reason}" for reason in self.because]
+        parts = [f"verified by {strength}" for strength in self.verified_by]
+        parts += [f"not verified{self._share(self.unverified)} because {reason}" for reason in self.because]
         parts += [f"not protected: {who}" for who in self.unprotected]
-        parts += [f"contract {text}" for text in self.contract if text.startswith("passed")]  # else it is a reason
+        passed = [text for text in self.contract if text.startswith(PASSED)]  # else it is a reason
+        parts += [f"contract {text}" for text in briefly(passed)]
         return "; ".join([*parts, f"assumed public: {', '.join(self.assumed_public) or 'nothing'}"])
 
     @property
@@ -71,8 +81,10 @@ class ClaimedPrivacy:
         claimed, verified = _span(self.claimed, digits), _span(self.verified, digits)
         if not self.flagged:
             return f"({EPSILON} claimed {claimed}, verified {verified}{delta})"
-        share = "" if self.flagged == self.runs else f" in {self.flagged} of {self.runs} runs"
-        return f"{MARK} {EPSILON} claimed {claimed} < verified {verified}{share}{delta}"
+        return f"{MARK} {EPSILON} claimed {claimed} < verified {verified}{self._share(self.flagged)}{delta}"
+
+    def _share(self, count: int) -> str:
+        return f" in {count} of {self.runs} runs" if 0 < count < self.runs else ""
 
 
 def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
@@ -90,6 +102,8 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
         assumed_public=tuple(public),
         contract=tuple(dict.fromkeys(e["contract"] for e in entries if e.get("contract"))),
         mechanism=", ".join(dict.fromkeys(str(e["mechanism"]) for e in entries if e.get("mechanism"))),
+        verified_by=tuple(dict.fromkeys(str(e["verified_by"]) for e in entries if e.get("verified_by"))),
+        unverified=sum(math.isinf(float(e["verified"])) for e in entries if e.get("verified") is not None),
         because=tuple(dict.fromkeys(reason for entry in entries for reason in entry.get("because") or ())),
         unprotected=tuple(
             dict.fromkeys(
@@ -99,6 +113,23 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
             )
         ),
     )
+
+
+def briefly(contracts: Iterable[str]) -> list[str]:
+    """What contracts came to at the points of a sweep, shorter: one replay that passed stands for all that did.
+
+    Examples
+    --------
+    >>> briefly(["passed: 8 steps, replayed here (a = 1, seed 1)", "passed: 9 steps, replayed here (a = 2, seed 1)"])
+    ['passed: 8 steps, replayed here (a = 1, seed 1), and at 1 other point']
+    """
+    texts = list(dict.fromkeys(contracts))
+    passed = [text for text in texts if text.startswith(PASSED)]
+    if len(passed) < 2:
+        return texts
+    others = len(passed) - 1
+    said = f"{passed[0]}, and at {others} other point{'' if others == 1 else 's'}"
+    return [said, *(text for text in texts if text not in passed)]
 
 
 def is_flagged(entry: dict[str, Any]) -> bool:

@@ -47,9 +47,17 @@ def run(
         bool,
         typer.Option(
             "--contract/--no-contract",
-            help="Check the privacy of your own protocols by replay, once: some ten runs; else no epsilon is verified.",
+            help="Check the privacy of your own protocols by replay, some ten runs each; else no epsilon is verified.",
         ),
     ] = True,
+    proofs: Annotated[
+        int,
+        typer.Option(
+            "--proofs",
+            metavar="N",
+            help="Replay each of your own protocols at N points of a sweep at most; at others no epsilon is verified.",
+        ),
+    ] = 4,
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
     with loaded_scenario(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
@@ -57,9 +65,10 @@ def run(
         from ..console import run_scenario
 
         workers = {"jobs": processes_of(jobs), "scheduler": scheduler}
-        options = {"progress": not quiet, "dry_run": dry_run, "verbose": verbose, "contract": contract}
+        options = {"progress": not quiet, "dry_run": dry_run, "verbose": verbose}
+        proved = {"contract": contract, "proofs": proofs}
         with unannounced(quiet=quiet):
-            run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers)
+            run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers, **proved)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """What the privacy contract of a protocol came to: done once by `run`, and said beside every epsilon.
 
-Passing means that a replay found nothing in small worlds and in the scenario's own: its first run's task, graph,
-parameters and seed, to its end. That is a proof for the steps that were made there, not for those of other runs.
+Passing means that a replay found nothing in small worlds and in one of the scenario's own: a run's task, graph,
+parameters and seed, to its end. It stands for that grid point, whatever the seed, and not for others of a sweep.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .small_worlds import WORLDS, check_replay
 from .transcript import TooLarge
 from .violation import ContractViolation
 
-Status = Literal["passed", "shipped", "failed", "unchecked"]
+Status = Literal["passed", "shipped", "elsewhere", "failed", "unchecked"]
 
 TOGETHER, APART = 2, 6
 """Runs of the own world in which everybody's data are changed, and runs, at most, in which a group's are."""
@@ -36,8 +36,9 @@ class Verdict:
 
     Parameters
     ----------
-    status : {"passed", "shipped", "failed", "unchecked"}
-        ``shipped`` protocols are replayed by this package's own tests.
+    status : {"passed", "shipped", "elsewhere", "failed", "unchecked"}
+        ``shipped`` protocols are replayed by this package's own tests; ``elsewhere`` means that other points of the
+        sweep were replayed, and passed.
     details : str
         What was replayed, what failed, or why nothing was checked.
     warnings : tuple of str
@@ -46,6 +47,8 @@ class Verdict:
         What the replay has looked at, and what it has not, where it passed.
     unlooked : dict of int to str
         Agents of the own world about whose data nothing was shown, and why: their epsilon is infinite.
+    at : str
+        Which of the scenario's own worlds was replayed: what is swept, and the seed.
     """
 
     status: Status
@@ -54,13 +57,22 @@ class Verdict:
     looked_at: tuple[str, ...] = ()
     not_looked_at: tuple[str, ...] = ()
     unlooked: dict[int, str] = field(default_factory=dict)
+    at: str = ""
 
     @property
     def text(self) -> str:
         """One line for summary, manifest, notes and report."""
         if self.status == "shipped":
-            return "passed (shipped)"
-        return f"{'not checked' if self.status == 'unchecked' else self.status}: {self.details}"
+            return "passed (shipped: replayed by hushnet's own tests)"
+        if self.status == "elsewhere":
+            return f"replayed at {self.at}: not verified here"
+        here = f", replayed here ({self.at})" if self.status == "passed" and self.at else ""
+        return f"{'not checked' if self.status == 'unchecked' else self.status}: {self.details}{here}"
+
+    @property
+    def verified_by(self) -> Literal["construction", "replay"]:
+        """How an epsilon is verified where it is: by what a shipped protocol is made of, or by the replay."""
+        return "construction" if self.status == "shipped" else "replay"
 
     @property
     def unproved(self) -> str:
@@ -69,6 +81,8 @@ class Verdict:
             return f"the protocol's privacy contract failed: {self.details}"
         if self.status == "unchecked":
             return f"the protocol's privacy contract was not checked: {self.details}"
+        if self.status == "elsewhere":
+            return f"the protocol's privacy contract was replayed at {self.at}, not here (--proofs N: at N points)"
         return ""
 
     @property
@@ -87,7 +101,7 @@ class Verdict:
         """Make a verdict from what `as_dict` gave."""
         lists = {name: tuple(stored[name]) for name in ("warnings", "looked_at", "not_looked_at")}
         unlooked = {int(agent): reason for agent, reason in stored["unlooked"].items()}
-        return cls(stored["status"], stored["details"], **lists, unlooked=unlooked)
+        return cls(stored["status"], stored["details"], **lists, unlooked=unlooked, at=stored["at"])
 
 
 SHIPPED = Verdict(

@@ -171,11 +171,15 @@ def estimate(experiment: Experiment, *, density: float = 1.0) -> Estimate:
     return Estimate(len(runs), len(queue), sum(there), sum(costs, Cost()), max((c.events for c in costs), default=0.0))
 
 
+def costs_of_runs(experiment: Experiment, runs: Sequence[Run]) -> list[Cost]:
+    """What each run takes, about, told from its scenario alone."""
+    sizes = _Sizes(experiment, 1.0)
+    return [cost_of(experiment, run, *sizes(run)) for run in runs]
+
+
 def seconds_of_runs(experiment: Experiment, runs: Sequence[Run]) -> list[float | None]:
     """Seconds of processor time of each run, about; None where nobody has measured its protocol."""
-    sizes = _Sizes(experiment, 1.0)
-    costs = [cost_of(experiment, run, *sizes(run)) for run in runs]
-    return [None if cost.unknown else cost.seconds for cost in costs]
+    return [None if cost.unknown else cost.seconds for cost in costs_of_runs(experiment, runs)]
 
 
 def density(experiment: Experiment) -> float:

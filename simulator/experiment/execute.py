@@ -112,7 +112,7 @@ def first_hit(
 def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdict) -> dict[str, Any]:
     scenario, task = run.point.scenario, world.setting.task
     status = next((name for name, kind in FAILURES.items() if isinstance(failure, kind)), "complete")
-    privacy, warnings = privacy_statement(world)
+    privacy, warnings = privacy_statement(world, verdict.verified_by)
     label = scenario.label(run.protocol)
     if verdict.unproved:
         warnings.append(f"{label}: no epsilon is verified, because {verdict.unproved}")

@@ -10,7 +10,7 @@ from typing import Any
 from ...protocols.base import Protocol
 from ..language.loading import LoadedScenario, load
 from ..recording.recorder import OwnMetric
-from .plan import Experiment
+from .plan import PROOFS, Experiment
 from .workers import Jobs
 
 
@@ -31,6 +31,7 @@ class RunOptions:
     scheduler : str, optional
         Who executes the runs.
     contract : bool
+    proofs : int
     """
 
     protocols: Mapping[str, type[Protocol]] | None = None
@@ -44,6 +45,7 @@ class RunOptions:
     jobs: Jobs = 1
     scheduler: str | None = None
     contract: bool = True
+    proofs: int = PROOFS
 
     def load(self, source: Path | str | Mapping[str, Any]) -> LoadedScenario:
         """Read a scenario as these options say; raises like `hushnet.simulator.language.loading.load`."""
@@ -58,4 +60,4 @@ class RunOptions:
 
     def experiment(self, loaded: LoadedScenario) -> Experiment:
         """All runs of a scenario that was read."""
-        return Experiment(loaded, self.out, self.data_dir, self.metrics, self.contract)
+        return Experiment(loaded, self.out, self.data_dir, self.metrics, self.contract, self.proofs)

@@ -30,7 +30,16 @@ from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
 from ..recording.recorder import OwnMetric, Recorder
 from ..storage.files import json_text
-from ..storage.provenance import code_version, edges, edges_hash, libraries, named_files, numerics, run_id
+from ..storage.provenance import (
+    PRESENTATION,
+    code_version,
+    edges,
+    edges_hash,
+    libraries,
+    named_files,
+    numerics,
+    run_id,
+)
 from ..storage.user_code import source_hash
 from ..world.notes import Notebook
 from ..world.step_form import asked_form
@@ -43,6 +52,8 @@ LARGE = 2**26
 """Bytes of data and graph from which on a world is made only after those before are gone, which may hold as much."""
 
 
+PROOFS = 4
+"""Points of a sweep at which the contract of a protocol with its parameters is replayed at most, if nobody says so."""
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
 """The verdict on a contract that nobody is to check."""
 
@@ -64,6 +75,11 @@ class Run:
         return repr((scenario.task, scenario.topology, scenario.validation)), self.data_seed
 
     @property
+    def at(self) -> str:
+        """Grid point and seed, in words."""
+        return ", ".join([*(f"{path} = {value}" for path, value in self.point.values.items()), f"seed {self.seed}"])
+
+    @property
     def place(self) -> str:
         """Protocol, seed and grid point, in words."""
         grid = "".join(f", {path} = {value}" for path, value in self.point.values.items())
@@ -71,8 +87,15 @@ class Run:
 
     @property
     def contract_key(self) -> str:
-        """Runs with the same key share what is known of their protocol's contract."""
+        """Runs with the same key have the same protocol with the same parameters."""
         return json_text(self.point.scenario.protocols[self.protocol].model_dump(exclude={"label"}), indent=None)
+
+    @property
+    def world_key(self) -> str:
+        """Runs with the same key differ in nothing but their seeds: one proof of the contract is for all of them."""
+        apart = {*PRESENTATION, "protocols"}
+        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in apart}
+        return json_text([self.contract_key, scenario], indent=None)
 
 
 @dataclass(frozen=True)
@@ -108,11 +131,14 @@ class Experiment:
         What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`.
     contract : bool
         Whether the privacy contract of users' own protocols is checked.
+    proofs : int
+        At how many points of a sweep at most, for each protocol and its parameters.
 
     Attributes
     ----------
     verdicts : dict of str to Verdict
-        What is known of protocols' privacy contracts, see `hushnet.simulator.experiment.proofs`.
+        What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
+        see `hushnet.simulator.experiment.proofs`.
     """
 
     loaded: LoadedScenario
@@ -121,11 +147,14 @@ class Experiment:
     metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
     token: str | None = field(default=None, init=False)
     contract: bool = True
+    proofs: int = PROOFS
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.proofs < 1:
+            raise InputError(f"proofs = {self.proofs}: must be an integer from 1 (--no-contract asks for none)")
         taken = {*METRICS, *recordable()}
         for name, metric in self.metrics.items():
             if name in taken:
@@ -220,12 +249,13 @@ class Experiment:
 
     def verdict(self, run: Run) -> Verdict:
         """What is known of the privacy contract of a run's protocol."""
-        return self.verdicts.get(run.contract_key, SHIPPED if self.source(run) is None else NOT_ASKED)
+        other = self.verdicts.get(run.contract_key, SHIPPED if self.source(run) is None else NOT_ASKED)
+        return other if other.status == "shipped" else self.verdicts.get(run.world_key, other)
 
     def _judged_source(self, run: Run) -> str | None:
         """The hash of the user's own code; with it what speaks against it, so that this is not taken for a proof."""
-        known = self.verdicts.get(run.contract_key)
-        return self.source(run) if known is None or not known.unproved else f"{self.source(run)} {known.status}"
+        known = self.verdict(run) if run.contract_key in self.verdicts else SHIPPED
+        return f"{self.source(run)} {known.status}" if known.unproved else self.source(run)
 
     def setting(self, run: Run) -> Setting:
         """What the world of a run has in common with those of other protocols."""

@@ -1,4 +1,7 @@
-"""The privacy contract of users' own protocols: done once for each set of parameters, kept beside the results.
+"""The privacy contract of users' own protocols: replayed at some points of a sweep, kept beside the results.
+
+A proof is for the world that was replayed: its task, graph, network and end. Other seeds of the same point share it;
+other points are told where the protocol was replayed, and no epsilon is verified there.
 
 What was found is kept under the id of the run that the own world is taken from, which stands for the plug-in's sources,
 all that they import, parameters, data, seed and versions: whoever changes one of them is judged anew.
@@ -9,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...agents.errors import HushnetError
@@ -19,6 +23,7 @@ from ..storage.files import json_text, put_file
 from ..storage.user_code import source_hash
 from ..world.watchers import Watch
 from ..world.world import World
+from .estimate import costs_of_runs
 from .plan import NOT_ASKED, Experiment, PlannedRun, Run
 from .workers import Workers
 
@@ -35,16 +40,24 @@ def prove(
     ----------
     experiment : Experiment
     queue : sequence of PlannedRun
-        The first run with each protocol and each set of parameters is the own world.
+        The first run in each world stands for those with other seeds.
     workers : Workers
         Who executes the runs: what kills a process there shall not kill this one here.
     on_check : callable, optional
         Told of every run whose protocol is about to be checked.
     """
+    alike: dict[str, list[PlannedRun]] = {}
     for planned in queue:
-        key = planned.run.contract_key
-        if key not in experiment.verdicts:
-            experiment.verdicts[key] = _verdict(experiment, planned, workers, on_check)
+        alike.setdefault(planned.run.contract_key, []).append(planned)
+    for key, group in alike.items():
+        if key in experiment.verdicts:
+            continue
+        kind = group[0].run.point.scenario.protocols[group[0].run.protocol].kind
+        if source_hash([experiment.loaded.code.protocol(kind)]) is None:
+            experiment.verdicts[key] = SHIPPED
+            continue
+        found = _verdicts(experiment, group, workers, on_check)
+        experiment.verdicts |= {**found, key: _elsewhere(list(found.values()))}
 
 
 def judge(experiment: Experiment, run: Run) -> Verdict:
@@ -64,21 +77,82 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
         return Verdict("unchecked", str(error))
 
 
+def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Worlds in which a protocol is replayed, as many as the experiment admits.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    worlds : sequence of PlannedRun
+        A run in each, all with the same protocol and parameters.
+
+    Returns
+    -------
+    list of PlannedRun
+        That of the largest world, the longest, one with every topology, every task and both together, then the others
+        in their order.
+    """
+    costs = costs_of_runs(experiment, [planned.run for planned in worlds])
+    everything = range(len(worlds))
+    chosen = [max(everything, key=lambda place: (costs[place].memory, costs[place].events))]
+    chosen.append(max(everything, key=lambda place: (costs[place].events, costs[place].memory)))
+    scenarios = [planned.run.point.scenario for planned in worlds]
+    topologies, tasks = ([repr(getattr(one, part)) for one in scenarios] for part in ("topology", "task"))
+    for values in (topologies, tasks, list(zip(topologies, tasks, strict=True)), everything):
+        seen: set[object] = {values[place] for place in chosen}
+        for place, value in enumerate(values):
+            if value not in seen:
+                seen.add(value)
+                chosen.append(place)
+    return [worlds[place] for place in list(dict.fromkeys(chosen))[: experiment.proofs]]
+
+
+def _verdicts(
+    experiment: Experiment, group: Sequence[PlannedRun], workers: Workers, on_check: Callable[[Run], None] | None
+) -> dict[str, Verdict]:
+    """Verdicts on a protocol with its parameters, by world: of replays made now, or kept from an earlier time."""
+    worlds: dict[str, PlannedRun] = {}
+    for planned in group:
+        worlds.setdefault(planned.run.world_key, planned)
+    chosen = to_replay(experiment, list(worlds.values())) if experiment.contract else []
+    names = {planned.name for planned in chosen}
+    found: dict[str, Verdict] = {}
+    for planned in [*chosen, *(other for other in worlds.values() if other.name not in names)]:
+        replayed = planned.name in names
+        verdict = _verdict(experiment, planned, workers, on_check, replayed=replayed)
+        if verdict is not None:
+            found[planned.run.world_key] = replace(verdict, at=planned.run.at)
+    return found
+
+
+def _elsewhere(found: Sequence[Verdict]) -> Verdict:
+    """What is known where a protocol was not replayed: that it fails elsewhere, or that it has passed there."""
+    for status in ("failed", "passed", "unchecked"):
+        known = [verdict for verdict in found if verdict.status == status]
+        if known and status == "passed":
+            others = len(known) - 1
+            beside = f" and {others} other point{'' if others == 1 else 's'}" if others else ""
+            return replace(known[0], status="elsewhere", at=f"{known[0].at}{beside}")
+        if known:
+            return replace(known[0], details=f"replayed at {known[0].at}: {known[0].details}")
+    return NOT_ASKED
+
+
 def _verdict(
-    experiment: Experiment, planned: PlannedRun, workers: Workers, on_check: Callable[[Run], None] | None
-) -> Verdict:
-    run = planned.run
-    protocol = experiment.loaded.code.protocol(run.point.scenario.protocols[run.protocol].kind)
-    if source_hash([protocol]) is None:
-        return SHIPPED
-    file = experiment.folder / ".cache" / f"contract-{experiment.run_id(run)}.json"
+    experiment: Experiment,
+    planned: PlannedRun,
+    workers: Workers,
+    on_check: Callable[[Run], None] | None,
+    *,
+    replayed: bool,
+) -> Verdict | None:
+    """Verdict on a world; None if it is not to be replayed, and was not before."""
+    file = experiment.folder / ".cache" / f"contract-{experiment.run_id(planned.run)}.json"
     known = _load(file)
-    if known is not None:
+    if known is not None or not replayed:
         return known
-    if not experiment.contract:
-        return NOT_ASKED
     if on_check:
-        on_check(run)
+        on_check(planned.run)
     verdict = workers.judge(experiment, planned)
     if verdict.status == "unchecked":
         return verdict

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import series, time_scale
-from ..analysis.claimed_privacy import MARK, claim_of
+from ..analysis.claimed_privacy import MARK, PASSED, briefly, claim_of
 from ..analysis.results import Collection
 from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS
@@ -167,17 +167,21 @@ def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
 
 def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only: bool) -> list[str]:
     """What the privacy contract of private protocols that are shown came to, and of others where it has not passed."""
-    found: dict[str, dict[str, None]] = {}
+    texts: dict[str, list[str]] = {}
     for manifest in collection.manifests:
         contract = manifest.get("contract") or {}
         passed = contract.get("status") in ("passed", "shipped")
         if contract and manifest["protocol"] in protocols and (manifest.get("privacy") or not passed):
             failed = contract["status"] == "failed"  # the reason is long, and among the warnings
-            text = "failed" if failed else contract["text"]
-            found.setdefault(text, {})[collection.labels[manifest["protocol"]]] = None
+            label = collection.labels[manifest["protocol"]]
+            texts.setdefault(label, []).append("failed" if failed else contract["text"])
+    found: dict[str, dict[str, None]] = {}
+    for label, said in texts.items():
+        for text in briefly(said):
+            found.setdefault(text, {})[label] = None
     everywhere = len(found) == 1
     if failed_only:
-        found = {text: labels for text, labels in found.items() if not text.startswith("passed")}
+        found = {text: labels for text, labels in found.items() if not text.startswith(PASSED)}
     return [
         f"privacy contract {'' if everywhere else 'of ' + ', '.join(labels) + ' '}{text}"
         for text, labels in found.items()

@@ -249,6 +249,10 @@ class EdgeList(Topology):
     """CSV file with a header line and the columns source, target, weight."""
 
     @override
+    def assumed_public(self, task: Task) -> tuple[str, ...]:
+        return (f"graph and weights, as given by {self.path}",)
+
+    @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         if files is None:
             return self.connected(extent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,36 +19,46 @@ SHARED_NOISE = (
     "noise scales the difference gives exact gradients back); publish at most one of them"
 )
 KEPT = "the models that are judged: the parties keep theirs and release none of them"
+UNSEEN = (
+    "what no replay can show: raw data that a protocol of your own takes as public by problem.assumed(...), and "
+    "deliberate fraud of a plug-in, which behaves while it is replayed"
+)
 """What no epsilon covers, in words that begin with what it is."""
 
 
-def not_covered(*, model_released: bool) -> list[str]:
+def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
     """What the epsilon of a run does not cover.
 
     Parameters
     ----------
     model_released : bool
         Whether the models that are judged follow from what was released.
+    replayed : bool
+        Whether it rests on a replay, being that of a user's own protocol.
     """
-    return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE]
+    return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE, *([UNSEEN] if replayed else [])]
 
 
-def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
+def privacy_statement(
+    world: World, verified_by: Literal["construction", "replay"]
+) -> tuple[dict[str, Any] | None, list[str]]:
     """What a run claims and what can be verified, for its worst agent, and warnings about it.
 
     Parameters
     ----------
     world : World
         At its end.
+    verified_by : {"construction", "replay"}
+        What an epsilon of its protocol rests on: that shipped operators alone release, or a replay.
 
     Returns
     -------
     statement : dict or None
         None without noise. ``claimed`` and ``verified`` are the largest over the agents whose data the noise is to
-        protect; ``because`` says why ``verified`` is infinite, where it is. Where only one role is protected,
-        ``role`` names it and ``unprotected`` says, by role, what the others reveal. ``unit`` and ``adjacency`` say
-        between what data sets epsilon holds, and ``observer`` against whom. ``not_covered`` says what may not be
-        published on the strength of it.
+        protect; ``because`` says why ``verified`` is infinite, where it is, and ``verified_by`` is None there. Where
+        only one role is protected, ``role`` names it and ``unprotected`` says, by role, what the others reveal.
+        ``unit`` and ``adjacency`` say between what data sets epsilon holds, and ``observer`` against whom.
+        ``not_covered`` says what may not be published on the strength of it.
     warnings : list of str
     """
     privacy = world.protocol.privacy
@@ -65,6 +75,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         "claimed": claimed,
         "claimed_by": privacy.claimed_by,
         "verified": verified,
+        "verified_by": verified_by if np.isfinite(verified) else None,
         "because": list(world.ledger.unverified(inside)),
         "delta": delta,
         "flagged": bool(claimed < verified * (1 - 1e-6)),
@@ -73,7 +84,7 @@ def privacy_statement(world: World) -> tuple[dict[str, Any] | None, list[str]]:
         "unit": list(world.ledger.units(inside)),
         "adjacency": [f"{each}{common}" for each in world.ledger.adjacencies(inside)],
         "observer": world.protocol.observer,
-        "not_covered": not_covered(model_released=world.protocol.model_released),
+        "not_covered": not_covered(model_released=world.protocol.model_released, replayed=verified_by == "replay"),
     }
     if not protected.all():
         statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, protected)}

@@ -200,6 +200,11 @@ def test_an_edge_list_gives_its_edges_and_weights_both_ways(tmp_path):
     assert np.array_equal(matrix(edge_list(tmp_path, "b,a,0.5\n\nb,d,2\nd,c,.25\n")), expected)
 
 
+def test_an_edge_list_is_assumed_to_be_public_and_its_file_is_named():
+    topology = TOPOLOGIES["edge_list"](kind="edge_list", path="who-knows-whom.csv")
+    assert topology.assumed_public(task_of(4)) == ("graph and weights, as given by who-knows-whom.csv",)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

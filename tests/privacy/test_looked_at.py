@@ -247,7 +247,7 @@ def test_an_agent_that_is_exempt_is_not_verified():
     verified = world.ledger.verified(1e-5)
     assert np.isinf(verified[2])
     assert np.isfinite(np.delete(verified, 2)).all()
-    assert any("without noise" in reason for reason in privacy_statement(world)[0]["because"])
+    assert any("without noise" in reason for reason in privacy_statement(world, "replay")[0]["because"])
 
 
 # Parts that neighbouring data sets share
@@ -280,7 +280,7 @@ def test_shared_parts_stand_among_what_is_assumed_public():
     parameters = protocol_parameters(SharesLabels, {"privacy": {"mechanism": "gaussian", "multiplier": 3.0, "clip": 1}})
     world = World(small_setting(empty=False), SharesLabels, parameters)
     EventEngine().run(world)
-    statement = privacy_statement(world)[0]
+    statement = privacy_statement(world, "replay")[0]
     assert "labels of all records, which neighbouring data sets share" in statement["assumed_public"]
     assert statement["adjacency"] == ["replace-one, labels in common"]
 

@@ -13,7 +13,7 @@ from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.noise import UNBOUNDED
 from hushnet.simulator.contract.bench import example, protocol_parameters, small_graph, small_setting, small_task
-from hushnet.simulator.recording.privacy_statement import KEPT, SHARED_NOISE, privacy_statement
+from hushnet.simulator.recording.privacy_statement import KEPT, SHARED_NOISE, UNSEEN, privacy_statement
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
@@ -24,15 +24,15 @@ TARGET = {**CLIPPED, "target": {"verified": 2.0, "delta": 1e-5}, "updates": 10}
 
 
 def statement_of(protocol, **fields):
-    statement, _ = privacy_statement(example(protocol, **fields))
+    statement, _ = privacy_statement(example(protocol, **fields), "construction")
     assert statement is not None
     return statement
 
 
 def test_a_run_without_noise_states_nothing():
-    assert privacy_statement(example(FeatureSharing, split=True)) == (None, [])
+    assert privacy_statement(example(FeatureSharing, split=True), "construction") == (None, [])
     none = {**CLIPPED, "multiplier": 0.0}
-    assert privacy_statement(example(FeatureSharing, split=True, privacy=none)) == (None, [])
+    assert privacy_statement(example(FeatureSharing, split=True, privacy=none), "construction") == (None, [])
 
 
 def test_printed_noise_has_its_claim_beside_an_infinite_epsilon_and_the_reason():
@@ -46,7 +46,7 @@ def test_printed_noise_has_its_claim_beside_an_infinite_epsilon_and_the_reason()
 
 def test_a_statement_is_about_the_role_that_is_protected_and_names_what_others_reveal():
     world = example(FeatureSharing, split=True, privacy=TARGET)
-    statement, _ = privacy_statement(world)
+    statement, _ = privacy_statement(world, "construction")
     assert statement["verified"] == pytest.approx(2.0, rel=1e-3)
     assert not statement["flagged"]
     assert statement["because"] == []
@@ -88,7 +88,7 @@ def test_gradients_without_a_bound_say_so(bounds, reasons):
     task = replace(small_task(empty=False), bounds=bounds)
     world = World(replace(small_setting(time=5.0), task=task, graph=small_graph()), CoordinateDescent, parameters)
     drive(world)
-    statement, _ = privacy_statement(world)
+    statement, _ = privacy_statement(world, "construction")
     assert statement["because"] == reasons
     assert math.isinf(statement["verified"]) == bool(reasons)
 
@@ -105,7 +105,7 @@ def test_minimisers_on_rows_without_a_bound_say_so(protocol, fields):
     setting = replace(small_setting(time=5.0), task=task, graph=small_graph())
     world = World(setting, protocol, protocol_parameters(protocol, fields))
     drive(world)
-    statement, _ = privacy_statement(world)
+    statement, _ = privacy_statement(world, "construction")
     assert math.isinf(statement["verified"])
     assert statement["because"] == [UNBOUNDED]
 
@@ -119,7 +119,7 @@ def test_minimisers_on_rows_without_a_bound_say_so(protocol, fields):
 )
 def test_a_large_delta_is_warned_about_in_terms_of_what_is_protected(protocol, split, words):
     privacy = {**TARGET, "target": {"verified": 2.0, "delta": 0.5}}
-    _, (warning,) = privacy_statement(example(protocol, split=split, privacy=privacy))
+    _, (warning,) = privacy_statement(example(protocol, split=split, privacy=privacy), "construction")
     assert warning.startswith("delta 0.5 is not below 1/m")
     assert warning.endswith(words)
 
@@ -133,6 +133,36 @@ def test_a_statement_says_what_no_epsilon_covers():
     assert "computed from raw data" in tables
     assert "publish at most one" in shared
     assert [text for text in columns["not_covered"] if text not in rows["not_covered"]] == [KEPT]
+
+
+def test_what_no_replay_can_show_is_said_where_an_epsilon_rests_on_one():
+    world = example(CoordinateDescent, mu=1.0, privacy=TARGET)
+    built, replayed = (privacy_statement(world, how)[0] for how in ("construction", "replay"))
+    assert (built["verified_by"], replayed["verified_by"]) == ("construction", "replay")
+    assert [text for text in replayed["not_covered"] if text not in built["not_covered"]] == [UNSEEN]
+    assert "problem.assumed(...)" in UNSEEN
+    assert "deliberate fraud of a plug-in" in UNSEEN
+
+
+def test_what_cannot_be_verified_is_verified_by_nothing():
+    assert statement_of(FeatureSharing, split=True, noise={"scale": 1e4})["verified_by"] is None
+
+
+def test_a_statement_is_about_the_worst_agent_where_agents_spend_differently():
+    parameters = protocol_parameters(
+        CoordinateDescent, {"mu": 1.0, "privacy": {**CLIPPED, "multiplier": 3.0, "updates": 10}}
+    )
+    world = World(small_setting(time=4.0), CoordinateDescent, parameters)
+    drive(world)
+    statement, _ = privacy_statement(world, "construction")
+    for which in ("claimed", "verified"):
+        spent = world.ledger.epsilon(which, statement["delta"])
+        assert spent.min() < spent.mean() < spent.max() < math.inf
+        assert statement[which] == spent.max()
+
+
+def test_an_epsilon_holds_against_everyone_on_the_wire_who_hears_all_that_everybody_sends():
+    assert statement_of(CoordinateDescent, mu=1.0, privacy=TARGET)["observer"] == "everyone on the wire"
 
 
 def test_two_runs_of_one_seed_give_an_exact_update_back():

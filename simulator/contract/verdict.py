@@ -176,7 +176,7 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
     if not own.looked:
         alone = "nobody to protect, for every agent with data sends something without noise"
         return ", ".join([*worlds, "own world", f"{own.steps} steps", alone])
-    apart = f", {own.groups} times some of them alone" if own.groups else ""
+    apart = f" at once and in {own.groups} groups" if own.groups else ""
     held = ", what is assumed public held fixed" if own.held else ""
     everybody = f"data of {len(own.looked)} agents changed{apart}{held} ({own.runs} runs of it)"
     drawn = seen(_witnesses(small), own.witnesses)

@@ -26,7 +26,7 @@ from .violation import ContractViolation
 
 Status = Literal["passed", "shipped", "elsewhere", "failed", "unchecked"]
 
-TOGETHER, APART = 2, 6
+TOGETHER, APART = 1, 6
 """Runs of the own world in which everybody's data are changed, and runs, at most, in which a group's are."""
 
 

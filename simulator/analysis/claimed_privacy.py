@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,11 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
     )
 
 
+def replayed_elsewhere(manifest: Mapping[str, Any]) -> bool:
+    """Whether a run's protocol was replayed at other points of the sweep alone, so that its epsilon is not known."""
+    return (manifest.get("contract") or {}).get("status") == "elsewhere"
+
+
 def briefly(contracts: Iterable[str]) -> list[str]:
     """What contracts came to at the points of a sweep, shorter: one replay that passed stands for all that did.
 
@@ -125,11 +130,12 @@ def briefly(contracts: Iterable[str]) -> list[str]:
     """
     texts = list(dict.fromkeys(contracts))
     passed = [text for text in texts if text.startswith(PASSED)]
-    if len(passed) < 2:
+    if not passed:
         return texts
-    others = len(passed) - 1
-    said = f"{passed[0]}, and at {others} other point{'' if others == 1 else 's'}"
-    return [said, *(text for text in texts if text not in passed)]
+    others = [text.replace("not verified here", "not verified elsewhere") for text in texts if text not in passed]
+    more = len(passed) - 1
+    said = f"{passed[0]}, and at {more} other point{'' if more == 1 else 's'}" if more else passed[0]
+    return [said, *others]
 
 
 def is_flagged(entry: dict[str, Any]) -> bool:

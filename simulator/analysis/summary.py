@@ -15,7 +15,7 @@ from ..metrics.metric import of_learning
 from .aggregate import final_values, mean_interval, resolve, series
 from .apart import set_apart
 from .baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
-from .claimed_privacy import MARK, ClaimedPrivacy, briefly, claim_of, epsilon_text
+from .claimed_privacy import MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
 from .results import Collection
 
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int)
 def _contracts(manifests: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
     """What the privacy contract of a user's own protocol came to, each once, with a mark if that proves nothing."""
     found = [manifest["contract"] for manifest in manifests if manifest.get("contract")]
-    marks = {c["text"]: "" if c["status"] == "passed" else f"{MARK} " for c in found if c["status"] != "shipped"}
-    return [(text, marks.get(text, "")) for text in briefly(marks)]
+    own = briefly(contract["text"] for contract in found if contract["status"] != "shipped")
+    return [(text, "" if text.startswith(PASSED) else f"{MARK} ") for text in own]
 
 
 def _privacy_columns(claim: ClaimedPrivacy | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.claimed_privacy import MARK
+from ..analysis.claimed_privacy import MARK, replayed_elsewhere
 from ..analysis.comparability import Kinds
 from ..analysis.results import Collection
 from ..analysis.summary import held_against_each_other
@@ -308,6 +308,12 @@ def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
             said.append(
                 f"{len(stopped)} of {len(here)} runs of {label} did not reach their end ({kinds}); final values and "
                 "means over time leave their pairs out, which flatters it."
+            )
+        elsewhere = sum(replayed_elsewhere(one) for one in here if one.get("privacy"))
+        if elsewhere:
+            said.append(
+                f"{elsewhere} of {len(here)} runs of {label} have no verified epsilon to compare: its privacy contract "
+                "was replayed at other points of the sweep, not there."
             )
     unfinished = len(collection.missing) + len(collection.index.get("failed") or [])
     if unfinished:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.aggregate import final_values, resolve
+from ..analysis.claimed_privacy import replayed_elsewhere
 from ..analysis.results import Collection
 from ..analysis.targets import area, describe, reached, target_of
 from ..metrics import more_is_better
@@ -99,9 +100,10 @@ def _sent(collection: Collection) -> Iterator[Measure]:
 
 
 def _epsilon(collection: Collection) -> Iterator[Measure]:
-    """Verified epsilon of the worst agent, among private runs."""
+    """Verified epsilon of the worst agent, among private runs; none where the protocol was not replayed."""
     pairs = zip(collection.runs, collection.manifests, strict=True)
-    found = {run: (manifest.get("privacy") or {}).get("verified") for run, manifest in pairs}
+    known = {run: {} if replayed_elsewhere(manifest) else manifest.get("privacy") or {} for run, manifest in pairs}
+    found = {run: privacy.get("verified") for run, privacy in known.items()}
     values = pd.Series({run: np.nan if value is None else float(value) for run, value in found.items()})
     if values.notna().any():
         yield Measure("epsilon", "verified epsilon, worst agent", False, values, "epsilon_verified")

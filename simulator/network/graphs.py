@@ -45,7 +45,7 @@ class Topology(Parameters, ABC):
     """How it is drawn by hand; a grid has ``rows``, and what nobody draws is laid out by its edges."""
 
     def assumed_public(self, task: Task) -> tuple[str, ...]:
-        """Private inputs that the graph gives away."""
+        """Private inputs that the graph gives away, or may."""
         return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()
 
     def check_size(self, agents: int) -> None:

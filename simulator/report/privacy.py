@@ -59,6 +59,7 @@ def _row(collection: Collection, series: Series) -> dict[str, Any] | None:
         "delta": _span(claim.delta, 4) or "\N{EN DASH}",
         "because": _names(entries, "because"),
         "contract": list(claim.contract),
+        "verified_by": ", ".join(claim.verified_by),
         "flagged": claim.flagged,
         "checked": bool(claim.verified),
         "unbounded": bool(claim.verified) and math.isinf(max(claim.verified)),

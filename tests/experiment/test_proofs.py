@@ -14,12 +14,16 @@ from hushnet.protocols.steps import Constants, average, local_gradient, perturbe
 from hushnet.simulator import run
 from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.cli import main
+from hushnet.simulator.compare.comparison import compare
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment import proofs as proving
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import to_replay
 from hushnet.simulator.figures import frontier
+from hushnet.simulator.figures.files import drawing
+from hushnet.simulator.figures.style import FigureStyle
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.report.page import write_report
 from rich.console import Console
 
 UPDATES = 3
@@ -141,20 +145,30 @@ def test_a_point_without_a_replay_of_its_own_has_no_verified_epsilon_and_names_o
 
 
 def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(tmp_path, capsys):
-    collection = ran(tmp_path, proofs=2).collection
+    shipped = {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVACY}
+    protocols = {**scenario()["protocols"], "cd": shipped}
+    collection = ran(tmp_path, fields={**TIMED, "protocols": protocols}, proofs=2).collection
     print_summary(collection, Console(width=2000))
     said = capsys.readouterr().out
     assert (
         "verified by replay; not verified in 4 of 6 runs because the protocol's privacy contract was replayed at"
         in said
     )
-    assert (
-        "(stop.time = 9.0, seed 0), and at 1 other point;" in said
-        or "(stop.time = 2.0, seed 0), and at 1 other" in said
-    )
+    assert "replayed here (stop.time = 2.0, seed 0), and at 1 other point;" in said
+    compared = compare(collection)
+    epsilons = compared.differences.query("measure == 'epsilon'")
+    assert set(epsilons["stop.time"]) == {2.0, 9.0}
+    assert any("4 of 6 runs of mine have no verified epsilon to compare" in said for said in compared.warnings)
     points = frontier.numbers(collection, {"x": "epsilon_verified", "y": "accuracy", "kind": "frontier"}).points
-    assert set(points[np.isfinite(points["x"])]["stop.time"]) == {2.0, 9.0}
-    assert len(points) == len(TIMES)
+    mine = points[points["protocol"] == "mine"]
+    assert set(mine[np.isfinite(mine["x"])]["stop.time"]) == {2.0, 9.0}
+    assert len(mine) == len(TIMES)
+    found = drawing(collection, {"kind": "frontier", "y": "accuracy", "x": "epsilon_verified"}, "one", FigureStyle())
+    words = " ".join(legend.get_title().get_text() for legend in found.figure.legends).replace("\n", " ")
+    assert "of mine replayed at stop.time = 9.0, seed 0 and 1 other point: not verified elsewhere" in words
+    page = write_report(tmp_path / "results").read_text(encoding="utf-8")
+    assert page.count("contract replayed at stop.time = 9.0, seed 0 and 1 other point: not verified here") == 4
+    assert (page.count("verified by replay<"), page.count("verified by construction<")) == (2, 1)
 
 
 def test_seeds_of_a_point_share_its_replay_and_the_statement_names_the_seed(tmp_path, replayed):

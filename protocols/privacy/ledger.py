@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from .accounting import Charge, Composition, evaluate
 from .budget import Budget
 from .mechanisms import Release, mechanism_of
-from .mechanisms.contract import unproved
+from .mechanisms.uses import Uses
 from .meter import Meter
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Ledger:
         self._committed: weakref.WeakKeyDictionary[Release, int] = weakref.WeakKeyDictionary()
         self._sent: dict[tuple[int, str, str], bytes] = {}
         self._free: weakref.WeakKeyDictionary[Release, bytes] = weakref.WeakKeyDictionary()
+        self._uses = Uses()
         self._epsilons: dict[tuple[Which, float], tuple[list[int], NDArray[np.float64]]] = {}
 
     def reserve(self, release: Release) -> bool:
@@ -188,6 +189,7 @@ class Ledger:
         entry = _entry(charge, release.sensitivity_source)
         if entry not in counts:
             self._note(release)
+        self._uses.note(release, 0 if vector is None else vector.shape[-1])
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
         self._committed[release] = committed + owed
@@ -197,6 +199,7 @@ class Ledger:
         """Charge several releases like this one, which a compiled step has sent without reserving them."""
         counts, entry = self._counts[release.agent], _entry(charge_of(release), release.sensitivity_source)
         self._note(release)
+        self._uses.note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
 
@@ -270,7 +273,7 @@ class Ledger:
         inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if public else []
         agents = list(agents)
         names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
-        doubts = [unproved(mechanism_of(name)) for name in names]
+        doubts = [self._uses.doubt(name) for name in names]
         return _distinct([self.unproved, *inputs, *doubts, *(reason for _, _, reason in self._kinds_of(agents))])
 
     def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
@@ -323,7 +326,11 @@ class Ledger:
                 known[key] = evaluate(which, histogram, delta, self._claimed_by)
             values[agent] = known[key]
         self._epsilons[which, delta] = (self._totals.copy(), values)
-        return values.copy()
+        doubted = () if which == "claimed" else self._uses.doubted()
+        if not doubted:
+            return values.copy()
+        using = [any(charge.mechanism in doubted for charge, _ in counts) for counts in self._counts]
+        return np.where(using, math.inf, values)
 
     def verified(self, delta: float) -> NDArray[np.float64]:
         """The (n,) smallest epsilons that can be proved; inf where nothing can."""

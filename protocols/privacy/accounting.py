@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from .composition import advanced_composition, gaussian, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
 from .mechanisms import Mechanism, mechanism_of
-from .mechanisms.contract import proved
+from .mechanisms.contract import Use, around, proved
 from .mechanisms.registry import edition
 
 Composition = Literal["basic_composition", "advanced_composition", "gaussian", "verified"]
@@ -180,15 +180,20 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
 def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:
     """What costs something, counted; None if a release is unprotected."""
     counts: dict[Part, int] = {}
+    uses: dict[Mechanism, set[Use]] = {}
     for charge, count in histogram.items():
         multiplier = charge.claimed_multiplier if claimed else charge.multiplier
         if not count or charge.kind.free:
             continue
-        if not charge.kind.noisy or multiplier == 0 or not (claimed or proved(charge.kind)):
+        if not charge.kind.noisy or multiplier == 0:
             return None
+        used = uses.setdefault(charge.kind, set())
         if not math.isinf(multiplier):
             part = Part(charge.mechanism, multiplier, charge.sampling, charge.dimension)
             counts[part] = counts.get(part, 0) + count
+            used |= {Use(near, charge.sampling, charge.dimension) for near in around(multiplier)}
+    if not claimed and not all(proved(kind, used) for kind, used in uses.items()):
+        return None
     return tuple(sorted(counts.items()))
 
 

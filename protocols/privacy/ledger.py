@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .accounting import Charge, Composition, evaluate
 from .budget import Budget
 from .mechanisms import Release, mechanism_of
-from .mechanisms.contract import unproved
+from .mechanisms.uses import Uses
 from .meter import Meter
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class Ledger:
         self._committed: weakref.WeakKeyDictionary[Release, int] = weakref.WeakKeyDictionary()
         self._sent: dict[tuple[int, str, str], bytes] = {}
         self._free: weakref.WeakKeyDictionary[Release, bytes] = weakref.WeakKeyDictionary()
+        self._uses = Uses()
         self._epsilons: dict[tuple[Which, float], tuple[list[int], NDArray[np.float64]]] = {}
 
     def reserve(self, release: Release) -> bool:
@@ -192,6 +193,7 @@ class Ledger:
         counts = self._counts[agent]
         entry = _entry(charge, release.sensitivity_source)
         self._note(release)
+        self._uses.note(release, 0 if vector is None else vector.shape[-1])
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
         self._committed[release] = committed + owed
@@ -201,6 +203,7 @@ class Ledger:
         """Charge several releases like this one, which a compiled step has sent without reserving them."""
         counts, entry = self._counts[release.agent], _entry(charge_of(release), release.sensitivity_source)
         self._note(release)
+        self._uses.note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
 
@@ -274,7 +277,7 @@ class Ledger:
         inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if public else []
         agents = list(agents)
         names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
-        doubts = [unproved(mechanism_of(name)) for name in names]
+        doubts = [self._uses.doubt(name) for name in names]
         missed = [f"nothing was shown about its data: {self.unlooked[a]}" for a in agents if a in self.unlooked]
         reasons = (reason for _, _, reason in self._kinds_of(agents))
         return _distinct([self.unproved, *inputs, *doubts, *reasons, *missed])
@@ -332,6 +335,10 @@ class Ledger:
         values = values.copy()
         if which != "claimed":
             values[list(self.unlooked)] = math.inf
+            doubted = self._uses.doubted()
+            for agent, counts in enumerate(self._counts if doubted else ()):
+                if any(charge.mechanism in doubted for charge, _ in counts):
+                    values[agent] = math.inf
         return values
 
     def verified(self, delta: float) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...agents.errors import InputError
 from ...protocols.privacy.mechanisms import mechanism_of, noise_of
-from ...protocols.privacy.mechanisms.contract import MechanismViolation, check_mechanism
+from ...protocols.privacy.mechanisms.contract import MechanismViolation, Use, check_mechanism
 from ..compare.statistics import holm
 from ..contract.noise_seen import gathered
 from ..contract.noise_tests import checks
@@ -171,8 +171,13 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
         say(f"{subject.label}: tier A, {len(SEEDS)} runs")
         noise = gathered(subject.record(subject.task, seed=seed)[1] for seed in SEEDS)
         outcome.checks = checks(noise, rng=rng) + sampling_checks(subject, SEEDS)
-        used = {draw.release.mechanism for draws in recording.draws.values() for draw in draws}
-        outcome.failures += [f"tier A, {name} noise: {doubt}" for name in sorted(used) if (doubt := _doubt(name))]
+        used: dict[str, set[Use]] = {}
+        for draw in (draw for draws in recording.draws.values() for draw in draws):
+            release = draw.release
+            use = Use(release.multiplier, release.sampling, draw.exact.shape[-1], release.scale)
+            used.setdefault(release.mechanism, set()).add(use)
+        doubts = ((name, _doubt(name, uses)) for name, uses in sorted(used.items()))
+        outcome.failures += [f"tier A, {name} noise: {doubt}" for name, doubt in doubts if doubt]
         if not outcome.checks:
             outcome.notes.append("tier A: no noise is drawn through releases")
     replays: list[ReplayedPair] = []
@@ -194,10 +199,10 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     return outcome, Seen(world, order[0])
 
 
-def _doubt(name: str) -> str:
-    """Why a mechanism does not draw what its density and its loss say, in words; empty if it does."""
+def _doubt(name: str, uses: set[Use]) -> str:
+    """Why a mechanism does not draw what its density and its loss say where it is used, in words; empty if it does."""
     try:
-        check_mechanism(noise_of(name))
+        check_mechanism(noise_of(name), uses)
     except MechanismViolation as error:
         return str(error)
     return ""

@@ -1,0 +1,39 @@
+"""Where users' mechanisms are in use: at which scales, multipliers, samplings and dimensions."""
+
+from __future__ import annotations
+
+import math
+
+from .contract import Use, around, unproved
+from .registry import mechanism_of, shipped
+from .release import Release
+
+EXACT = 64
+"""Different uses of a mechanism that are remembered as they are; of further ones, one of each cell of a grid."""
+
+
+class Uses:
+    """What a ledger was charged for, of mechanisms that do not come with the package, each checked where it is used."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[tuple[float, ...], Use]] = {}
+
+    def note(self, release: Release, width: int = 0) -> None:
+        """Remember a release; ``width`` is the length of what is sent, or 0, where it declares no dimension."""
+        if not release.noisy or shipped(mechanism_of(release.mechanism)):
+            return
+        use = Use(release.multiplier, release.sampling, release.dimension or width or 1, release.scale)
+        known = self._known.setdefault(release.mechanism, {})
+        if use in known or len(known) < EXACT:
+            known[use] = use
+            return
+        near = around(use.multiplier)[0] if 0 < use.multiplier < math.inf else use.multiplier
+        known.setdefault((near, use.sampling, use.dimension, around(use.scale)[0]), use)
+
+    def doubt(self, name: str) -> str:
+        """Why nothing is verified about a mechanism where it is in use; empty if nothing speaks against it."""
+        return unproved(mechanism_of(name), self._known.get(name, {}).values())
+
+    def doubted(self) -> set[str]:
+        """Names of those about which nothing is verified."""
+        return {name for name in self._known if self.doubt(name)}

@@ -1,0 +1,335 @@
+"""Mechanisms that lie in a corner only are found out where they are in use, and honest ones are not.
+
+All draws are seeded. The false alarm of one comparison is 1e-9 (`FALSE_ALARM`), and a check at one scale and dimension
+makes below 200 of them: an honest mechanism of another seed would be refused here with a probability below 1e-4 in all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hushnet.protocols.privacy.ledger import Ledger
+from hushnet.protocols.privacy.mechanisms import (
+    GAUSSIAN,
+    Noise,
+    PrivacyLoss,
+    Release,
+    contract,
+    noise_of,
+    register,
+    registry,
+)
+from hushnet.protocols.privacy.mechanisms.contract import Use, check_mechanism
+from hushnet.protocols.privacy.mechanisms.gamma import GammaNoise
+from hushnet.protocols.privacy.mechanisms.gaussian import GaussianLoss
+
+from .test_mechanism_contract import Blend
+
+
+class Normal(Noise):
+    """A user's Gaussian noise."""
+
+    name = "normal"
+    norm = "l2"
+    independent = True
+    pure = False
+
+    def draw(self, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+        return scale * rng.normal(size=size)
+
+    def log_density(self, noise: np.ndarray, scale: float) -> np.ndarray:
+        return GAUSSIAN.log_density(noise, scale)
+
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
+        return GaussianLoss(multiplier)
+
+
+class Ball(Noise):
+    """A user's spherical noise, whose coordinates depend on each other."""
+
+    name = "ball"
+    norm = "l2"
+    per_dimension = True
+
+    def draw(self, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+        return GammaNoise().draw(size, scale, rng=rng)
+
+    def log_density(self, noise: np.ndarray, scale: float) -> np.ndarray:
+        return GammaNoise().log_density(noise, scale)
+
+    def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
+        return GammaNoise().loss(multiplier, dimension)
+
+
+def lying(base: type[Noise], change: Any) -> Noise:
+    """A mechanism whose draws are changed: ``change(noise, scale, rng)``."""
+
+    class Liar(base):
+        def draw(self, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+            return change(super().draw(size, scale, rng=rng), scale, rng)
+
+    return Liar()
+
+
+def of_loss(base: type[Noise], change: Any) -> Noise:
+    """A mechanism whose loss is another one: ``change(loss, multiplier, dimension)`` takes the honest function."""
+
+    class Liar(base):
+        def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
+            return change(super().loss, multiplier, dimension)
+
+    return Liar()
+
+
+def without(noise: np.ndarray, where: Any, factor: float = 0.0) -> np.ndarray:
+    noise = noise.copy()
+    noise[..., where] *= factor
+    return noise
+
+
+def redrawn(noise: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray:
+    """Values of another size are drawn again: a cut tail without an atom."""
+    while (far := np.abs(noise) > most).any():
+        noise[far] = rng.normal(size=int(far.sum())) * most / 5
+    return noise
+
+
+def alike(noise: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """The last coordinate follows from the first and its own size, in more than 20 dimensions."""
+    if noise.shape[-1] > 20:
+        noise[..., -1] = np.abs(noise[..., -1]) * np.sign(noise[..., 0])
+    return noise
+
+
+def shared(noise: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Coordinates share a part of their noise, in more than 20 dimensions."""
+    if noise.shape[-1] > 20:
+        noise = math.sqrt(0.8) * noise + math.sqrt(0.2) * scale * rng.normal(size=(*noise.shape[:-1], 1))
+    return noise
+
+
+class Repeats(Normal):
+    """Every thousandth vector that is drawn alone is the last one again."""
+
+    def __init__(self) -> None:
+        self.count, self.last = 0, np.zeros(1)
+
+    def draw(self, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+        noise = super().draw(size, scale, rng=rng)
+        self.count += 1
+        if self.count % 1000 == 0 and self.last.shape == noise.shape:
+            return self.last.copy()
+        self.last = noise.copy()
+        return noise
+
+
+class Reads(Normal):
+    """Another law at large scales: uniform noise of the same variance."""
+
+    def draw(self, size: Any, scale: float, *, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-1, 1, size) * math.sqrt(3) * scale if scale > 100 else super().draw(size, scale, rng=rng)
+
+
+class Sampling(GaussianLoss):
+    """Right in every respect, but for what sampled releases are composed of."""
+
+    def distribution(self, interval: float, sampling: float = 1.0) -> Any:
+        return super().distribution(interval, sampling / 4 if sampling < 0.1 else sampling)
+
+
+def wrapped(noise: np.ndarray, most: float) -> np.ndarray:
+    return (noise + most) % (2 * most) - most
+
+
+def doubled_back(noise: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Every third sign is that of the two before, in more than 20 dimensions: no pair is correlated."""
+    if noise.shape[-1] > 20:
+        signs, size = np.sign(noise), noise.shape[-1]
+        third = np.abs(noise[..., 2::3])
+        noise[..., 2::3] = third * signs[..., 0 : size - 2 : 3] * signs[..., 1 : size - 1 : 3]
+    return noise
+
+
+class Shallow(GaussianLoss):
+    """Right in its curve, but not in the epsilons that are read off it at small deltas."""
+
+    def epsilon(self, delta: float) -> float:
+        return super().epsilon(delta) * (0.9 if delta < 1e-7 else 1.0)
+
+
+Where = tuple[float, float, int, float]
+"""Multiplier, scale, dimension, sampling."""
+LIARS: dict[str, tuple[Noise, Where]] = {
+    # The seven that passed.
+    "no noise beyond coordinate 8": (lying(Normal, lambda x, b, rng: without(x, slice(9, None))), (3.0, 1.0, 20, 1.0)),
+    "cut at 3.5 deviations": (lying(Normal, lambda x, b, rng: np.clip(x, -3.5 * b, 3.5 * b)), (3.0, 1.0, 5, 1.0)),
+    "cut at 5 deviations": (lying(Normal, lambda x, b, rng: np.clip(x, -5 * b, 5 * b)), (3.0, 1.0, 5, 1.0)),
+    "redrawn beyond 5 deviations": (lying(Normal, lambda x, b, rng: redrawn(x, 5 * b, rng)), (3.0, 1.0, 5, 1.0)),
+    "half the noise below .4": (lying(Normal, lambda x, b, rng: x / 2 if b < 0.4 else x), (3.0, 0.39, 5, 1.0)),
+    "1.5 times the multiplier below .5": (
+        of_loss(Normal, lambda loss, m, p: loss(1.5 * m if m < 0.5 else m, p)),
+        (0.4, 1.0, 5, 1.0),
+    ),
+    "a mass point": (
+        lying(Normal, lambda x, b, rng: np.where(rng.random(x.shape) < 1e-4, 1e-3, x)),
+        (3.0, 1.0, 5, 1.0),
+    ),
+    # Others of their kind.
+    "no noise in coordinate 77": (
+        lying(Normal, lambda x, b, rng: without(x, [77]) if x.shape[-1] > 77 else x),
+        (3.0, 1.0, 100, 1.0),
+    ),
+    "half the noise in coordinate 500": (
+        lying(Normal, lambda x, b, rng: without(x, [500], 0.5) if x.shape[-1] > 500 else x),
+        (3.0, 1.0, 600, 1.0),
+    ),
+    "half the noise in dimensions 30 to 39": (
+        lying(Normal, lambda x, b, rng: x / 2 if 30 <= x.shape[-1] < 40 else x),
+        (3.0, 1.0, 33, 1.0),
+    ),
+    "spherical, a coordinate missing": (
+        lying(Ball, lambda x, b, rng: without(x, [11]) if x.shape[-1] > 11 else x),
+        (3.0, 1.0, 50, 1.0),
+    ),
+    "spherical, half of a coordinate": (
+        lying(Ball, lambda x, b, rng: without(x, [61], 0.5) if x.shape[-1] > 61 else x),
+        (3.0, 1.0, 70, 1.0),
+    ),
+    "spherical, cut at its norm": (
+        lying(Ball, lambda x, b, rng: x * np.minimum(1, 15 * b / np.linalg.norm(x, axis=-1, keepdims=True))),
+        (3.0, 1.0, 4, 1.0),
+    ),
+    "spherical, less far away": (
+        lying(Ball, lambda x, b, rng: 0.97 * x if x.shape[-1] > 30 else x),
+        (3.0, 1.0, 31, 1.0),
+    ),
+    "correlated in high dimension": (lying(Normal, shared), (3.0, 1.0, 30, 1.0)),
+    "a sign of another coordinate": (lying(Normal, alike), (3.0, 1.0, 30, 1.0)),
+    "a sign of two others": (lying(Normal, doubled_back), (3.0, 1.0, 30, 1.0)),
+    "another law at large scales": (Reads(), (3.0, 250.0, 5, 1.0)),
+    "a wrapped tail": (lying(Normal, lambda x, b, rng: wrapped(x, 4.5 * b)), (3.0, 1.0, 5, 1.0)),
+    "one tail cut": (lying(Blend, lambda x, b, rng: np.maximum(x, -20 * b)), (3.0, 1.0, 5, 1.0)),
+    "too far, rarely": (
+        lying(Normal, lambda x, b, rng: np.where(rng.random(x.shape) < 1e-5, 50 * x, x)),
+        (3.0, 1.0, 5, 1.0),
+    ),
+    "rounded to a grid": (lying(Normal, lambda x, b, rng: np.round(x, 6)), (3.0, 1.0, 5, 1.0)),
+    "single precision": (lying(Normal, lambda x, b, rng: x.astype(np.float32).astype(float)), (3.0, 1.0, 5, 1.0)),
+    "noise again every thousandth time": (Repeats(), (3.0, 1.0, 5, 1.0)),
+    "less noise drawn one by one": (
+        lying(Normal, lambda x, b, rng: 0.8 * x if x.ndim == 1 else x),
+        (3.0, 1.0, 5, 1.0),
+    ),
+    "a loss wrong where sampled": (of_loss(Normal, lambda loss, m, p: Sampling(m)), (3.0, 1.0, 5, 0.05)),
+    "a loss wrong at large multipliers": (
+        of_loss(Normal, lambda loss, m, p: loss(1.5 * m if m > 5000 else m, p)),
+        (8000.0, 1.0, 5, 1.0),
+    ),
+    "a loss wrong in high dimension": (
+        of_loss(Ball, lambda loss, m, p: loss(m, 2 * p if p > 25 else p)),
+        (0.5, 1.0, 30, 1.0),
+    ),
+    "epsilon wrong at small deltas": (of_loss(Normal, lambda loss, m, p: Shallow(m)), (3.0, 1.0, 5, 1.0)),
+    "a loss wrong at one multiplier": (
+        of_loss(Normal, lambda loss, m, p: loss(1.5 * m if m == 7.25 else m, p)),
+        (7.25, 1.0, 5, 1.0),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is unknown to the next one."""
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
+
+
+def charged(mechanism: Noise, *places: Where) -> Ledger:
+    """A ledger in which agent 0 made one release at each place."""
+    register(mechanism)
+    ledger = Ledger(1)
+    for multiplier, scale, dimension, sampling in places:
+        bound, given = scale / multiplier, (mechanism.name, mechanism.norm)
+        ledger.commit(
+            Release(0, 0.0, *given, bound, "clip", bound, scale, 1.0, 0.0, 2, sampling, dimension=dimension),
+            np.zeros(dimension),
+        )
+    return ledger
+
+
+@pytest.mark.parametrize("lie", LIARS)
+def test_a_mechanism_that_lies_where_it_is_in_use_has_no_verified_epsilon(lie: str) -> None:
+    liar, where = LIARS[lie]
+    ledger = charged(liar, where)
+    assert ledger.verified(1e-5)[0] == math.inf
+    (reason,) = ledger.unverified([0])
+    assert reason.startswith(f"{liar.name} noise is not what it says: ")
+    assert "\n" not in reason
+
+
+HONEST = [*(noise_of(name) for name in ("gamma", "gaussian", "laplace")), Ball(), Blend(), Normal()]
+PLACES = [
+    Use(0.01, 0.001, 1, 1e-6),
+    Use(0.3, 1.0, 3, 0.39),
+    Use(1.0, 0.5, 9, 1.0),
+    Use(7.0, 0.02, 33, 0.05),
+    Use(30.0, 1.0, 100, 12.0),
+    Use(2e3, 0.1, 600, 250.0),
+    Use(1e5, 1.0, 2000, 1e6),
+]
+
+
+@pytest.mark.parametrize("mechanism", HONEST, ids=lambda one: one.name)
+def test_honest_mechanisms_pass_at_every_scale_multiplier_sampling_and_dimension(mechanism: Noise) -> None:
+    check_mechanism(mechanism, PLACES)
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, ...]]:
+    """Where mechanisms are looked at, instead of looking."""
+    places: list[tuple[float, ...]] = []
+    monkeypatch.setattr(contract, "check_noise", lambda _, *place: places.append(place))
+    monkeypatch.setattr(contract, "check_loss", lambda _, *place: places.append(place))
+    monkeypatch.setattr(contract, "check_tails", lambda _: None)
+    return places
+
+
+def test_a_mechanism_is_looked_at_once_where_it_is_in_use(checked: list[tuple[float, ...]]) -> None:
+    ledger = charged(Normal(), (3.0, 1.0, 5, 0.25), (2.0, 7.0, 600, 1.0))
+    assert ledger.verified(1e-5)[0] < math.inf
+    assert {(1.0, 5), (7.0, 600), (3.0, 0.25, 5), (2.0, 1.0, 600)} <= set(checked)
+    before = len(checked)
+    for delta in (1e-5, 1e-6):
+        ledger.verified(delta)
+    assert ledger.unverified([0]) == ()
+    assert len(checked) == len(set(checked)) == before
+
+
+def test_of_many_uses_the_extremes_and_a_bounded_number_between_are_looked_at(checked: list[tuple[float, ...]]) -> None:
+    scales = np.geomspace(0.01, 50.0, 3000)
+    ledger = charged(Normal(), *((scale, scale, 2 + rank % 7, 1.0) for rank, scale in enumerate(scales.tolist())))
+    assert ledger.verified(1e-5)[0] < math.inf
+    noise = [place for place in checked if len(place) == 2 and place not in contract.USUAL_NOISE]
+    losses = [place for place in checked if len(place) == 3 and place not in contract.USUAL_LOSSES]
+    assert len(noise) <= 12
+    assert len(losses) <= 50
+    for looked_at in (noise, losses):
+        assert 0.009 < min(place[0] for place in looked_at) <= 0.01
+        assert 50 <= max(place[0] for place in looked_at) < 60
+        assert {place[-1] for place in looked_at} >= {2, 8}
+
+
+def test_noise_that_falls_from_step_to_step_is_not_looked_at_anew_in_every_step(
+    checked: list[tuple[float, ...]],
+) -> None:
+    register(Normal())
+    ledger = Ledger(1)
+    for step in range(400):
+        scale = 0.99**step
+        release = Release(0, step, "normal", "l2", 1.0, "clip", 1.0, scale, 1.0, 0.0, 2, dimension=5)
+        ledger.commit(release, np.zeros(5))
+        if step % 4 == 0:
+            ledger.verified(1e-5)
+    assert len([place for place in checked if len(place) == 2]) < 120

@@ -1,8 +1,8 @@
 """Objective perturbation, and mistakes in what it says of itself: Jacobian, implied noise, sensitivity.
 
 An agent minimises f -> (1/m) sum_k phi(x_k . f, y_k) + (mu/2) |f - g|^2 + b . f, where g is the neighbours' mean and b
-the noise. Rows are clipped to norm 1, slopes are within 1 and second slopes within 1/4 for the logistic loss, so that one
-row moves the noise that implies a minimiser by 2/m, and log abs det of its derivative by log(1 + 1/(4 m mu)).
+the noise. Rows are clipped to norm 1, slopes are within 1 and second slopes within 1/4 for the logistic loss, so that
+one row moves the noise that implies a minimiser by 2/m, and log abs det of its derivative by log(1 + 1/(4 m mu)).
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""``run`` alone catches planted mistakes, and refuses no honest protocol: a few of them quickly, all of them slowly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from . import CASES, KINDS, Variant, ask
+from .run import enough, remarks
+
+ALL: dict[str, Variant] = {variant.name: variant for case in CASES for variant in case.variants}
+CAUGHT = (
+    "clips-at-ten-times/gaussian/poisson/replace-one",
+    "half-the-sensitivity/laplace/fixed/replace-one",
+    "by-size/gamma/fixed/replace-one",
+    "subtracted/gaussian/full/replace-one",
+    "late-steps-leaks/laplace/full/replace-one",
+    "count-sent/gamma/full/add-or-remove-one",
+    "jacobian-uncharged/gamma/full/replace-one",
+    "row-0/gaussian/full/replace-one",
+    "their-rows/laplace/full/replace-one",
+)
+PASSED = (
+    "descent/gaussian/poisson/add-or-remove-one",
+    "relaying-alone/laplace/full/replace-one",
+    "objective-by-word/gamma/full/replace-one",
+)
+
+
+def test_every_kind_has_mistakes_and_no_two_protocols_have_one_name():
+    counts = Counter(case.kind for case in CASES)
+    assert set(counts) == set(KINDS)
+    assert sum(counts.values()) - counts["honest"] >= 60
+    assert counts["honest"] >= 20
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_nothing_is_verified_of_a_planted_mistake(name):
+    outcome = ask(ALL[name])
+    assert outcome.caught, f"verified {outcome.verified:g}, and {outcome.said}"
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_an_honest_protocol_is_verified(name):
+    outcome = ask(ALL[name])
+    assert not outcome.caught, outcome.said
+
+
+@pytest.mark.slow
+def test_run_alone_catches_mistakes_of_every_kind_and_refuses_no_honest_protocol():
+    outcomes = [ask(variant) for variant in ALL.values()]
+    assert enough(outcomes), "\n".join(remarks(outcomes))

@@ -81,14 +81,14 @@ def unheard_of(me):
 
 
 def in_other_data(me):
-    return me.even > 0
+    return me.other > 0
 
 
 def with_facts(self):
     """Constants that say what world it is, from what is public in it."""
     found, task = Descent.constants(self), self.problem.task
     counts = task.train.counts
-    facts = {"even": float(int(counts.sum()) % 2 == 0), "hinge": float(task.loss.name == "hinge")}
+    facts = {"other": float(int(counts.sum()) % 4 == 2), "hinge": float(task.loss.name == "hinge")}
     return type(found)(run={**found.run, **facts}, agent=found.agent)
 
 
@@ -192,7 +192,7 @@ WORLD = [
         mechanisms=ONE,
         scenario={
             "seeds": 6,
-            "topology": {"kind": "erdos_renyi", "probability": 0.5, "allow_isolated": True, "allow_disconnected": True},
+            "topology": {"kind": "erdos_renyi", "probability": 0.3, "allow_isolated": True, "allow_disconnected": True},
         },
     ),
 ]

@@ -231,10 +231,9 @@ _DRAWS = {
 def _fresh_numbers(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Array:
     """Numbers of fresh draws of the same widths."""
     each = max(1, MOST // len(some))
-    shapes = [(max(1, each // one.values.shape[1]), one.values.shape[1]) for one in some]
-    return np.concatenate(
-        [noise_of(mechanism).draw(shape, 1.0, rng=rng)[:, : _width(some)].ravel() for shape in shapes]
-    )
+    widths = [one.values.shape[1] for one in some]
+    fresh = [_fresh(mechanism, (max(1, each // width), width), rng) for width in widths]
+    return np.concatenate([one[:, : _width(some)].ravel() for one in fresh])
 
 
 def _symmetric(stack: Stack, rng: np.random.Generator) -> bool:

@@ -42,10 +42,15 @@ def _noise_doubt(witnesses: Sequence[Witness], level: float) -> str:
     failed = [check for check in every if check.p * len(every) < level]
     if not failed:
         return ""
-    # A repeat or a lack of noise names the draw; a scale names the agent.
-    names = ("repeated numbers", "numbers without noise")
-    worst = min(failed, key=lambda check: (check.name not in names, check.p))
+    worst = min(failed, key=lambda check: (_clearness(check), check.p))
     return f"noise is not what releases say: {_words(worst)}"
+
+
+def _clearness(check: Check) -> int:
+    """Rank of what a test says about a mistake: which draw it is in, how large it is, or only that there is one."""
+    if check.name in ("repeated numbers", "numbers without noise"):
+        return 0
+    return 1 if check.name.startswith("scale of") else 2
 
 
 def _words(check: Check) -> str:

@@ -1,0 +1,150 @@
+"""A private protocol over samples, written twice, with any mechanism, to plant mistakes of noise and samples in.
+
+Every agent averages with its neighbours and follows a clipped, perturbed gradient over a sample of its rows.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from hushnet.agents.losses import clipped_gradient
+from hushnet.agents.tables import Shard
+from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient, drawn_rows
+from hushnet.protocols.base import Constants, Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.protocols.privacy.mechanisms import noise_of
+from hushnet.protocols.steps import average, perturbed
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
+from hushnet.simulator.contract.verdict import judged
+from hushnet.simulator.engine.selection import engine_for
+from hushnet.simulator.world.world import World
+
+MECHANISMS = ("laplace", "gaussian", "gamma")
+
+
+class GossipParameters(ProtocolParameters):
+    kind: str = "gossip"
+    privacy: Privacy | None = None
+    sampling: Literal["uniform", "poisson", "full"] = "full"
+    batch: int = 1
+
+
+class AnyNoise(SubgradientNoise):
+    """Noise of the mechanism that a scenario names, for samples."""
+
+    @property
+    def mechanism(self):
+        return None if self.privacy is None else self.privacy.mechanism
+
+    def release(self, view):
+        usual = super().release(view)
+        if not usual.noisy:
+            return usual
+        return replace(usual, mechanism=self.mechanism, norm=noise_of(self.mechanism).norm)
+
+
+class Texts(Protocol):
+    """As a step function of operators."""
+
+    Parameters = GossipParameters
+
+    def prepare(self):
+        given = self.parameters
+        self.step_noise = AnyNoise(
+            given.privacy, self.problem.task, sampling=given.sampling, batch=given.batch, radius=None
+        )
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("zeros"))
+
+    def constants(self):
+        return Constants(run={"limit": float(self.parameters.privacy.updates or np.inf)})
+
+    @staticmethod
+    def step(me: Any):
+        """Sample, gradient, noise, mixing."""
+        rows = drawn_rows(me)
+        noisy = perturbed(me, drawn_gradient(me, me.model, rows))
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= 0.1 * noisy
+        me.message = me.model
+        return me.updates + 1 >= me.limit
+
+
+class Methods(Texts):
+    """The same by methods."""
+
+    step = None
+
+    def rows(self, view):
+        """(k,) ranks of the sample."""
+        stream, count, given = view.stream("sampling"), len(view.data), self.parameters
+        if given.sampling == "full":
+            return np.arange(count)
+        if given.sampling == "poisson":
+            return np.flatnonzero(stream.random(count) < min(1.0, given.batch / count))
+        return stream.choice(count, min(given.batch, count), replace=False)
+
+    def noisy(self, view, release, exact):
+        """(p,) the gradient with the release's noise."""
+        return release.perturb(exact, rng=view.stream("noise"))
+
+    def wake(self, view, out):
+        release = self.step_noise.release(view)
+        if view.updates >= self.constants().run["limit"] or not out.reserve(release):
+            return out.fall_silent()
+        rows, model = np.asarray(self.rows(view), dtype=np.int64), view.state["model"]
+        shard = Shard(view.data.features[rows], view.data.labels[rows])
+        usual = len(view.data) if self.parameters.sampling == "full" else min(self.parameters.batch, len(view.data))
+        gradient = clipped_gradient(model, shard, self.problem.task.loss, 0.0, *self.step_noise.clip)
+        noisy = self.noisy(view, release, len(rows) / usual * gradient)
+        if len(view.neighbours):
+            model[:] = (model + view.weights @ view.received("model") / view.weights.sum()) / 2
+        model -= 0.1 * noisy
+        out.send("model", model, release)
+        return None
+
+
+def fields_of(mechanism, **fields):
+    """A protocol's parameters."""
+    return {"privacy": {"mechanism": mechanism, "multiplier": 2.0, "updates": 8, "clip": 0.5}, **fields}
+
+
+def verdict_of(protocol, fields, *, engine="event", seed=7):
+    """What `hushnet run` finds about a protocol whose own world has eight agents."""
+    parameters = protocol_parameters(protocol, fields)
+
+    def make(setting, watch):
+        world = World(setting, protocol, parameters, watch=watch)
+        return world, engine_for(engine, world)
+
+    return judged(protocol, parameters, small_setting(agents=8, time=10.0, empty=False, seed=seed), make, engine)
+
+
+@contextmanager
+def drawing(change):
+    """Mechanisms draw what ``change(usual, size, scale, rng)`` gives, where ``usual(size, scale)`` draws as they do."""
+    kinds = {name: type(noise_of(name)) for name in MECHANISMS}
+    before = {name: kind.draw for name, kind in kinds.items()}
+
+    def replaced(name):
+        def draw(self, size, scale, *, rng):
+            return change(lambda size, scale: before[name](self, size, scale, rng=rng), size, scale, rng)
+
+        return draw
+
+    try:
+        for name, kind in kinds.items():
+            kind.draw = replaced(name)
+        yield
+    finally:
+        for name, kind in kinds.items():
+            kind.draw = before[name]

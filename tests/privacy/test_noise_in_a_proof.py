@@ -1,0 +1,247 @@
+"""`hushnet run` finds noise that is not what releases say; by chance it refuses one proof in 10^6 at most.
+
+Mistakes are planted in what mechanisms draw, so that the contract sees them as it sees those of a protocol's own
+mechanism. Seeds are those of `verdict_of`.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hushnet.agents import streams
+from hushnet.agents.losses import clipped_gradient
+from hushnet.protocols.base import Layout, MessageKind
+
+from .mutations import planted
+from .mutations.words import _filling
+from .sampled_gossip import MECHANISMS, Methods, Texts, drawing, fields_of, verdict_of
+
+
+def kept(change):
+    """A mistake that remembers: ``change(fresh, before)`` of noise over its scale, the newest last."""
+
+    def plant():
+        before = []
+
+        def draw(usual, size, scale, rng):
+            fresh = usual(size, scale) / scale
+            now = change(fresh, before)
+            before.append(fresh)
+            return scale * now
+
+        return draw
+
+    return plant
+
+
+def plain(change):
+    """A mistake that does not: ``change(usual, size, scale, rng)``."""
+    return lambda: change
+
+
+def last(before, shape, default):
+    same = [one for one in before[-20:] if one.shape == shape]
+    return same[-1] if same else default
+
+
+def mirrored(fresh, before):
+    return -last(before, fresh.shape, fresh) if len(before) % 2 else fresh
+
+
+def uniform(usual, size, scale, rng):
+    return rng.uniform(-1, 1, size) * np.std(usual(4000 if np.ndim(size) == 0 else (4000, *np.atleast_1d(size)), scale))
+
+
+def clipped(usual, size, scale, rng):
+    noise = usual(size, scale)
+    return np.clip(noise, -2 * scale, 2 * scale)
+
+
+def without_the_last(usual, size, scale, rng):
+    noise = usual(size, scale)
+    noise[..., -1] = 0.0
+    return noise
+
+
+def last_at_a_tenth(usual, size, scale, rng):
+    noise = usual(size, scale)
+    noise[..., -1] /= 10
+    return noise
+
+
+def one_for_all(usual, size, scale, rng):
+    noise = usual(size, scale)
+    return np.broadcast_to(noise[..., :1], noise.shape).copy()
+
+
+def correlated(usual, size, scale, rng):
+    noise = usual(size, scale)
+    noise[..., 1:] = 0.95 * noise[..., :1] + 0.3 * noise[..., 1:]
+    return noise
+
+
+MISTAKES = {
+    "the same in every step": (kept(lambda fresh, before: before[0] if before else fresh), "repeated numbers"),
+    "the same in two steps in a row": (
+        kept(lambda fresh, before: last(before, fresh.shape, fresh) if len(before) % 2 else fresh),
+        "repeated numbers",
+    ),
+    "the same once only": (
+        kept(lambda fresh, before: before[4] if len(before) == 9 else fresh),
+        "repeated numbers: 3 of them, such as the noise of agent",
+    ),
+    "the same with the other sign": (kept(mirrored), "repeated numbers"),
+    "the same, its coordinates in another order": (
+        kept(lambda fresh, before: np.roll(last(before, fresh.shape, fresh), 1) if len(before) % 2 else fresh),
+        "repeated numbers",
+    ),
+    "the same in every run": (
+        kept(lambda fresh, before: np.random.default_rng(len(before) % 40).laplace(size=fresh.shape)),
+        "noise is not what",
+    ),
+    "a tenth": (plain(lambda usual, size, scale, rng: usual(size, scale / 10)), "scale of|law of"),
+    "a fifth less": (plain(lambda usual, size, scale, rng: usual(size, 0.8 * scale)), "scale of|law of"),
+    "none": (plain(lambda usual, size, scale, rng: 0.0 * usual(size, scale)), "numbers without noise"),
+    "none in every other draw": (
+        kept(lambda fresh, before: fresh if len(before) % 2 else 0.0 * fresh),
+        "numbers without noise",
+    ),
+    "of another law": (plain(uniform), "law of|coordinate|scale of"),
+    "clipped at twice its scale": (plain(clipped), "repeated numbers"),
+    "none for the last coordinate": (plain(without_the_last), "numbers without noise"),
+    "a tenth for the last coordinate": (plain(last_at_a_tenth), "coordinate 2|scale of|law of"),
+    "one number for all coordinates": (plain(one_for_all), "repeated numbers"),
+    "correlated coordinates": (plain(correlated), "independence between coordinates|scale of|law of"),
+    "the mean of two draws in a row": (
+        kept(lambda fresh, before: (fresh + last(before, fresh.shape, fresh)) / 2**0.5),
+        "independence|scale of|law of",
+    ),
+    "never negative": (plain(lambda usual, size, scale, rng: np.abs(usual(size, scale))), "signs|independence"),
+    "of single precision": (
+        plain(lambda usual, size, scale, rng: usual(size, scale).astype(np.float32).astype(float)),
+        "precision|repeated",
+    ),
+    "less in later draws": (
+        kept(lambda fresh, before: fresh / 3 if len(before) % 8 > 3 else fresh),
+        "scale of|law of",
+    ),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_noise_with_a_mistake_is_refused(name, mechanism):
+    plant, sentence = MISTAKES[name]
+    with drawing(plant()):
+        verdict = verdict_of(Texts, fields_of(mechanism))
+    assert verdict.status == "failed", verdict.text
+    assert "noise is not what releases say" in verdict.details
+    assert any(word in verdict.details for word in sentence.split("|")), verdict.details
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_compiled_noise_with_a_mistake_is_refused(mechanism):
+    fill = getattr(
+        streams, {"gaussian": "fill_normal", "laplace": "fill_laplace", "gamma": "fill_spherical"}[mechanism]
+    )
+
+    def less(stream, scale, out):
+        fill(stream, scale / 2, out)
+
+    with planted(lambda plant: _filling(plant, mechanism, less)):
+        verdict = verdict_of(Texts, fields_of(mechanism), engine="auto")
+    assert verdict.status == "failed"
+    assert f"scale of {mechanism} noise: 0.5" in verdict.details
+
+
+class Twice(Methods):
+    """Releases two gradients in a step."""
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p}, messages={"model": MessageKind(p, mirrors="model"), "gradient": MessageKind(p)}
+        )
+
+    def wake(self, view, out):
+        if view.updates >= 4:
+            return out.fall_silent()
+        for name in ("model", "gradient"):
+            release = self.step_noise.release(view)
+            shard, bound = view.data, self.step_noise.clip
+            exact = self.gradient_of(view.state["model"] if name == "model" else 0 * view.state["model"], shard, bound)
+            noisy = self.noisy(view, release, exact)
+            if name == "model":
+                view.state["model"] -= 0.1 * noisy
+                noisy = view.state["model"]
+            out.send(name, noisy, release)
+        return None
+
+    def gradient_of(self, model, shard, bound):
+        return clipped_gradient(model, shard, self.problem.task.loss, 0.0, *bound)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_two_releases_of_a_step_may_not_have_the_same_noise(mechanism):
+    assert verdict_of(Twice, fields_of(mechanism)).status == "passed"
+    with drawing(kept(lambda fresh, before: before[-1] if len(before) % 2 else fresh)()):
+        verdict = verdict_of(Twice, fields_of(mechanism))
+    assert verdict.status == "failed"
+    assert "repeated numbers" in verdict.details
+
+
+class Rewound(Methods):
+    """Puts its generator back to where it was in its first step."""
+
+    states: dict[int, object] = {}  # noqa: RUF012
+
+    def noisy(self, view, release, exact):
+        bits = view.stream("noise").bit_generator
+        bits.state = self.states.setdefault(view.agent, bits.state)
+        return super().noisy(view, release, exact)
+
+
+class Cloned(Methods):
+    """Draws its noise from a copy of its stream, and then from the stream."""
+
+    def noisy(self, view, release, exact):
+        super().noisy(view, release, exact)
+        return release.perturb(exact, rng=copy.deepcopy(view.stream("noise")))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("protocol", [Rewound, Cloned])
+def test_a_stream_that_is_rewound_or_cloned_is_never_verified(protocol, mechanism):
+    verdict = verdict_of(protocol, fields_of(mechanism))
+    assert verdict.unproved
+    assert "a step's random stream is for drawing only: its state cannot be read, set, copied" in verdict.text
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_noise_of_one_agent_at_a_tenth_is_refused_by_name(mechanism):
+    whose = []
+
+    class Less(Methods):
+        def noisy(self, view, release, exact):
+            whose.append(view.agent)
+            return super().noisy(view, release, exact)
+
+    def change(usual, size, scale, rng):
+        return usual(size, scale) / (10 if whose[-1] == 3 else 1)
+
+    with drawing(change):
+        verdict = verdict_of(Less, fields_of(mechanism))
+    assert verdict.status == "failed"
+    assert f"scale of {mechanism} noise of agent 3: 0." in verdict.details
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("protocol", [Texts, Methods])
+def test_noise_as_it_should_be_passes_and_the_statement_says_how_much_was_seen(protocol, mechanism):
+    for seed in (7, 8):
+        verdict = verdict_of(protocol, fields_of(mechanism), seed=seed)
+        assert verdict.status == "passed"
+        assert " numbers of noise" in verdict.details
+        assert "too few" not in verdict.details

@@ -1,0 +1,230 @@
+"""`hushnet run` finds samples that are not what releases charge for; by chance it refuses one proof in 10^6 at most.
+
+Seeds are those of `verdict_of`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols.steps import average, draw_each, draw_rows, loss_gradient, perturbed
+
+from .sampled_gossip import MECHANISMS, AnyNoise, Methods, Texts, fields_of, verdict_of
+
+UNIFORM, POISSON = {"sampling": "uniform", "batch": 1}, {"sampling": "poisson", "batch": 1}
+
+
+def by_methods(choose):
+    """A protocol by methods that takes these rows: ``choose(view, stream, count)``."""
+
+    class Chooses(Methods):
+        def prepare(self):
+            super().prepare()
+            self.kept = {}
+
+        def rows(self, view):
+            return choose(self.kept, view, view.stream("sampling"), len(view.data))
+
+    return Chooses
+
+
+def one_poisson_sample(kept, view, stream, count):
+    return kept.setdefault(view.agent, np.flatnonzero(stream.random(count) < 1 / count))
+
+
+def one_batch(kept, view, stream, count):
+    return kept.setdefault(view.agent, stream.choice(count, 1, replace=False))
+
+
+def every_other_step(kept, view, stream, count):
+    fresh = stream.choice(count, 1, replace=False)
+    if view.updates % 2 == 0:
+        kept[view.agent] = fresh
+    return kept[view.agent]
+
+
+def alternating_halves(kept, view, stream, count):
+    middle = max(1, count // 2)
+    return np.arange(middle) if view.updates % 2 == 0 else np.arange(middle, count)
+
+
+def biased(kept, view, stream, count):
+    """The second row half of the time, and otherwise any."""
+    return np.array([min(1, count - 1)]) if stream.random() < 0.5 else stream.choice(count, 1)
+
+
+def shuffled(kept, view, stream, count):
+    """Rows in the order of a shuffle, and then of another one."""
+    if not len(kept.get(view.agent, ())):
+        kept[view.agent] = stream.permutation(count)
+    taken, kept[view.agent] = kept[view.agent][:1], kept[view.agent][1:]
+    return taken
+
+
+LIARS = {
+    "a full batch": lambda kept, view, stream, count: np.arange(count),
+    "the first row always": lambda kept, view, stream, count: np.array([0]),
+    "the last row always": lambda kept, view, stream, count: np.array([count - 1]),
+    "the first row always, and one more": lambda kept, view, stream, count: np.unique([0, stream.integers(count)]),
+    "one Poisson sample for all steps": one_poisson_sample,
+    "one batch for all steps": one_batch,
+    "a sample for two steps": every_other_step,
+    "twice the size": lambda kept, view, stream, count: stream.choice(count, min(2, count), replace=False),
+    "twice the rate": lambda kept, view, stream, count: np.flatnonzero(stream.random(count) < 2 / count),
+    "fixed size, and one row more often": biased,
+    "rows in turn": lambda kept, view, stream, count: np.array([view.updates % count]),
+    "the first half of the rows": lambda kept, view, stream, count: np.arange((count + 1) // 2),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", LIARS)
+def test_samples_other_than_charged_are_refused(name, mechanism):
+    verdict = verdict_of(by_methods(LIARS[name]), fields_of(mechanism, **UNIFORM))
+    assert verdict.status == "failed", verdict.text
+    assert "rows take part in releases over samples more often than charged: the" in verdict.details
+    assert "each charged for sampling" in verdict.details
+
+
+class Share(AnyNoise):
+    """Charges for another share of the rows than is drawn."""
+
+    least, most = 0.0, 1.0
+
+    def share(self, count):
+        return min(self.most, max(self.least, super().share(count)))
+
+
+def declaring(protocol, noise):
+    class Declares(protocol):
+        def prepare(self):
+            given = self.parameters
+            self.step_noise = noise(
+                given.privacy, self.problem.task, sampling=given.sampling, batch=given.batch, radius=None
+            )
+
+    return Declares
+
+
+class Twentieth(Share):
+    most = 0.05
+
+
+class Half(Share):
+    least, most = 0.5, 0.5
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_alternating_halves_are_no_samples(mechanism):
+    # With two rows or more the halves are as large as is charged for, and each row takes part in every other step.
+    verdict = verdict_of(declaring(by_methods(alternating_halves), Half), fields_of(mechanism, **UNIFORM))
+    assert verdict.status == "failed", verdict.text
+    assert "rows take part" in verdict.details
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_shuffle_charged_as_samples_is_refused_where_releases_are_many(mechanism):
+    from hushnet.simulator.contract.samples_seen import Taken, Witness, sampling_doubt
+    from hushnet.simulator.contract.transcript import Recording
+
+    rng = np.random.default_rng(5)
+    runs = [[Taken(f"agent {a}", "first row", np.full(20, 0.5), _of_pairs(rng)) for a in range(6)] for _ in range(12)]
+    doubted = sampling_doubt([Witness(Recording(), [run]) for run in runs], 1e-6)
+    assert "absent long enough to be due" in doubted
+
+
+def _of_pairs(rng):
+    """(20,) flags: one of each two, by a shuffle."""
+    first = rng.random(10) < 0.5
+    return np.stack([first, ~first], axis=1).ravel()
+
+
+class TextOfAll(Texts):
+    """A full batch under a declared sample, by operators."""
+
+    @staticmethod
+    def step(me):
+        noisy = perturbed(me, loss_gradient(me, me.model))
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= 0.1 * noisy
+        me.message = me.model
+        return me.updates + 1 >= me.limit
+
+
+class TextOfTwice(Texts):
+    """Twice as many rows as declared."""
+
+    @staticmethod
+    def step(me):
+        noisy = perturbed(me, loss_gradient(me, me.model, draw_rows(me, 2 * me.batch)))
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= 0.1 * noisy
+        me.message = me.model
+        return me.updates + 1 >= me.limit
+
+
+class TextOfTwiceTheRate(Texts):
+    """Each row twice as often as declared, with a batch that leaves the sensitivity as it is."""
+
+    @staticmethod
+    def step(me):
+        rows = draw_each(me, min(1.0, 2 * me.batch / max(me.rows, 1)))
+        noisy = perturbed(me, len(rows) / me.batch * loss_gradient(me, me.model, rows))
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= 0.1 * noisy
+        me.message = me.model
+        return me.updates + 1 >= me.limit
+
+
+class TextOfTheFirst(Texts):
+    """The first row always."""
+
+    @staticmethod
+    def step(me):
+        noisy = perturbed(me, loss_gradient(me, me.model, np.zeros(1, dtype=np.int64)))
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        me.model -= 0.1 * noisy
+        me.message = me.model
+        return me.updates + 1 >= me.limit
+
+
+@pytest.mark.parametrize("engine", ["event", "auto"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("protocol", [TextOfAll, TextOfTwice, TextOfTwiceTheRate, TextOfTheFirst])
+def test_steps_of_operators_whose_samples_are_others_are_refused_in_both_forms(protocol, mechanism, engine):
+    sampling = POISSON if protocol is TextOfTwiceTheRate else UNIFORM
+    verdict = verdict_of(protocol, fields_of(mechanism, **sampling), engine=engine)
+    assert verdict.status == "failed", verdict.text
+    assert "rows take part in releases over samples" in verdict.details
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("protocol", [Texts, Methods])
+def test_a_full_batch_declared_as_a_twentieth_is_refused(protocol, mechanism):
+    verdict = verdict_of(declaring(protocol, Twentieth), fields_of(mechanism, sampling="uniform", batch=6))
+    assert verdict.status == "failed", verdict.text
+    assert "each charged for sampling 0.05" in verdict.details
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("sampling", [UNIFORM, POISSON, {"sampling": "uniform", "batch": 2}])
+@pytest.mark.parametrize("protocol", [Texts, Methods])
+def test_samples_as_charged_pass_and_the_statement_says_how_often_rows_took_part(protocol, sampling, mechanism):
+    for seed in (7, 8):
+        verdict = verdict_of(protocol, fields_of(mechanism, **sampling), seed=seed)
+        assert verdict.status == "passed", verdict.text
+        assert "a changed row in " in verdict.details
+
+
+def test_a_loss_that_no_row_moves_is_said_not_to_be_judged():
+    class Constant(Methods):
+        def noisy(self, view, release, exact):
+            return super().noisy(view, release, 0 * exact)
+
+    verdict = verdict_of(Constant, fields_of("gaussian", **UNIFORM))
+    assert verdict.status == "passed"
+    assert "samples not judged" in verdict.details

@@ -165,7 +165,8 @@ def _capital(witness: Witness) -> Mapping[str, Array]:
     runs = len(witness.samples)
     none = np.zeros((len(BETS), len(ODDS)))
     return {
-        name: logsumexp([*some, *[none] * (runs - len(some))], axis=0) - math.log(runs) for name, some in found.items()
+        name: np.asarray(logsumexp([*some, *[none] * (runs - len(some))], axis=0)) - math.log(runs)
+        for name, some in found.items()
     }
 
 

@@ -16,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.base import Out, View
-from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, WatchedStream
+from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, Solve, WatchedStream
 from ...protocols.steps.tape import MOST
 from ..world.watchers import Phase
-from .draws import SOLVED, Draw, Step, distance, law_of, protects_nothing
+from .draws import SOLVED, Draw, Step, difference, distance, law_of, protects_nothing
 from .violation import ContractViolation
 
 MOST_BYTES = 2**30
 """A transcript that is larger is not kept."""
+NEARBY = 2
+"""Draws of an agent for whose noise the inverse is tried nearby."""
+INVERSE = 1e-5
+"""How far the minimiser for an implied noise may be from the one that implies it, in relation to the larger."""
 STEP = 1e-5
 """Of numerical derivatives, in units of the larger of 1 and the coordinate."""
 
@@ -95,6 +99,7 @@ class Recording:
         noise: NDArray[np.float64],
         implied: Implied,
         log_jacobian: LogJacobian,
+        solve: Solve | None,
     ) -> NDArray[np.float64]:
         """Note the noise with which an objective was minimised, and check that the minimiser belongs to it."""
         apart = distance(release, implied(solution) - noise)
@@ -105,8 +110,32 @@ class Recording:
                 "solve it more exactly"
             )
         place = self.solution(release, solution)
-        draw = Draw(release, implied(place), place.copy(), log_jacobian(place), derived(implied, place), noise.copy())
+        belongs = implied(place)
+        if solve is not None and not (place is solution and len(self.draws[release.agent]) >= NEARBY):
+            self._check_inverse(release, place if place is not solution else None, belongs, implied, solve)
+        draw = Draw(release, belongs, place.copy(), log_jacobian(place), derived(implied, place), noise.copy())
         return self.drew(draw)
+
+    def _check_inverse(
+        self,
+        release: Release,
+        place: NDArray[np.float64] | None,
+        noise: NDArray[np.float64],
+        implied: Implied,
+        solve: Solve,
+    ) -> None:
+        """Whether the implied noise has the minimiser that it is implied by: the one noted, or one for noise nearby."""
+        if place is None:
+            rng = np.random.default_rng([len(self.steps), release.agent])
+            place = solve(noise + 0.01 * release.scale * rng.normal(size=noise.shape))
+            noise = implied(place)
+        found = solve(noise)
+        size = max(float(np.abs(found).max(initial=0.0)), float(np.abs(place).max(initial=0.0)))
+        if not float(np.abs(found - place).max(initial=0.0)) <= INVERSE * size:
+            raise ContractViolation(
+                f"{self.agent(release.agent)} at time {release.time:.6g}: the noise implied by a minimiser of its "
+                f"perturbed objective has another minimiser: {difference(place, found)}"
+            )
 
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that a perturbed objective is to have: the one that it has, unless a run is led."""

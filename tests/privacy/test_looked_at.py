@@ -386,6 +386,9 @@ class Objective(Base):
             "scale": MULTIPLIER_OBJECTIVE,
         }
 
+    def inverse(self, implied, drawn):
+        return implied
+
     def jacobian(self, rows, labels, model):
         y = np.sign(labels)
         z = 1 / (1 + np.exp(np.clip(y * (rows @ model), -500, 500)))
@@ -401,7 +404,10 @@ class Objective(Base):
         def implied(model):
             return -(gradients(rows, labels, model).mean(axis=0) + model)
 
+        drawn = []
+
         def solve(noise):
+            drawn.append(noise)
             model = np.zeros(rows.shape[1])
             for _ in range(60):
                 y = np.sign(labels)
@@ -412,7 +418,7 @@ class Objective(Base):
 
         solution = release.perturb_objective(
             solve,
-            implied,
+            self.inverse(implied, drawn),
             size=rows.shape[1],
             rng=view.stream("noise"),
             log_jacobian=lambda model: self.jacobian(rows, labels, model),
@@ -434,6 +440,20 @@ class HalfTheDeterminant(Objective):
         return super().jacobian(rows, labels, model) / 2
 
 
+class RemembersTheNoise(Objective):
+    """Says of every model that the noise which was drawn implies it."""
+
+    def inverse(self, implied, drawn):
+        return lambda model: drawn[0]
+
+
+class MovesATenth(Objective):
+    """Says of every model that the noise which implies it is next to the one that was drawn."""
+
+    def inverse(self, implied, drawn):
+        return lambda model: drawn[0] + 0.1 * (implied(model) - drawn[0])
+
+
 RADIUS, MULTIPLIER_OBJECTIVE = 1.0, 3.0
 
 
@@ -443,6 +463,13 @@ def test_a_log_jacobian_has_to_be_that_of_the_implied_noise():
         found = verdict(protocol, "gamma")
         assert found.status == "failed"
         assert "derived numerically" in found.details
+
+
+@pytest.mark.parametrize("protocol", [RemembersTheNoise, MovesATenth])
+def test_implied_noise_has_to_be_the_inverse_of_the_solution_on_neighbouring_data_too(protocol):
+    found = verdict(protocol, "gamma")
+    assert found.status == "failed"
+    assert "has another minimiser" in found.details or "other noise" in found.details
 
 
 def test_a_log_jacobian_has_no_default():

@@ -207,7 +207,7 @@ class Release:
         noise = draw_noise(self.mechanism, size, self.scale, rng=rng)
         solution = solve(noise)
         if isinstance(rng, WatchedStream):
-            return rng.watcher.solved(self, solution, noise, implied, log_jacobian)
+            return rng.watcher.solved(self, solution, noise, implied, log_jacobian, solve)
         return solution
 
     def note_draw(self) -> None:
@@ -234,8 +234,12 @@ class Watcher(Protocol):
         noise: NDArray[np.float64],
         implied: Implied,
         log_jacobian: LogJacobian,
+        solve: Solve | None,
     ) -> NDArray[np.float64]:
-        """Take note of the minimiser of a perturbed objective; what is returned is used instead."""
+        """Take note of the minimiser of a perturbed objective; what is returned is used instead.
+
+        Without ``solve`` it comes from a shipped operator, whose inverse this is.
+        """
         ...
 
 

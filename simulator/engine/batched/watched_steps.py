@@ -151,7 +151,7 @@ class WatchedSteps:
             else:
                 weight, curvature, influence = one.terms.tolist()
                 inverse = inverse_of(view.data, loss, weight, curvature, one.exact, influence)
-                value = watch.solved(release, one.found, one.noise, *inverse)
+                value = watch.solved(release, one.found, one.noise, *inverse, None)
             if value.tobytes() != one.used.tobytes():
                 raise ValueError("a watch has put another value in place of a noisy one than it had announced")
         self.kernel.charges.settle(world.ledger, view.now)

@@ -47,6 +47,25 @@ KINDS = {
 }
 
 
+def beside(base: Path | None, path: str) -> Path:
+    """The file that a scenario names: relative to the scenario's folder, and ``~`` is the user's home."""
+    return (base or Path()) / at_home(Path(path))
+
+
+def at_home(path: Path) -> Path:
+    """A path with the user's home in place of a ``~`` that no shell has expanded, as in ``--out='~/r'``.
+
+    Raises
+    ------
+    InputError
+        If there is no such user, or no home.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
+
+
 def reason_of(error: Exception) -> str:
     """Why a file could not be read, without its path, which the sentence around it names."""
     return getattr(error, "strerror", None) or str(error)
@@ -54,7 +73,7 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def open_regular(
-    path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES
+    path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES, links: bool = True
 ) -> Iterator[io.BufferedReader]:
     """Open a regular file of a bounded size for reading bytes.
 
@@ -68,6 +87,8 @@ def open_regular(
     most : int
         Largest size in bytes. No more is read even if the file grows meanwhile, or says that it is empty, as those of
         ``/proc`` do.
+    links : bool
+        Whether a link is followed; one in a folder that somebody else may have made could point at anything.
 
     Raises
     ------
@@ -79,6 +100,8 @@ def open_regular(
     """
     cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
     try:
+        if not links and path.is_symlink():
+            raise _NoFileError("a link")
         with open(path, "rb", opener=_at_once) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:
@@ -94,9 +117,9 @@ def open_regular(
         raise InputError(f"{cannot} ({reason_of(error)})", field=field) from error
 
 
-def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES) -> bytes:
-    """The content of a regular file; raises like `open_regular`."""
-    with open_regular(path, field=field, what=what, most=most) as stream:
+def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES, links: bool = True) -> bytes:
+    """The content of a regular file; arguments and errors are those of `open_regular`."""
+    with open_regular(path, field=field, what=what, most=most, links=links) as stream:
         return stream.read()
 
 

@@ -192,10 +192,9 @@ class Experiment:
 
     def run_id(self, run: Run) -> str:
         """Name of a run's folder."""
-        resolved = run.point.scenario.resolved()
-        files = named_files(resolved, run.protocol, self.loaded.base)
+        files = self.named_files(run)
         return run_id(
-            resolved,
+            run.point.scenario.resolved(),
             run.protocol,
             [run.data_seed, run.run_seed],
             code_version=code_version(),
@@ -204,6 +203,10 @@ class Experiment:
             libraries=libraries(),
             form=asked_form(run.point.scenario.engine, debug=run.point.scenario.debug),
         )
+
+    def named_files(self, run: Run) -> dict[str, str]:
+        """The checksums of the files that a run reads by a path, see `hushnet.simulator.storage.provenance`."""
+        return named_files(run.point.scenario.resolved(), run.protocol, self.loaded.base)
 
     def source(self, run: Run) -> str | None:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""

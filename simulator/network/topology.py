@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import number, read_rows, shown
+from ...agents.files import beside, number, read_rows, shown
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
@@ -252,7 +252,7 @@ class EdgeList(Topology):
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         if files is None:
             return self.connected(extent)
-        return head_of((files.base or Path()) / self.path, PATH).count
+        return head_of(beside(files.base, self.path), PATH).count
 
     @override
     def making(self, extent: Extent, edges: float) -> float:
@@ -266,7 +266,7 @@ class EdgeList(Topology):
         where = PATH
         position = {str(name): index for index, name in enumerate(task.ids)}
         graph = nx.empty_graph(task.agents)
-        for line, row in read_rows((base or Path()) / self.path, ("source", "target", "weight"), where):
+        for line, row in read_rows(beside(base, self.path), ("source", "target", "weight"), where):
             for name in (row["source"], row["target"]):
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)

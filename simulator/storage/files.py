@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError, OutOfResources
-from ...agents.files import AILING, MOST_STREAMED, open_regular, read_bytes
+from ...agents.files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
 from ...agents.scratch import scratch
 
 Frame = Any
@@ -116,16 +116,25 @@ def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path
             shutil.rmtree(stale, ignore_errors=True)
 
 
-def put_file(content: bytes, path: Path) -> None:
+def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
     """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made.
 
-    A link is followed, so that what it points at is replaced and not the link.
+    A link that a user names is followed, so that what it points at is replaced and not the link.
+
+    Parameters
+    ----------
+    content : bytes
+    path : Path
+    within : Path, optional
+        A folder of results in which no link is followed: whoever made it may have it point at anything.
 
     Raises
     ------
     InputError
         If something stands there that is not a file, such as a folder, a device, a pipe, or links in a circle.
     """
+    if within is not None:
+        no_links(path, within)
     path = Path(os.path.realpath(path))
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path}: is not a regular file, and cannot be replaced by one; choose another name")
@@ -139,6 +148,21 @@ def put_file(content: bytes, path: Path) -> None:
         sync(path.parent)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def no_links(path: Path, within: Path) -> None:
+    """Refuse a path that leads through a link inside of a folder of results; the folder itself may be one.
+
+    Raises
+    ------
+    InputError
+        If a part of the path below the folder is a link.
+    """
+    for part in (path, *path.parents):
+        if part == within:
+            return
+        if part.is_symlink():
+            raise InputError(f"{part}: is a link, and results have none; put what it points at there, or remove it")
 
 
 @contextmanager
@@ -158,15 +182,27 @@ def _ours() -> Iterator[None]:
         raise
 
 
-def file_checksum(path: Path) -> str:
-    """The `checksum` of a file of hushnet's, of any size; an `InputError` if it is no regular one.
+def own_bytes(path: Path, *, most: int = MOST_BYTES) -> bytes:
+    """The content of a file of hushnet's, which is no link; raises like `read_json`."""
+    with _ours():
+        return read_bytes(path, most=most, links=False)
+
+
+def file_checksum(path: Path, *, links: bool = False) -> str:
+    """The `checksum` of a file of any size; an `InputError` if it is no regular one.
+
+    Parameters
+    ----------
+    path : Path
+    links : bool
+        Whether a link is followed: those of users are, and hushnet's own files are none.
 
     Raises
     ------
     OutOfResources
         If nobody knows what it has: it may not be read, or the disk is in trouble.
     """
-    with _ours(), open_regular(path, most=MOST_TABLE) as stream:
+    with _ours(), open_regular(path, most=MOST_TABLE, links=links) as stream:
         digest = hashlib.sha256()
         while chunk := stream.read(2**20):
             digest.update(chunk)
@@ -240,8 +276,7 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
         Its `checksum`; without one the pages' own are verified.
     """
     try:
-        with _ours():
-            content = read_bytes(path, most=MOST_TABLE)
+        content = own_bytes(path, most=MOST_TABLE)
         if expected is not None and checksum(content) != expected:
             raise OSError("its checksum is not the one in the manifest")
         unchecked = expected is None
@@ -266,8 +301,7 @@ def write_text(text: str, path: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or an `InputError` that names the file."""
     try:
-        with _ours():
-            text = read_bytes(path).decode()
+        text = own_bytes(path).decode()
         content = json.loads(text)
         if "\\u" in text:
             json_text(content).encode()  # half of a pair of surrogates is no text that could be printed

@@ -264,11 +264,19 @@ class _Limited(io.RawIOBase):
 
     @property
     def taken(self) -> int:
-        """Bytes that were given so far."""
+        """Bytes up to where it is."""
         return self._most - self._left
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return isinstance(self._stream, io.BufferedReader)  # a file, and nothing that would be unpacked again
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        place = self._stream.seek(offset, whence)
+        self._left = self._most - place
+        return place
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         chunk = self._stream.read(min(len(buffer), self._left + 1))

@@ -21,7 +21,7 @@ from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out
 from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..storage.provenance import code_version
 from ..storage.store import Store
-from .claims import check_claims, claims, minutes, read_claims
+from .claims import check_claims, claims, minutes, read_claims, read_rows_of
 from .lock import lock_file
 from .wheel import wheel_files
 
@@ -129,7 +129,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     name = str(collection.index.get("scenario") or results.resolve().name)
     path = out or results / f"{name}-bundle.zip"
     with writing(path):
-        put_file(_zipped(contents), path)
+        put_file(_zipped(contents), path, within=None if out is not None else results)
     return path
 
 
@@ -160,7 +160,7 @@ def check_bundle(results: Path, table: Path, console: Console | None = None) -> 
         line = f"{verdict}: {row['claim']}: {said}, measured {number(row['measured'], row['tolerance'])}"
         console.print(Text(line, style="" if row["holds"] else "bold red"), soft_wrap=True)
     expected = table.with_name("tables.csv")
-    if expected.exists():
+    if expected.is_symlink() or expected.exists():
         alike, number_of = same_tables(results, expected)
         console.print(f"{alike} of {number_of} tables are the same, byte by byte", highlight=False)
     for sentence in _differences(table.with_name("made-with.json"), made_with(load_all(results))):
@@ -191,7 +191,7 @@ def same_tables(results: Path, expected: Path) -> tuple[int, int]:
     """How many of the tables that a bundle names are there, byte by byte, and how many it names."""
     there = tables(results)
     known = set(there.astype(str).itertuples(index=False, name=None))
-    wanted = pd.read_csv(expected, dtype=str, keep_default_na=False)
+    wanted = read_rows_of(expected, there.columns, "as a table of checksums")
     return sum(row in known for row in wanted.itertuples(index=False, name=None)), len(wanted)
 
 
@@ -286,12 +286,15 @@ def _data(collection: Collection) -> pd.DataFrame:
 
 def _differences(recorded: Path, here: dict[str, Any]) -> list[str]:
     """Sentences about versions that are not those of the bundle."""
-    if not recorded.exists():
+    if not (recorded.is_symlink() or recorded.exists()):
         return []
     then = read_json(recorded)
+    versions = then.get("versions", {})
+    if not isinstance(versions, dict):
+        raise InputError(f"{recorded}: is damaged, its versions are no mapping; give the files of a bundle")
     pairs = {"hushnet": (then.get("hushnet"), here["hushnet"])}
-    names = sorted({*then.get("versions", {}), *here["versions"]})
-    pairs |= {name: (then.get("versions", {}).get(name), here["versions"].get(name)) for name in names}
+    names = sorted({*versions, *here["versions"]})
+    pairs |= {name: (versions.get(name), here["versions"].get(name)) for name in names}
     return [f"{name} is {now} here and was {was} in the bundle" for name, (was, now) in pairs.items() if was != now]
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ...agents.errors import InputError
 from ..language.figure_parameters import Figure
-from ..language.names import Duration
+from ..language.names import Duration, Name
 from ..language.sweeps import RESERVED, TRIAL
 from ..metrics.trace import ROW
 
@@ -78,7 +78,7 @@ class FailedEntry(_Document):
     seed: int
     grid: Words
     error: str
-    details: str | None = None
+    details: Annotated[str, Field(pattern=r"^failures/[0-9a-z]+\.txt$")] | None = None
 
 
 class ChosenEntry(_Document):
@@ -98,14 +98,14 @@ class TuningEntry(_Document):
     seeds: list[int]
     note: str
     warnings: list[str]
-    table: str
+    table: RunName
     chosen: list[ChosenEntry]
 
 
 class Index(_Document):
     """``index.json``: the runs of the latest experiment, and how to show them."""
 
-    scenario: str | None = None
+    scenario: Name | None = None
     runs: list[RunName]
     labels: dict[str, str | None] = {}
     figures: list[FigureEntry] | None = None  # pyright: ignore[reportInvalidTypeForm]

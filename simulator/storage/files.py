@@ -19,9 +19,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...agents.errors import InputError, OutOfResources
+from ...agents.errors import HushnetError, InputError, OutOfResources
 from ...agents.files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
-from ...agents.scratch import scratch
+from ...agents.scratch import scratch, write_new
+from .declared import check_declared
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -141,9 +142,7 @@ def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)
     try:
-        with fresh.open("xb") as stream:
-            stream.write(content)
-        sync(fresh)
+        write_new(content, fresh)
         os.replace(fresh, path)
         sync(path.parent)
     finally:
@@ -158,9 +157,9 @@ def no_links(path: Path, within: Path) -> None:
     InputError
         If a part of the path below the folder is a link.
     """
-    for part in (path, *path.parents):
-        if part == within:
-            return
+    below = path.relative_to(within).parts if path.is_relative_to(within) else ()
+    for count in range(len(below)):
+        part = within.joinpath(*below[: count + 1])
         if part.is_symlink():
             raise InputError(f"{part}: is a link, and results have none; put what it points at there, or remove it")
 
@@ -281,10 +280,33 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
             raise OSError("its checksum is not the one in the manifest")
         unchecked = expected is None
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=unchecked, pre_buffer=False) as file:
+            check_declared(file.metadata, len(content))
             return file.read(use_threads=False)
     except (OSError, InputError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path}: ").rstrip(".")
-        raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
+        raise _damaged(path, error) from error
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[pq.ParquetFile]:
+    """A parquet table of hushnet's of which a part is read at a time; raises like `read_arrow`.
+
+    Arrow is given a stream and never the path, in which it would see a scheme (``s3:x``) or a ``~``.
+    """
+    try:
+        with (
+            _ours(),
+            open_regular(path, most=MOST_TABLE, links=False) as stream,
+            pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=False) as file,
+        ):
+            check_declared(file.metadata, path.stat().st_size)
+            yield file
+    except (OSError, InputError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path}: ").rstrip(".")
+    return InputError(f"{path}: is damaged or missing ({reason}); run the scenario again")
 
 
 def read_table(path: Path, expected: str | None = None) -> pd.DataFrame:
@@ -311,6 +333,25 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: is damaged, it holds no JSON object; run the scenario again")
     return content
+
+
+def put_bound(found: Mapping[str, Any], of: str, path: Path, *, within: Path) -> None:
+    """Keep what was found out about something, with a checksum that is bound to what it is of; see `put_file`."""
+    text = json_text(found, indent=None)
+    kept = {"of": of, "found": found, "checksum": checksum(f"{of} {text}".encode())}
+    put_file(json_text(kept).encode(), path, within=within)
+
+
+def read_bound(path: Path, of: str) -> dict[str, Any] | None:
+    """What `put_bound` has kept; None if nothing is there, it is damaged, or it is of something else."""
+    try:
+        kept = read_json(path)
+    except HushnetError:  # finding it out again costs time alone
+        return None
+    found = kept.get("found")
+    if not isinstance(found, dict) or kept.get("of") != of:
+        return None
+    return found if kept.get("checksum") == checksum(f"{of} {json_text(found, indent=None)}".encode()) else None
 
 
 def sync(path: Path) -> None:

@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
 from ..language.spellings import METRICS, may_be_old, respelled
 from .documents import check_checksums, check_manifest
-from .files import checksum, file_checksum, json_text, parquet, put_folder, read_arrow, read_json
+from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow, read_json
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -119,7 +118,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     checksums = manifest.pop("checksums", {})
     if not isinstance(checksums, dict):
         raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    text = read_bytes(path).decode()
+    text = own_bytes(path).decode()
     if checksums.pop("manifest", None) is not None and _signed(text) != text:
         raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
     check_checksums(checksums, path)

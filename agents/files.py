@@ -58,10 +58,14 @@ def at_home(path: Path) -> Path:
     Raises
     ------
     InputError
-        If there is no such user, or no home.
+        If there is no such user, or no home; or if the name is no text in UTF-8, which no file could hold.
     """
     try:
+        str(path).encode()
         return path.expanduser()
+    except UnicodeEncodeError:
+        told = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"{told}: is no name in UTF-8; choose or give it another one") from None
     except RuntimeError:
         raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
 

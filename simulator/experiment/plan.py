@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.files import at_home
 from ...agents.graph import Graph
 from ...agents.objectives.objectives import Objective
 from ...agents.tasks.base import Task
@@ -136,7 +137,7 @@ class Experiment:
     @property
     def folder(self) -> Path:
         """Where the results go."""
-        return self.out or Path("results") / self.loaded.scenario.scenario
+        return at_home(self.out or Path("results") / self.loaded.scenario.scenario)
 
     def runs(self) -> Iterator[Run]:
         """Every grid point, seed and protocol, protocols innermost: they share data and random draws."""

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.files import at_home, read_bytes
 from ...agents.suggestions import listed, suggestion
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
@@ -214,7 +214,7 @@ def find(source: Path | str) -> Path:
     InputError
         If it is neither.
     """
-    path = Path(source)
+    path = at_home(Path(source))
     if isinstance(source, Path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path
     known = shipped()

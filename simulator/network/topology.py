@@ -14,7 +14,7 @@ from ...agents.files import beside, number, read_rows, shown
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
-from .graphs import BYTES_PER_EDGE, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
+from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
 
 if TYPE_CHECKING:
@@ -273,6 +273,8 @@ class EdgeList(Topology):
             weight = number(row["weight"], line, "weight", where)
             if weight <= 0:
                 raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)
+            if weight > LARGEST_WEIGHT:
+                raise InputError(f"{line}: weight {weight:g} must be at most {LARGEST_WEIGHT:g}", field=where)
             source, target = position[row["source"]], position[row["target"]]
             if source == target:
                 raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)

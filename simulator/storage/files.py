@@ -61,24 +61,37 @@ def out_of_order(error: OSError, place: object) -> OutOfResources | None:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written.
-
-    Raises
-    ------
-    OutOfResources
-        If the disk is full, may not be written or is in trouble; see `out_of_order`.
-    InputError
-        If nothing can be put there: a part of the path is a file, for instance.
-    """
+    """Say in one sentence that a folder cannot be written; see `told`."""
     try:
         yield
     except OSError as error:
-        said = out_of_order(error, place)
-        if said is not None:
-            raise said from error
-        if error.errno in IMPOSSIBLE:
-            raise InputError(f"{place}: cannot be written ({error.strerror}); choose another place") from error
-        raise
+        raise told(error, place) from error
+
+
+def told(error: OSError, place: object) -> HushnetError:
+    """Whatever a system says of a file or a name, in one sentence: known numbers choose words, and none is left out.
+
+    Parameters
+    ----------
+    error : OSError
+    place : object
+        Where it happened.
+
+    Returns
+    -------
+    OutOfResources or InputError
+        The latter if nothing can be put there: a part of the path is a file, or a name is too long, for instance.
+    """
+    found = out_of_order(error, place)
+    if found is not None:
+        return found
+    reason = error.strerror or str(error) or type(error).__name__
+    named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if error.errno == errno.EEXIST and named is not None and named.is_symlink():
+        reason = f"{named} is a link to what is not there"
+    if error.errno in IMPOSSIBLE:
+        return InputError(f"{place}: cannot be written ({reason}); choose another place")
+    return OutOfResources(f"{place}: could not be read or written ({reason}); what was complete is kept")
 
 
 def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
@@ -134,11 +147,11 @@ def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
     InputError
         If something stands there that is not a file, such as a folder, a device, a pipe, or links in a circle.
     """
-    if within is not None:
-        no_links(path, within)
-    path = Path(os.path.realpath(path))
+    named, path = path, Path(os.path.realpath(path))
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path}: is not a regular file, and cannot be replaced by one; choose another name")
+    if within is not None:
+        no_links(named, within)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)
     try:

@@ -105,7 +105,7 @@ def special(path: Path, rng: random.Random, secrets: Path) -> str:
 
 def disturb(root: Path, rng: random.Random, secrets: Path) -> str:
     """Do something to a parcel; what, in words."""
-    results, bundle = root / "results", root / "bundle"
+    results = root / "results"
     files = [path for path in sorted(root.rglob("*")) if path.suffix != ".whl" and path.name != "SHA256SUMS"]
     folders = [path for path in files if path.is_dir()]
     plain = [path for path in files if path.is_file()]
@@ -150,7 +150,7 @@ def disturb(root: Path, rng: random.Random, secrets: Path) -> str:
         path = results / rng.choice(taken)
         return f"extra: {special(path, rng, secrets)} {path.relative_to(root)}"
     else:
-        return damage(rng.choice([results, results, bundle]) if kind != "old" else results, rng)
+        return damage(results, rng)
     return f"{kind}: {path.relative_to(root)}"
 
 
@@ -160,13 +160,13 @@ def picture(folder: Path) -> dict[str, object]:
 
 
 def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str]]:
-    """Disturb a parcel once or twice, and have every command read it."""
+    """Disturb a parcel, and have every command read it."""
     secrets, root = folder / "secrets", folder / "parcel"
     (secrets / "folder").mkdir(parents=True)
     for path in (secrets / "secret.txt", secrets / "folder" / "scenario.yaml", secrets / "folder" / "manifest.json"):
         path.write_text(f"{SECRET}\n")
     shutil.copytree(parcel() / "parcel", root)
-    what = "; ".join(disturb(root, rng, secrets) for _ in range(rng.choice([1, 1, 2])))
+    what = disturb(root, rng, secrets)
     before, here = picture(secrets), sorted(path.name for path in folder.iterdir())
     results, bundle = str(root / "results"), root / "bundle"
     wrong, codes = [], []

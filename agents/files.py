@@ -12,12 +12,14 @@ import io
 import math
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from .errors import InputError, OutOfResources
+from .errors import InputError, LimitReached, OutOfResources
 from .packed import unpacked
 
 Field = tuple[str | int, ...]
@@ -28,6 +30,12 @@ MOST_STREAMED = 2**36
 """Bytes of a file of which only a part is kept at a time."""
 LONGEST_LINE = 2**20
 """Characters of a line of a table or list."""
+UNPACKED = 2**22
+"""Bytes that a compressed file may hold whatever its own size."""
+RATIO = 250
+"""Bytes that it may hold beyond that, for each of its own: texts are packed to a tenth, zeros to a hundredth."""
+BETWEEN = 4096
+"""Lines between two looks at the clock."""
 SHOWN = 60
 """Characters of a cell that a sentence shows."""
 
@@ -68,6 +76,30 @@ def at_home(path: Path) -> Path:
         raise InputError(f"{told}: is no name in UTF-8; choose or give it another one") from None
     except RuntimeError:
         raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
+
+
+_READING: ContextVar[tuple[float, float] | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def read_within(seconds: float) -> Iterator[None]:
+    """Bound the processor time in which the block reads lines of files; beyond, they raise a `LimitReached`."""
+    token = _READING.set((time.thread_time() + seconds, seconds))
+    try:
+        yield
+    finally:
+        _READING.reset(token)
+
+
+def _in_time(path: Path) -> None:
+    until, seconds = _READING.get() or (math.inf, math.inf)
+    if time.thread_time() > until:
+        raise LimitReached(
+            f"{path}: could not be read within {seconds:g} s of processor time, which limits.seconds admits; raise it, "
+            "or give a smaller file",
+            limit="seconds",
+            most=seconds,
+        )
 
 
 def reason_of(error: Exception) -> str:
@@ -146,7 +178,7 @@ def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int
     with open_regular(path, field=field, what=what, most=most) as stream:
         raw = cast(_Limited, stream.raw)
         with unpacked(stream, path, field) as content:
-            limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field))
+            limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field, packed=raw))
             size = max(path.stat().st_size, 1)
             yield OpenText(stream if content is stream else limited, lambda: min(raw.taken / size, 1.0))
 
@@ -171,6 +203,8 @@ def read_lines(
             raw = stream.readline(4 * longest + 1)
             if not raw:
                 return
+            if number % BETWEEN == 0:
+                _in_time(path)
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -261,10 +295,13 @@ def _too_long(path: Path, number: int, longest: int, field: Field) -> InputError
 
 
 class _Limited(io.RawIOBase):
-    """A stream that gives no more than so many bytes, and complains of what is beyond."""
+    """A stream that gives no more than so many bytes, or so many for each that was `packed`; it complains of more."""
 
-    def __init__(self, stream: BinaryIO, most: int, cannot: str, field: Field) -> None:
+    def __init__(
+        self, stream: BinaryIO, most: int, cannot: str, field: Field, *, packed: _Limited | None = None
+    ) -> None:
         self._stream, self._left, self._cannot, self._most, self._field = stream, most, cannot, most, field
+        self._packed = packed
 
     @property
     def taken(self) -> int:
@@ -287,5 +324,11 @@ class _Limited(io.RawIOBase):
         if len(chunk) > self._left:
             raise InputError(f"{self._cannot} (it has more than {self._most:,} bytes)", field=self._field)
         self._left -= len(chunk)
+        if self._packed is not None and self.taken > max(UNPACKED, RATIO * self._packed.taken):
+            raise InputError(
+                f"{self._cannot} (its {self._packed.taken:,} bytes hold more than {self.taken:,}, which no table is "
+                "packed to); unpack it if this is meant",
+                field=self._field,
+            )
         buffer[: len(chunk)] = chunk
         return len(chunk)

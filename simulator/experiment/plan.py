@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import at_home
+from ...agents.files import at_home, read_within
 from ...agents.graph import Graph
 from ...agents.objectives.objectives import Objective
 from ...agents.tasks.base import Task
@@ -184,10 +184,12 @@ class Experiment:
                 self._built.popitem()
             self.check_memory(scenario)
             draws = Draws(run.data_seed)
-            task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+            with read_within(scenario.limits.seconds):
+                task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
             if scenario.validation is not None:
                 task = validation_part(task, scenario.validation, rng=draws.generator("validation"))
-            graph = scenario.topology.build(task, rng=draws.generator("topology"), base=base)
+            with read_within(scenario.limits.seconds):
+                graph = scenario.topology.build(task, rng=draws.generator("topology"), base=base)
             self._built[key] = Built(task, graph, f"{task.fingerprint} {edges_hash(edges(graph))}")
         return self._built[key]
 

@@ -47,6 +47,7 @@ TEXTS = [
     *(text.encode() for text in FOREIGN), b'{"versions": 5}', b'{"versions": [1]}', b'{"versions": {"numpy": {}}}',
     b'{"files": 3}', b'{"files": [{"path": "rows.csv", "at": "/dev/zero", "why": "x"}]}', b'{"files": [{"path": 1}]}',
 ]  # fmt: skip
+ALLOWED = {1: ("ends with code 1",), 3: ("ends with code 3",)}
 NAMES = ["../../out", "/tmp/out", "..", ".", "", "a/b", "~", "http://x", "x" * 300, "\n", "con.zip", "\x1b[2J"]
 
 
@@ -178,6 +179,8 @@ def attempt(rng: random.Random, folder: Path, loud: bool) -> tuple[str, list[str
     ):  # fmt: skip
         code, said, failures = command(arguments, seconds=120)
         codes.append(code)
+        # A replay may differ from what was saved, and claims need not hold.
+        failures = [failure for failure in failures if not failure.startswith(ALLOWED.get(code, ("-",)))]
         wrong += [f"{what}: {arguments[0]} {failure}" for failure in failures]
         if loud:
             print(f"{what}: {arguments[0]}: {code} {said}")

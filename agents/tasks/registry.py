@@ -41,3 +41,9 @@ class TaskKind(Parameters, ABC):
 
 TASKS = KindOf("task", TaskKind, says=("draws_data",))
 TaskParameters = Annotated[TaskKind, TASKS]
+
+
+def is_published(kind: object) -> bool:
+    """Whether the task of a name reads a published data set; an unknown one does not."""
+    found = TASKS.get(kind) if isinstance(kind, str) else None
+    return found is not None and issubclass(found, TaskKind) and found.published

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
-from ...agents.tasks import TASKS
+from ...agents.tasks.registry import is_published
 from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection, load_all
 from ..compare.tables import number
@@ -191,7 +191,7 @@ def same_tables(results: Path, expected: Path) -> tuple[int, int]:
     """How many of the tables that a bundle names are there, byte by byte, and how many it names."""
     there = tables(results)
     known = set(there.astype(str).itertuples(index=False, name=None))
-    wanted = read_rows_of(expected, there.columns, "as a table of checksums")
+    wanted = read_rows_of(expected, list(there.columns), "as a table of checksums")
     return sum(row in known for row in wanted.itertuples(index=False, name=None)), len(wanted)
 
 
@@ -253,8 +253,7 @@ def _readme(collection: Collection, names: list[str], count: int, place: str, ab
 def _is_published(collection: Collection) -> bool:
     """Whether a task's data are a published data set."""
     tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
-    kinds = [TASKS.get(str(task.get("kind"))) for task in tasks]
-    return any(kind is not None and kind.published for kind in kinds)
+    return any(is_published(task.get("kind")) for task in tasks)
 
 
 def _bring(entry: Mapping[str, Any]) -> str:

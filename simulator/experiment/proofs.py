@@ -90,6 +90,6 @@ def _verdict(
 def _load(file: Path, of: str) -> Verdict | None:
     try:
         found = read_bound(file, of)
-        return found and Verdict.from_dict(found)
+        return None if found is None else Verdict.from_dict(found)
     except (ValueError, KeyError, TypeError):
         return None

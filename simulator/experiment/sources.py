@@ -101,7 +101,7 @@ def brought(folder: Path, value: Any) -> Any:
         if isinstance(item, list):
             return [moved(part, key) for part in item]
         code = path_of(item) if isinstance(item, str) else None
-        if code in places:
+        if code is not None and code in places:
             return _where(places[code]) + item[len(code) :]
         return _where(places[item]) if key == "path" and isinstance(item, str) and item in places else item
 

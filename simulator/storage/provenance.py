@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...agents.files import beside, read_bytes
 from ...agents.graph import Graph
-from ...agents.tasks import TASKS
+from ...agents.tasks.registry import is_published
 from .files import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
@@ -112,8 +112,7 @@ def named_paths(resolved: dict[str, Any], protocol: str) -> list[str]:
 def published_paths(resolved: dict[str, Any]) -> set[str]:
     """The paths of a published data set among those that a scenario gives."""
     task = resolved.get("task") or {}
-    kind = TASKS.get(task.get("kind"))
-    return set(_paths(task)) if kind is not None and kind.published else set()
+    return set(_paths(task)) if is_published(task.get("kind")) else set()
 
 
 def files_of(path: str, base: Path) -> dict[str, Path] | None:

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from .compilation.compiled import compiled, form_of
 from .errors import FieldError, InputError
-from .files import number, read_rows, shown
+from .files import beside, number, read_rows, shown
 from .kinds import KindOf
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 
@@ -322,7 +322,7 @@ class Trace(Availability):
     ) -> list[Timeline]:
         """Read agents' intervals, which must not overlap."""
         where = ("availability", "path")
-        file = (base or Path()) / self.path
+        file = beside(base, self.path)
         listed: dict[str, list[tuple[float, float, str]]] = {str(name): [] for name in ids}
         for line, row in read_rows(file, ("agent", "up_from", "up_to"), where):
             if row["agent"] not in listed:

@@ -12,12 +12,14 @@ import io
 import math
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from .errors import InputError, OutOfResources
+from .errors import InputError, LimitReached, OutOfResources
 from .packed import unpacked
 
 Field = tuple[str | int, ...]
@@ -28,6 +30,12 @@ MOST_STREAMED = 2**36
 """Bytes of a file of which only a part is kept at a time."""
 LONGEST_LINE = 2**20
 """Characters of a line of a table or list."""
+UNPACKED = 2**22
+"""Bytes that a compressed file may hold whatever its own size."""
+RATIO = 250
+"""Bytes that it may hold beyond that, for each of its own: texts are packed to a tenth, zeros to a hundredth."""
+BETWEEN = 4096
+"""Lines between two looks at the clock."""
 SHOWN = 60
 """Characters of a cell that a sentence shows."""
 
@@ -47,6 +55,53 @@ KINDS = {
 }
 
 
+def beside(base: Path | None, path: str) -> Path:
+    """The file that a scenario names: relative to the scenario's folder, and ``~`` is the user's home."""
+    return (base or Path()) / at_home(Path(path))
+
+
+def at_home(path: Path) -> Path:
+    """A path with the user's home in place of a ``~`` that no shell has expanded, as in ``--out='~/r'``.
+
+    Raises
+    ------
+    InputError
+        If there is no such user, or no home; or if the name is no text in UTF-8, which no file could hold.
+    """
+    try:
+        str(path).encode()
+        return path.expanduser()
+    except UnicodeEncodeError:
+        told = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"{told}: is no name in UTF-8; choose or give it another one") from None
+    except RuntimeError:
+        raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
+
+
+_READING: ContextVar[tuple[float, float] | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def read_within(seconds: float) -> Iterator[None]:
+    """Bound the processor time in which the block reads lines of files; beyond, they raise a `LimitReached`."""
+    token = _READING.set((time.thread_time() + seconds, seconds))
+    try:
+        yield
+    finally:
+        _READING.reset(token)
+
+
+def _in_time(path: Path) -> None:
+    until, seconds = _READING.get() or (math.inf, math.inf)
+    if time.thread_time() > until:
+        raise LimitReached(
+            f"{path}: could not be read within {seconds:g} s of processor time, which limits.seconds admits; raise it, "
+            "or give a smaller file",
+            limit="seconds",
+            most=seconds,
+        )
+
+
 def reason_of(error: Exception) -> str:
     """Why a file could not be read, without its path, which the sentence around it names."""
     return getattr(error, "strerror", None) or str(error)
@@ -54,7 +109,7 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def open_regular(
-    path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES
+    path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES, links: bool = True
 ) -> Iterator[io.BufferedReader]:
     """Open a regular file of a bounded size for reading bytes.
 
@@ -68,6 +123,8 @@ def open_regular(
     most : int
         Largest size in bytes. No more is read even if the file grows meanwhile, or says that it is empty, as those of
         ``/proc`` do.
+    links : bool
+        Whether a link is followed; one in a folder that somebody else may have made could point at anything.
 
     Raises
     ------
@@ -79,6 +136,8 @@ def open_regular(
     """
     cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
     try:
+        if not links and path.is_symlink():
+            raise _NoFileError("a link")
         with open(path, "rb", opener=_at_once) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:
@@ -94,9 +153,9 @@ def open_regular(
         raise InputError(f"{cannot} ({reason_of(error)})", field=field) from error
 
 
-def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES) -> bytes:
-    """The content of a regular file; raises like `open_regular`."""
-    with open_regular(path, field=field, what=what, most=most) as stream:
+def read_bytes(path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES, links: bool = True) -> bytes:
+    """The content of a regular file; arguments and errors are those of `open_regular`."""
+    with open_regular(path, field=field, what=what, most=most, links=links) as stream:
         return stream.read()
 
 
@@ -119,7 +178,7 @@ def open_text(path: Path, *, field: Field = (), what: str = "as text", most: int
     with open_regular(path, field=field, what=what, most=most) as stream:
         raw = cast(_Limited, stream.raw)
         with unpacked(stream, path, field) as content:
-            limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field))
+            limited = io.BufferedReader(_Limited(content, most, f"{path}: cannot be read {what}", field, packed=raw))
             size = max(path.stat().st_size, 1)
             yield OpenText(stream if content is stream else limited, lambda: min(raw.taken / size, 1.0))
 
@@ -144,6 +203,8 @@ def read_lines(
             raw = stream.readline(4 * longest + 1)
             if not raw:
                 return
+            if number % BETWEEN == 0:
+                _in_time(path)
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -234,23 +295,40 @@ def _too_long(path: Path, number: int, longest: int, field: Field) -> InputError
 
 
 class _Limited(io.RawIOBase):
-    """A stream that gives no more than so many bytes, and complains of what is beyond."""
+    """A stream that gives no more than so many bytes, or so many for each that was `packed`; it complains of more."""
 
-    def __init__(self, stream: BinaryIO, most: int, cannot: str, field: Field) -> None:
+    def __init__(
+        self, stream: BinaryIO, most: int, cannot: str, field: Field, *, packed: _Limited | None = None
+    ) -> None:
         self._stream, self._left, self._cannot, self._most, self._field = stream, most, cannot, most, field
+        self._packed = packed
 
     @property
     def taken(self) -> int:
-        """Bytes that were given so far."""
+        """Bytes up to where it is."""
         return self._most - self._left
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return isinstance(self._stream, io.BufferedReader)  # a file, and nothing that would be unpacked again
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        place = self._stream.seek(offset, whence)
+        self._left = self._most - place
+        return place
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         chunk = self._stream.read(min(len(buffer), self._left + 1))
         if len(chunk) > self._left:
             raise InputError(f"{self._cannot} (it has more than {self._most:,} bytes)", field=self._field)
         self._left -= len(chunk)
+        if self._packed is not None and self.taken > max(UNPACKED, RATIO * self._packed.taken):
+            raise InputError(
+                f"{self._cannot} (its {self._packed.taken:,} bytes hold more than {self.taken:,}, which no table is "
+                "packed to); unpack it if this is meant",
+                field=self._field,
+            )
         buffer[: len(chunk)] = chunk
         return len(chunk)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..agents.errors import InputError
-from ..agents.files import read_bytes
+from ..agents.files import beside, read_bytes
 from ..agents.suggestions import listed, suggestion
 
 MOST_CODE = 2**24
@@ -26,6 +26,12 @@ _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 def is_file(spec: str) -> bool:
     """Whether a name means something in the user's own file, ``./mine.py:Mine``."""
     return _FILE.fullmatch(spec) is not None
+
+
+def path_of(spec: str) -> str | None:
+    """The path of the user's own file in such a name; None if it is none."""
+    match = _FILE.fullmatch(spec)
+    return match and match["path"]
 
 
 def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any:
@@ -47,7 +53,7 @@ def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any
     """
     match = _FILE.fullmatch(spec)
     assert match is not None
-    path, module = (base or Path()) / match["path"], load_module(spec, trust_code=trust_code, base=base)
+    path, module = beside(base, match["path"]), load_module(spec, trust_code=trust_code, base=base)
     if not hasattr(module, match["name"]):
         public = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise InputError(
@@ -60,7 +66,7 @@ def load_module(spec: str, *, trust_code: bool, base: Path | None = None) -> Mod
     """The module of the user's own file that a name such as ``./mine.py:Mine`` begins with; see `load_object`."""
     match = _FILE.fullmatch(spec)
     assert match is not None
-    path = (base or Path()) / match["path"]
+    path = beside(base, match["path"])
     if not trust_code:
         raise InputError(f"the code in {path} is run only with --trust-code")
     return _run_file(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import zipfile
 import zlib
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..scratch import scratch
+from ..errors import HushnetError
+from ..files import read_bytes
+from ..scratch import scratch, write_new
 from .objectives import Models, Objective
 
 _MINIMA: dict[str, tuple[Models, float]] = {}
@@ -51,12 +54,12 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
 
 def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | None:
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(read_bytes(file, links=False)), allow_pickle=False) as stored:
             models, value = stored["models"], float(stored["value"])
         with np.errstate(over="ignore", invalid="ignore"):
             consistent = abs(objective.value(models) - value) <= 1e-9 * max(1.0, abs(value))
             consistent = consistent and objective.is_minimum(models)
-    except (OSError, EOFError, KeyError, ValueError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
+    except (HushnetError, EOFError, KeyError, ValueError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
         return None
     return (models, value) if consistent else None
 
@@ -65,8 +68,9 @@ def _save_minimum(file: Path, models: Models, value: float) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(file)
     try:
-        with fresh.open("xb") as stream:
-            np.savez(stream, models=models, value=np.float64(value))
+        content = io.BytesIO()
+        np.savez(content, models=models, value=np.float64(value))
+        write_new(content.getvalue(), fresh)
         os.replace(fresh, file)
     finally:
         fresh.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..errors import InputError
-from ..files import parse_number, read_lines
+from ..files import beside, parse_number, read_lines
 from ..losses import LOSSES, ClassLossName
 from ..packed import located
 from ..parameters import NotNegative, Size
@@ -54,6 +54,7 @@ class Adult(TaskKind):
 
     kind: Literal["adult"]
     draws_data: ClassVar[bool] = False
+    published: ClassVar[bool] = True
     agents: Size = 5
     """Number of agents that the rows are dealt to."""
     size_ratio: float = Field(default=1.0, ge=1, le=1e6)
@@ -129,7 +130,7 @@ class Adult(TaskKind):
     def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
         hint = DATASETS["adult"].hint
         if self.path is not None:
-            folder = (base or Path()) / self.path
+            folder = beside(base, self.path)
         elif data_dir is not None:
             folder = data_dir / DATASETS["adult"].folder
         else:

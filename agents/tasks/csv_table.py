@@ -18,13 +18,14 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..files import parse_number
+from ..files import beside, parse_number
 from ..losses import LOSSES, SmoothLossName
 from ..packed import plain_name
 from ..parameters import Positive
 from ..tables import Table
 from .base import Task
 from .csv_reader import FIELD, Columns, read_columns
+from .datasets import md5
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
 from .registry import TASKS, TaskKind
@@ -104,7 +105,7 @@ class CsvTable(TaskKind):
         agents = self.split.count if self.split is not None else 1
         if files is None:
             return Extent(agents, len(self.features or [""]), 0)
-        head = head_of((files.base or Path()) / self.path, FIELD)
+        head = head_of(beside(files.base, self.path), FIELD)
         names, *rows = parsed(head, self.delimiter) or [[]]
         if self.agent in names:
             agents = distinct(rows, names.index(self.agent))
@@ -131,7 +132,7 @@ class CsvTable(TaskKind):
         InputError
             If the file, a column or a cell is not admissible; the message has file, line, column and value.
         """
-        columns = read_columns((base or Path()) / self.path, self.delimiter)
+        columns = read_columns(beside(base, self.path), self.delimiter)
         labels, notes = self._labels(columns)
         owners, ids, unused = self._owners(columns, labels, rng)
         features, names = self._features(columns)
@@ -153,6 +154,7 @@ class CsvTable(TaskKind):
             assumed_public=public,
             notes={
                 "source": columns.file.name,
+                "md5": md5(columns.file),
                 **notes,
                 "features": [*names, "intercept"] if self.intercept else names,
                 "rows_left_out": unused,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..files import MOST_STREAMED, open_text
+from ..files import MOST_STREAMED, at_home, open_text
 from ..packed import located
 
 ENVIRONMENT_VARIABLE = "HUSHNET_DATA"
@@ -107,10 +107,8 @@ DATASETS: dict[str, Dataset] = {
 
 def data_directory(explicit: Path | None = None) -> Path | None:
     """The data directory: the explicit one, else the one that HUSHNET_DATA names, else None."""
-    if explicit is not None:
-        return explicit
-    named = os.environ.get(ENVIRONMENT_VARIABLE)
-    return Path(named) if named else None
+    named = explicit if explicit is not None else os.environ.get(ENVIRONMENT_VARIABLE)
+    return at_home(Path(named)) if named else None
 
 
 def md5(path: Path) -> str:

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
+from ..files import beside
 from ..losses import ClassLossName
 from ..packed import located
 from ..parameters import Size
@@ -41,6 +42,7 @@ class LibsvmSet(TaskKind):
     dimension: ClassVar[int]
     bounds: ClassVar[dict[str, float]]
     draws_data: ClassVar[bool] = False
+    published: ClassVar[bool] = True
 
     path: str | None = None
     """Folder of the training and the test file, compressed (.bz2, .gz, .xz) or not; by default the data set's folder in
@@ -115,7 +117,7 @@ class LibsvmSet(TaskKind):
         """Where the files of the data set are, by name."""
         known = DATASETS[self.dataset]
         if self.path is not None:
-            folder = (base or Path()) / self.path
+            folder = beside(base, self.path)
         elif data_dir is not None:
             folder = data_dir / known.folder
         else:

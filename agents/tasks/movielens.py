@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from ..errors import InputError
-from ..files import read_lines
+from ..files import beside, read_lines
 from ..packed import located, plain_name
 from .base import Task
 from .datasets import DATASETS, checksums, data_directory
@@ -29,6 +29,7 @@ class MovieLens(RatingParameters):
 
     kind: Literal["movielens"]
     draws_data: ClassVar[bool] = False
+    published: ClassVar[bool] = True
     path: str | None = None
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""
 
@@ -69,7 +70,7 @@ class MovieLens(RatingParameters):
 
     def _file(self, data_dir: Path | None, base: Path | None) -> Path:
         if self.path is not None:
-            named = (base or Path()) / self.path
+            named = beside(base, self.path)
             file = (located(named, "u.data") or named / "u.data") if named.is_dir() else named
         elif data_dir is not None:
             folder = data_dir / DATASETS["ml-100k"].folder

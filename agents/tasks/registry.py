@@ -22,6 +22,9 @@ class TaskKind(Parameters, ABC):
     """Whether every data seed draws data anew, so that a tuning on other seeds sees other data; else a seed only deals
     the rows of one data set, and the trials of a tuning keep away from the reported runs' test rows. Every task has to
     say."""
+    published: ClassVar[bool] = False
+    """Whether its files are a published data set: whoever runs it again gets them where they are published, under their
+    licence, so no copy is kept."""
 
     @abstractmethod
     def outline(self) -> Outline:
@@ -38,3 +41,9 @@ class TaskKind(Parameters, ABC):
 
 TASKS = KindOf("task", TaskKind, says=("draws_data",))
 TaskParameters = Annotated[TaskKind, TASKS]
+
+
+def is_published(kind: object) -> bool:
+    """Whether the task of a name reads a published data set; an unknown one does not."""
+    found = TASKS.get(kind) if isinstance(kind, str) else None
+    return found is not None and issubclass(found, TaskKind) and found.published

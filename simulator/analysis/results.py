@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...agents.errors import InputError
+from ...agents.files import at_home
 from ..metrics.trace import ROW
 from ..storage import dataset
 from ..storage.dataset import grid_table
@@ -131,6 +132,7 @@ def load_all(root: Path) -> Collection:
     InputError
         If there is no run, or a file is damaged.
     """
+    root = at_home(root)
     store = Store(root)
     index, entries = store.index(), store.entries()
     if not entries:

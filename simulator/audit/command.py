@@ -59,7 +59,7 @@ def write(outcomes: Sequence[Outcome], options: Options, folder: Path) -> list[P
     with writing(folder):
         found = tables(list(outcomes))
         for name, table in found.items():
-            put_file(parquet(table), folder / f"{name}.parquet")
+            put_file(parquet(table), folder / f"{name}.parquet", within=folder.parent)
         asked = {
             "tiers": list(options.tiers),
             "pairs": options.pairs,
@@ -72,7 +72,7 @@ def write(outcomes: Sequence[Outcome], options: Options, folder: Path) -> list[P
                 for outcome in outcomes
             },
         }
-        put_file(json_text(asked).encode(), folder / "audit.json")
+        put_file(json_text(asked).encode(), folder / "audit.json", within=folder.parent)
         data = "; ".join(name for name in dict.fromkeys(outcome.data for outcome in outcomes) if is_stand_in(name))
         return save_figure(found["profile"], folder / "profile", data)
 

@@ -43,10 +43,10 @@ def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
         for suffix, options in OPTIONS.items():
             content, path = BytesIO(), stem.with_name(f"{stem.name}.{suffix}")
             figure.savefig(content, format=suffix, dpi=RESOLUTION, **options)
-            put_file(content.getvalue(), path)
+            put_file(content.getvalue(), path, within=stem.parent.parent)
             written.append(path)
     csv = stem.with_name(f"{stem.name}.csv")
-    put_file(profile.to_csv(index=False, lineterminator="\n").encode(), csv)
+    put_file(profile.to_csv(index=False, lineterminator="\n").encode(), csv, within=stem.parent.parent)
     return [*written, csv]
 
 

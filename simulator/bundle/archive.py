@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
+from ...agents.tasks.registry import is_published
 from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection, load_all
 from ..compare.tables import number
-from ..experiment.sources import FOLDER, kept_files
+from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out
 from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..storage.provenance import code_version
 from ..storage.store import Store
-from .claims import check_claims, claims, minutes, read_claims
+from .claims import check_claims, claims, minutes, read_claims, read_rows_of
 from .lock import lock_file
 from .wheel import wheel_files
 
@@ -64,10 +65,16 @@ IN_HERE = """Install the hushnet that ran the experiment{commit}, which is in he
 ELSEWHERE = """Install the hushnet that ran the experiment, {code}{commit}. It is not in here, because another version
    has packed this bundle; the check says so if another code runs."""
 NOTHING_TO_GET = "They are drawn anew from the seeds; nothing has to be downloaded."
-NOT_IN_HERE = (
+PUBLISHED = (
     "They are not in here; data.csv has their checksums. `hushnet data` says where to get data sets, and "
-    "`sh rerun.sh --data-dir DIR` where they are; a file that scenario.yaml names by its path belongs there, beside it."
+    "`sh rerun.sh --data-dir DIR` where they are."
 )
+BY_PATH = (
+    "They are in here, where scenario.yaml looks for them, but for those named below; data.csv has their checksums."
+)
+BRING = "Not in here: `{path}`{sum}, which the experiment reads, {why}. Bring it to where scenario.yaml looks for it."
+RESULTS = "results"
+SCENARIO = ("scenario.yaml", "resolved.json")
 ABOUT = {
     "scenario.yaml": "the experiment, as it was written",
     "resolved.json": "the same with all defaults",
@@ -104,21 +111,25 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     collection = load_all(results)
     _check_whole(collection, results)
     origin = kept_files(results / FOLDER)
-    left_out = read_json(results / FOLDER / "left-out.json") if "left-out.json" in origin else {}
-    if not {"scenario.yaml", "resolved.json"} <= set(origin):
+    if not set(SCENARIO) <= set(origin):
         raise InputError(f"{results}: does not say what it was made from; run the scenario again")
-    contents = {name: content for name, content in origin.items() if name != "left-out.json"}
+    # A file of the experiment's may bear a name that bundles use: data.csv is a usual one.
+    tops = {name.partition("/")[0] for name in origin}
+    place = "" if tops.isdisjoint({*ABOUT, "README.md", RESULTS} - set(SCENARIO)) else "experiment/"
+    contents = {place + name: content for name, content in origin.items() if name != LEFT_OUT}
     if collection.manifests[0].get("code") == code_version():
         wheel, files = wheel_files()
         contents[wheel] = _zipped(files)
-    contents |= {name: text.encode() for name, text in _texts(collection, contents, left_out.get("files", [])).items()}
+    contents |= {
+        name: text.encode() for name, text in _texts(collection, contents, place, left_out(results / FOLDER)).items()
+    }
     contents["tables.csv"] = tables(results).to_csv(index=False, lineterminator="\n").encode()
     sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
     contents["SHA256SUMS"] = sums.encode()
     name = str(collection.index.get("scenario") or results.resolve().name)
     path = out or results / f"{name}-bundle.zip"
     with writing(path):
-        put_file(_zipped(contents), path)
+        put_file(_zipped(contents), path, within=None if out is not None else results)
     return path
 
 
@@ -149,7 +160,7 @@ def check_bundle(results: Path, table: Path, console: Console | None = None) -> 
         line = f"{verdict}: {row['claim']}: {said}, measured {number(row['measured'], row['tolerance'])}"
         console.print(Text(line, style="" if row["holds"] else "bold red"), soft_wrap=True)
     expected = table.with_name("tables.csv")
-    if expected.exists():
+    if expected.is_symlink() or expected.exists():
         alike, number_of = same_tables(results, expected)
         console.print(f"{alike} of {number_of} tables are the same, byte by byte", highlight=False)
     for sentence in _differences(table.with_name("made-with.json"), made_with(load_all(results))):
@@ -180,7 +191,7 @@ def same_tables(results: Path, expected: Path) -> tuple[int, int]:
     """How many of the tables that a bundle names are there, byte by byte, and how many it names."""
     there = tables(results)
     known = set(there.astype(str).itertuples(index=False, name=None))
-    wanted = pd.read_csv(expected, dtype=str, keep_default_na=False)
+    wanted = read_rows_of(expected, list(there.columns), "as a table of checksums")
     return sum(row in known for row in wanted.itertuples(index=False, name=None)), len(wanted)
 
 
@@ -199,10 +210,12 @@ def _check_whole(collection: Collection, results: Path) -> None:
         raise InputError(f"{results}: its runs came of different versions of the code; run the scenario again")
 
 
-def _texts(collection: Collection, origin: Mapping[str, bytes], left_out: list[str]) -> dict[str, str]:
+def _texts(
+    collection: Collection, origin: Mapping[str, bytes], place: str, absent: list[dict[str, Any]]
+) -> dict[str, str]:
     """What a bundle has besides the origin, by name."""
     trust = " --trust-code" if any(name.endswith(".py") for name in origin) else ""
-    run = f"hushnet run scenario.yaml --out results --quiet{trust}"
+    run = f"hushnet run {place}scenario.yaml --out {RESULTS} --quiet{trust}"
     table = claims(collection, run)
     texts = {
         "claims.csv": table.to_csv(index=False, lineterminator="\n"),
@@ -212,15 +225,16 @@ def _texts(collection: Collection, origin: Mapping[str, bytes], left_out: list[s
         "rerun.sh": SCRIPT.format(run=run, check=CHECK),
     }
     names = sorted({*origin, *texts, "tables.csv", "SHA256SUMS"})
-    texts["README.md"] = _readme(collection, names, len(table), left_out)
+    texts["README.md"] = _readme(collection, names, len(table), place, absent)
     return texts
 
 
-def _readme(collection: Collection, names: list[str], count: int, left_out: list[str]) -> str:
+def _readme(collection: Collection, names: list[str], count: int, place: str, absent: list[dict[str, Any]]) -> str:
     made = made_with(collection)
     sources = sorted({str(manifest["task"]["notes"].get("source")) for manifest in collection.manifests})
     drawn = all(source.startswith("synthetic") for source in sources)
-    notes = [f"{Path(path).name} lies outside the scenario's folder and is not in here." for path in left_out]
+    get = NOTHING_TO_GET if drawn else PUBLISHED if _is_published(collection) else BY_PATH
+    notes = [_bring(entry) for entry in absent]
     wheel = next((name for name in names if name.endswith(".whl")), "")
     commit = f" (commit {made['commit']})" if made["commit"] else ""
     install = (IN_HERE if wheel else ELSEWHERE).format(wheel=wheel, commit=commit, code=made["hushnet"])
@@ -230,14 +244,30 @@ def _readme(collection: Collection, names: list[str], count: int, left_out: list
         install=install,
         minutes=minutes(collection),
         claims=count,
-        files="\n".join(f"| {shlex.quote(name)} | {_about(name)} |" for name in names),
-        data=f"Data: {', '.join(sources)}. {NOTHING_TO_GET if drawn else NOT_IN_HERE}",
+        files="\n".join(f"| {shlex.quote(name)} | {_about(name, place)} |" for name in names),
+        data=f"Data: {', '.join(sources)}. {get}",
         notes="".join(f"\n{sentence}\n" for sentence in notes),
     )
 
 
-def _about(name: str) -> str:
-    return "hushnet itself" if name.endswith(".whl") else ABOUT.get(name, "code or data of the experiment")
+def _is_published(collection: Collection) -> bool:
+    """Whether a task's data are a published data set."""
+    tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
+    return any(is_published(task.get("kind")) for task in tasks)
+
+
+def _bring(entry: Mapping[str, Any]) -> str:
+    """A sentence about a file that a bundle lacks; a whole path of this machine is nobody else's business."""
+    path = Path(entry["path"])
+    total = f" (SHA-256 {entry['sha256']})" if entry.get("sha256") else ""
+    return BRING.format(path=path.name if path.is_absolute() else path, sum=total, why=entry["why"])
+
+
+def _about(name: str, place: str) -> str:
+    if name.endswith(".whl"):
+        return "hushnet itself"
+    known = {place + own if own in SCENARIO else own: about for own, about in ABOUT.items()}
+    return known.get(name, "code or data of the experiment")
 
 
 def _data(collection: Collection) -> pd.DataFrame:
@@ -255,12 +285,15 @@ def _data(collection: Collection) -> pd.DataFrame:
 
 def _differences(recorded: Path, here: dict[str, Any]) -> list[str]:
     """Sentences about versions that are not those of the bundle."""
-    if not recorded.exists():
+    if not (recorded.is_symlink() or recorded.exists()):
         return []
     then = read_json(recorded)
+    versions = then.get("versions", {})
+    if not isinstance(versions, dict):
+        raise InputError(f"{recorded}: is damaged, its versions are no mapping; give the files of a bundle")
     pairs = {"hushnet": (then.get("hushnet"), here["hushnet"])}
-    names = sorted({*then.get("versions", {}), *here["versions"]})
-    pairs |= {name: (then.get("versions", {}).get(name), here["versions"].get(name)) for name in names}
+    names = sorted({*versions, *here["versions"]})
+    pairs |= {name: (versions.get(name), here["versions"].get(name)) for name in names}
     return [f"{name} is {now} here and was {was} in the bundle" for name, (was, now) in pairs.items() if was != now]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.files import parse_number, read_bytes, shown
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import summarise
 from ..compare import compare
@@ -20,6 +20,9 @@ from ..storage.files import Frame
 
 ROUNDING = 1e-6
 """What another machine's rounding may change of a number, as a share of it."""
+
+MOST_CHECKED = 2**26
+"""Bytes of a table of a bundle, which somebody else may have made."""
 
 ALONE = 0.01
 """Tolerance, as a share of it, of a number that a single run gave and that has no interval."""
@@ -62,19 +65,44 @@ def read_claims(path: Path) -> Frame:
     InputError
         If it is none.
     """
-    content = read_bytes(path, what="as a table of claims")
-    try:
-        table = pd.read_csv(io.BytesIO(content))
-    except ValueError as error:
-        raise InputError(f"{path}: cannot be read as a table of claims ({error})") from error
-    absent = [name for name in ("claim", "value", "tolerance") if name not in table]
-    if absent or not len(table):
-        missing = f"lacks {', '.join(absent)}" if absent else "is empty"
-        raise InputError(f"{path}: is no table of claims, it {missing}; give the claims.csv of a bundle")
+    table = read_rows_of(path, ("claim", "value", "tolerance"), "as a table of claims")
+    if not len(table):
+        raise InputError(f"{path}: is no table of claims, it is empty; give the claims.csv of a bundle")
     for name in ("value", "tolerance"):
-        if not pd.api.types.is_numeric_dtype(table[name]):
-            raise InputError(f"{path}: column {name} has something that is no number")
+        numbers = [parse_number(text) for text in table[name]]
+        wrong = next((text for text, value in zip(table[name], numbers, strict=True) if math.isnan(value)), None)
+        if wrong is not None or (name == "tolerance" and min(numbers) < 0):
+            said = shown(min(numbers) if wrong is None else wrong)
+            raise InputError(f"{path}: column {name} has {said}, and no number of a claim")
+        table[name] = numbers
     return table
+
+
+def read_rows_of(path: Path, columns: Sequence[str], what: str) -> Frame:
+    """The cells of some columns of a bundle's CSV file, as texts.
+
+    Parameters
+    ----------
+    path : Path
+    columns : sequence of str
+    what : str
+        What it has to be, for errors: ``as a table of claims``.
+
+    Raises
+    ------
+    InputError
+        If it is none, or lacks a column.
+    """
+    content = read_bytes(path, what=what, most=MOST_CHECKED)
+    try:
+        table = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read {what} ({reason})") from error
+    absent = [name for name in columns if name not in table]
+    if absent:
+        raise InputError(f"{path}: is no {what.partition('a ')[2]}, it lacks {', '.join(absent)}; give one of a bundle")
+    return table[list(columns)]
 
 
 def check_claims(results: Path, table: Frame) -> Frame:
@@ -93,7 +121,7 @@ def check_claims(results: Path, table: Frame) -> Frame:
         The table's ``claim, value, tolerance`` with ``measured`` (NaN where there is no such number) and ``holds``:
         whether the measured number is within the tolerance.
     """
-    measured = claims(load_all(results), "").set_index("claim")["value"]
+    measured = claims(load_all(results), "").drop_duplicates("claim").set_index("claim")["value"]
     found = table[["claim", "value", "tolerance"]].assign(measured=table["claim"].map(measured))
     distance = np.abs(found["measured"] - found["value"])
     return found.assign(holds=(found["measured"] == found["value"]) | (distance <= found["tolerance"]))

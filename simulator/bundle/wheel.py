@@ -10,6 +10,7 @@ import hashlib
 from importlib.metadata import distribution
 from pathlib import Path
 
+from ...agents.files import read_bytes
 from ..storage.provenance import PACKAGE_FOLDERS
 
 ROOT = "hushnet"
@@ -22,7 +23,7 @@ def wheel_files() -> tuple[str, dict[str, bytes]]:
     """The wheel's name, and the content of all its files by path."""
     here, info = Path(__file__).resolve().parents[2], distribution(ROOT)
     files = {
-        f"{ROOT}/{path.relative_to(here).as_posix()}": path.read_bytes()
+        f"{ROOT}/{path.relative_to(here).as_posix()}": read_bytes(path)
         for folder in PACKAGE_FOLDERS
         for path in sorted((here / folder).rglob("*"))
         if path.is_file() and path.suffix in SUFFIXES

@@ -34,6 +34,13 @@ def names_of(of: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def place(given: str | Path) -> Path:
+    """A path of the command line, see `hushnet.agents.files.at_home`."""
+    from ...agents.files import at_home
+
+    return at_home(Path(given))
+
+
 Where = Annotated[
     str,
     typer.Argument(
@@ -47,7 +54,7 @@ Assignments = Annotated[
 ]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Run this many seeds instead.")]
 DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.")
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.", parser=place)
 ]
 Jobs = Annotated[
     str, typer.Option("--jobs", metavar="N|auto", help="Processes; auto is one for every processor. Same results.")

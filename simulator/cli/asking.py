@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .application import DataDir, app, names_of, new, parts_of
+from .application import DataDir, app, names_of, new, parts_of, place
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def data(data_dir: DataDir = None) -> None:
 @new.command("protocol")
 def new_protocol(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module, such as my_protocol.")],
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.", parser=place)] = Path(),
 ) -> None:
     """Write NAME.py, a working protocol in 25 lines, and test_NAME.py."""
     from ..contract.skeleton import write_protocol
@@ -112,7 +112,7 @@ def new_protocol(
 @new.command("scenario")
 def new_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the scenario and of its file, NAME.yaml.")],
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.")] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.", parser=place)] = Path(),
     protocols: Annotated[
         list[str] | None, typer.Option("--protocol", metavar="KIND,...", help="Protocols to compare.")
     ] = None,

@@ -70,10 +70,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        from ..storage.files import out_of_order
+        from ..storage.files import told
 
-        said = out_of_order(error, error.filename or "a file")
-        return _unforeseen(error, given) if said is None else _complain(str(said), said.exit_code)
+        doing = f"hushnet {given[0]}" if given else "hushnet"
+        said = told(error, error.filename or doing)
+        return _complain(str(said), said.exit_code)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):

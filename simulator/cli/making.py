@@ -19,6 +19,7 @@ from .application import (
     loaded_scenario,
     names_of,
     number_of,
+    place,
     processes_of,
 )
 
@@ -29,7 +30,8 @@ def run(
     assignments: Assignments = None,
     seeds: Seeds = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Results go here instead of results/<scenario>.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Results go here instead of results/<scenario>.", parser=place),
     ] = None,
     data_dir: DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
@@ -79,7 +81,12 @@ def check(
     trust_code: TrustCode = False,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Look for the data sets there, as well, and read their sums."),
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Look for the data sets there, as well, and read their sums.",
+            parser=place,
+        ),
     ] = None,
 ) -> None:
     """Check a scenario without running it."""
@@ -121,7 +128,8 @@ def audit(
     jobs: Jobs = "1",
     assignments: Assignments = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="DIR/audit instead of results/<scenario>/audit.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="DIR/audit instead of results/<scenario>/audit.", parser=place),
     ] = None,
     data_dir: DataDir = None,
     trust_code: TrustCode = False,
@@ -154,7 +162,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, fewer seeds: numbers but no verdict.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Large designs as well, which take hours.")] = False,
     results: Annotated[
-        Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.")
+        Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.", parser=place)
     ] = Path("results"),
     data_dir: DataDir = None,
     jobs: Jobs = "1",

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .application import DataDir, TrustCode, app, parts_of
+from .application import DataDir, TrustCode, app, parts_of, place
 
-Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.")]
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.", parser=place)]
 
 
 @app.command()
@@ -29,7 +29,8 @@ def plot(
         typer.Option("--style", metavar="FILE|{...}", help="A YAML file of a style, or {font: serif, legend: right}."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/figures.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/figures.", parser=place),
     ] = None,
 ) -> None:
     """Redraw the figures from the files of a finished run, in the scenario's style or in another one."""
@@ -49,7 +50,8 @@ def plot(
 def report(
     results: Results,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.", parser=place),
     ] = None,
 ) -> None:
     """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
@@ -75,7 +77,8 @@ def replay(
         int | None, typer.Option("--agents", metavar="N", help="Only the first agent and those nearest to it.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/replay.html.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/replay.html.", parser=place),
     ] = None,
     data_dir: DataDir = None,
     trust_code: TrustCode = False,
@@ -93,7 +96,9 @@ def replay(
 
 @app.command()
 def compare(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders results/<scenario>.")],
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULTS...", help="Folders results/<scenario>.", parser=place)
+    ],
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="A protocol; else the first.")
     ] = None,
@@ -108,11 +113,13 @@ def compare(
 def bundle(
     results: Results,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.")
+        Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.", parser=place)
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims."),
+        typer.Option(
+            "--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims.", parser=place
+        ),
     ] = None,
 ) -> None:
     """Pack what a reviewer needs to run an experiment again and to check its numbers; or check them."""

@@ -128,8 +128,8 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
         csv, tex = folder / f"{name}.csv", folder / f"{name}.tex"
         text = frame.to_csv(index=False, lineterminator="\n")
         with writing(folder):
-            put_file(text.encode(), csv)
-            put_file(latex.encode(), tex)
+            put_file(text.encode(), csv, within=folder.parent)
+            put_file(latex.encode(), tex, within=folder.parent)
         written += [csv, tex]
     return written
 

@@ -50,6 +50,9 @@ class _File(logging.FileHandler):
         self._early.append(record)
         if getattr(record, EARLY, False) or token(self._folder) is None:  # whose the folder is, is not known yet
             return
+        if (self._folder / FILE).is_symlink():  # somebody else's file
+            LOGGER.removeHandler(self)
+            return
         try:
             for each in self._early:
                 super().emit(each)

@@ -58,10 +58,10 @@ def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
 def source_line(task: Mapping[str, Any]) -> str | None:
     """Where a task's data come from, and their checksum or that there is none; None for what was not published."""
     notes = task["notes"]
-    if "md5" not in notes and "not_verified" not in notes:
+    if "as_published" not in notes and "not_verified" not in notes:
         return None
     parts = [f"data: {notes['source']}"]
-    if "md5" in notes:
+    if "as_published" in notes:
         known = "as published" if notes["as_published"] else "not the published file"
         parts.append(f"md5 {notes['md5']} ({known})")
     if "not_verified" in notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...agents.files import read_bytes
 from ..language.loading import opening_comment, shipped
 from ..reproduction.papers import papers
 from .markdown import anchor, block, prose, table
@@ -60,5 +61,5 @@ def _thumbnail(picture: Path, scenario: str) -> str:
 def _page(name: str, path: Path, drawn: list[Path]) -> str:
     text = [anchor(f"scenario-{name}") + f"# {name}\n", prose(opening_comment(path))]
     text += [f"```{{figure}} pictures/{each.name}\n:alt: {each.stem}\n\n`{each.stem}`\n```\n" for each in drawn]
-    text += [block(f"hushnet run {name}"), block(path.read_text(encoding="utf-8"), "yaml")]
+    text += [block(f"hushnet run {name}"), block(read_bytes(path).decode(), "yaml")]
     return "\n".join(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from ...agents.files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.invariants import Invariant
@@ -170,7 +171,7 @@ def _keeps(world: World) -> str:
 
 
 def _runs(name: str) -> str:
-    used = [key for key, path in shipped().items() if re.search(rf"\bkind: {name}\b", path.read_text("utf-8"))]
+    used = [key for key, path in shipped().items() if re.search(rf"\bkind: {name}\b", read_bytes(path).decode())]
     systems = _systems(name)
     lines = [f"Systems {', '.join(systems)} of the papers.\n"] if systems else []
     lines.append(

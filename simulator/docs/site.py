@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from typing import Any
 import typer
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ..reproduction.papers import papers
 from . import gallery, interface, protocols, reference
 
@@ -95,7 +95,7 @@ def sources(folder: Path) -> None:
     drawn, shown = gallery.pages(ROOT)
     made = {**reference.pages(), **protocols.pages(), **drawn, **interface.pages()}
     for path in sorted(WRITTEN.glob("*.md")):
-        made[path.stem] = path.read_text(encoding="utf-8")
+        made[path.stem] = read_bytes(path).decode()
     for name, place in INCLUDED.items():
         made[name], pictures = _included(place)
         shown |= pictures
@@ -104,7 +104,7 @@ def sources(folder: Path) -> None:
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "pictures").mkdir()
     for name, path in shown.items():
-        shutil.copyfile(path, folder / "pictures" / name)
+        (folder / "pictures" / name).write_bytes(read_bytes(path))
 
 
 def _included(place: str) -> tuple[str, dict[str, Path]]:
@@ -123,7 +123,7 @@ def _included(place: str) -> tuple[str, dict[str, Path]]:
             return f"![{text}](pictures/{path.name})"
         return f"[{text}]({names[str(path)]}.md)" if str(path) in names else text
 
-    text = (ROOT / place).read_text(encoding="utf-8")
+    text = read_bytes(ROOT / place).decode()
     return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", turned, text), pictures
 
 

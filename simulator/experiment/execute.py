@@ -66,6 +66,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         manifest = _manifest(run, world, failure, experiment.verdict(run))
         manifest["warnings"] += recorder.warnings
         manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in remarks.of(world)]
+        manifest["files"] = experiment.named_files(run)
         manifest["measures"] = recorder.measures(world)
         manifest["baselines"] = recorder.baselines(world)
         checked = recorder.invariants

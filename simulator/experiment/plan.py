@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.files import at_home, read_within
 from ...agents.graph import Graph
 from ...agents.objectives.objectives import Objective
 from ...agents.tasks.base import Task
@@ -165,7 +166,7 @@ class Experiment:
     @property
     def folder(self) -> Path:
         """Where the results go."""
-        return self.out or Path("results") / self.loaded.scenario.scenario
+        return at_home(self.out or Path("results") / self.loaded.scenario.scenario)
 
     def runs(self) -> Iterator[Run]:
         """Every grid point, seed and protocol, protocols innermost: they share data and random draws."""
@@ -212,19 +213,20 @@ class Experiment:
                 self._built.popitem()
             self.check_memory(scenario)
             draws = Draws(run.data_seed)
-            task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+            with read_within(scenario.limits.seconds):
+                task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
             if scenario.validation is not None:
                 task = validation_part(task, scenario.validation, rng=draws.generator("validation"))
-            graph = scenario.topology.build(task, rng=draws.generator("topology"), base=base)
+            with read_within(scenario.limits.seconds):
+                graph = scenario.topology.build(task, rng=draws.generator("topology"), base=base)
             self._built[key] = Built(task, graph, f"{task.fingerprint} {edges_hash(edges(graph))}")
         return self._built[key]
 
     def run_id(self, run: Run) -> str:
         """Name of a run's folder."""
-        resolved = run.point.scenario.resolved()
-        files = named_files(resolved, run.protocol, self.loaded.base)
+        files = self.named_files(run)
         return run_id(
-            resolved,
+            run.point.scenario.resolved(),
             run.protocol,
             [run.data_seed, run.run_seed],
             code_version=code_version(),
@@ -233,6 +235,10 @@ class Experiment:
             libraries=libraries(),
             form=asked_form(run.point.scenario.engine, debug=run.point.scenario.debug),
         )
+
+    def named_files(self, run: Run) -> dict[str, str]:
+        """The checksums of the files that a run reads by a path, see `hushnet.simulator.storage.provenance`."""
+        return named_files(run.point.scenario.resolved(), run.protocol, self.loaded.base)
 
     def source(self, run: Run) -> str | None:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""

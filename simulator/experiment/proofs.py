@@ -10,7 +10,6 @@ all that they import, parameters, data, seed and versions: whoever changes one o
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from ...agents.errors import HushnetError
 from ..contract.verdict import SHIPPED, Verdict, judged
 from ..engine.selection import Engine, engine_for
 from ..network.setting import Setting
-from ..storage.files import json_text, put_file
+from ..storage.files import put_bound, read_bound
 from ..storage.user_code import source_hash
 from ..world.watchers import Watch
 from ..world.world import World
@@ -147,8 +146,9 @@ def _verdict(
     replayed: bool,
 ) -> Verdict | None:
     """Verdict on a world; None if it is not to be replayed, and was not before."""
-    file = experiment.folder / ".cache" / f"contract-{experiment.run_id(planned.run)}.json"
-    known = _load(file)
+    of = experiment.run_id(planned.run)
+    file = experiment.folder / ".cache" / f"contract-{of}.json"
+    known = _load(file, of)
     if known is not None or not replayed:
         return known
     if on_check:
@@ -157,12 +157,13 @@ def _verdict(
     if verdict.status == "unchecked":
         return verdict
     with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
-        put_file(json_text(verdict.as_dict()).encode(), file)
+        put_bound(verdict.as_dict(), of, file, within=experiment.folder)
     return verdict
 
 
-def _load(file: Path) -> Verdict | None:
+def _load(file: Path, of: str) -> Verdict | None:
     try:
-        return Verdict.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+        found = read_bound(file, of)
+        return None if found is None else Verdict.from_dict(found)
+    except (ValueError, KeyError, TypeError):
         return None

@@ -124,4 +124,4 @@ def keep_failure(experiment: Experiment, planned: PlannedRun, details: str) -> N
     """Keep what is known about a run that failed."""
     text = f"{experiment.loaded.scenario.scenario}: {planned.run.place}\nprocess {os.getpid()}\n\n{details}"
     with writing(experiment.folder):
-        put_file(text.encode(), failure_file(experiment, planned))
+        put_file(text.encode(), failure_file(experiment, planned), within=experiment.folder)

@@ -2,28 +2,37 @@
 
 In ``results/<scenario>/origin``: ``scenario.yaml`` as it was written, or with the changes of ``--set``, ``--seeds`` and
 ``--quick`` where there were some; ``resolved.json`` with all defaults; and, at the places where the scenario looks for
-them, Python files and files with traces. Data sets are not copied. What lies outside the scenario's folder is named in
-``left-out.json``.
+them, Python files and all files that any field names by its path. What is not copied is in ``left-out.json``, with why,
+where it was and its checksum: what lies outside the scenario's folder, published data sets, and what is large.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
+from ...agents.files import beside, read_bytes
+from ...protocols.user_files import path_of
 from ..language.spellings import respelled
-from ..language.yaml_source import read_file
+from ..language.yaml_source import MAX_BYTES, read_file
 from ..metrics import recordable
-from ..storage.files import checksum, json_text, put_folder, writing, yaml_text
-from ..storage.provenance import named_files
+from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, read_json, writing, yaml_text
+from ..storage.provenance import files_of, named_paths, published_paths
 from ..storage.user_code import source_files
 
 if TYPE_CHECKING:
     from .plan import Experiment
 
 FOLDER = "origin"
+LEFT_OUT = "left-out.json"
+OWN = ("scenario.yaml", "resolved.json", LEFT_OUT)
+MOST_KEPT = 2**26
+"""Bytes of the data files of one experiment that are copied."""
+OUTSIDE = "lies outside the scenario's folder"
 
 
 def keep_sources(experiment: Experiment) -> None:
@@ -39,11 +48,10 @@ def keep_sources(experiment: Experiment) -> None:
         If it cannot be written.
     """
     loaded, folder = experiment.loaded, experiment.folder / FOLDER
-    files, outside = _files(experiment)
-    contents = {name: path.read_bytes() for name, path in files.items()}
+    contents, left_out = _kept(experiment)
     contents["scenario.yaml"] = _written(loaded.source.name, loaded.source.data).encode()
     contents["resolved.json"] = json_text(loaded.scenario.resolved()).encode()
-    contents["left-out.json"] = json_text({"files": outside}).encode()
+    contents[LEFT_OUT] = json_text({"files": left_out}).encode()
     expected = {name: checksum(content) for name, content in contents.items()}
 
     def fill(fresh: Path) -> None:
@@ -62,7 +70,54 @@ def kept_files(folder: Path) -> dict[str, bytes]:
     if folder.is_symlink():
         return {}
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return {path.relative_to(folder).as_posix(): own_bytes(path) for path in paths}
+
+
+def left_out(folder: Path) -> list[dict[str, Any]]:
+    """What an origin says that it has no copy of: ``path`` as the scenario gives it, ``why``, ``at`` and ``sha256``."""
+    path = folder / LEFT_OUT
+    entries = read_json(path).get("files", []) if path.exists() else []
+    # Before there were reasons, a path was all.
+    found = [{"path": entry, "at": entry, "why": OUTSIDE} if isinstance(entry, str) else entry for entry in entries]
+    for entry in found:
+        if not (isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("path", "at", "why"))):
+            raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
+    return found
+
+
+def brought(folder: Path, value: Any) -> Any:
+    """A scenario's fields, with what an origin has no copy of at the place where it was read.
+
+    Raises
+    ------
+    InputError
+        If it is not there any more, or is another file now.
+    """
+    places = {entry["path"]: entry for entry in left_out(folder)}
+
+    def moved(item: Any, key: str = "") -> Any:
+        if isinstance(item, Mapping):
+            return {name: moved(part, name) for name, part in item.items()}
+        if isinstance(item, list):
+            return [moved(part, key) for part in item]
+        code = path_of(item) if isinstance(item, str) else None
+        if code is not None and code in places:
+            return _where(places[code]) + item[len(code) :]
+        return _where(places[item]) if key == "path" and isinstance(item, str) and item in places else item
+
+    return moved(value)
+
+
+def _where(entry: Mapping[str, Any]) -> str:
+    """Where a file is that was left out, once it is sure that it is the same."""
+    place, said = Path(entry["at"]), f"{entry['path']}, which the scenario names, {entry['why']}, so no copy was kept"
+    if not place.exists():
+        raise InputError(f"{said}; it is not at {place} any more: bring it back there")
+    if entry.get("sha256") and place.is_file() and file_checksum(place, links=True) != entry["sha256"]:
+        raise InputError(
+            f"{said}; {place} has changed since: bring back the one that was read (SHA-256 {entry['sha256']})"
+        )
+    return str(place)
 
 
 def origin_checksums(folder: Path) -> dict[str, str]:
@@ -75,25 +130,74 @@ def _written(name: str, data: Any) -> str:
     path = Path(name)
     try:
         if path.is_file() and respelled(read_file(path).data) == data:
-            return path.read_text(encoding="utf-8")
+            return read_bytes(path, most=MAX_BYTES).decode()
     except InputError:
         pass  # a file of this name is none of ours
     return yaml_text(json.loads(json_text(data, sort_keys=False)))  # a mapping from Python may have NumPy's numbers
 
 
-def _files(experiment: Experiment) -> tuple[dict[str, Path], list[str]]:
-    """Files to copy by their place beside the scenario, and those that have none there."""
+def _kept(experiment: Experiment) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+    """Contents of the files to copy, by their place beside the scenario, and what is said of those left out."""
+    loaded = experiment.loaded
+    base = loaded.base.resolve()
+    contents: dict[str, bytes] = {}
+    left_out: dict[str, dict[str, Any]] = {}
+    for spelled, file in _code(experiment).items():
+        place = _place(os.path.relpath(file, base))
+        if place is None:
+            left_out[spelled] = _entry(spelled, file, OUTSIDE)
+        else:
+            contents[place] = read_bytes(file)
+    room = MOST_KEPT
+    scenarios = [point.scenario.resolved() for point in loaded.points]
+    published = {path for resolved in scenarios for path in published_paths(resolved)}
+    for path in sorted({path for resolved in scenarios for path in _named(resolved)}):
+        files = files_of(path, base)
+        size = sum(file.stat().st_size for file in (files or {}).values())
+        why = (
+            "is a published data set" if path in published
+            else OUTSIDE if _place(path) is None
+            else "is a folder of too many files, or of the scenario itself" if files is None
+            else f"is larger than what is copied ({MOST_KEPT:,} bytes of all files)" if size > room
+            else None
+        )  # fmt: skip
+        if why is not None:
+            left_out[path] = _entry(path, beside(base, path), why)
+            continue
+        room -= size
+        contents |= {str(_place(spelled)): read_bytes(file) for spelled, file in (files or {}).items()}
+    return contents, [left_out[path] for path in sorted(left_out)]
+
+
+def _named(resolved: Mapping[str, Any]) -> Iterator[str]:
+    for key in resolved.get("protocols") or {}:
+        yield from named_paths(dict(resolved), key)
+
+
+def _place(path: str) -> str | None:
+    """Where beside the scenario a file goes by its name; None if it has no place there."""
+    place = Path(os.path.normpath(path))
+    inside = not (place.is_absolute() or place.parts[:1] in ((), ("..",), ("~",))) and not path.startswith("~")
+    return place.as_posix() if inside and place.as_posix() not in OWN else None
+
+
+def _entry(path: str, place: Path, why: str) -> dict[str, Any]:
+    """What is said of a file that is not copied."""
+    told: dict[str, Any] = {"path": path, "at": str(place.resolve()), "why": why}
+    if place.is_file() and why != "is a published data set":
+        told |= {"sha256": file_checksum(place, links=True), "bytes": place.stat().st_size}
+    return told
+
+
+def _code(experiment: Experiment) -> dict[str, Path]:
+    """The files of the user's own code: by the path that the scenario gives, where it does, else by their own."""
     loaded = experiment.loaded
     scenarios = [point.scenario for point in loaded.points]
-    code, base = loaded.code, loaded.base.resolve()
+    code = loaded.code
     kinds = dict.fromkeys(protocol.kind for scenario in scenarios for protocol in scenario.protocols.values())
     metrics = dict.fromkeys(name for scenario in scenarios for name in scenario.record.metrics or [])
     own = [code.metric(name) for name in metrics if name not in recordable()]
     named = code.files([*kinds, *metrics])
-    paths = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
-    for scenario in scenarios:
-        resolved = scenario.resolved()
-        paths += [base / name for key in scenario.protocols for name in named_files(resolved, key, base)]
-    found = {path.resolve() for path in paths}
-    inside = {path.relative_to(base).as_posix(): path for path in found if path.is_relative_to(base)}
-    return inside, sorted(str(path) for path in found if not path.is_relative_to(base))
+    files = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
+    spelled = {beside(loaded.base, path).resolve(): path for path in map(path_of, [*kinds, *metrics]) if path}
+    return {spelled.get(file, str(file)): file for file in files}

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.files import read_bytes
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import rounds_of
 
@@ -89,7 +90,7 @@ class StepTimes:
     @cache
     def shipped(cls) -> StepTimes:
         """The table that comes with the package."""
-        return cls(json.loads(FILE.read_text(encoding="utf-8")))
+        return cls(json.loads(read_bytes(FILE)))
 
     @property
     def source(self) -> str:

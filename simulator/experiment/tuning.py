@@ -99,7 +99,7 @@ def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetE
     perform(trials)
     chosen, table = _decided(experiment.loaded, trials.folder)
     with writing(experiment.folder):
-        put_file(parquet(table), experiment.folder / TABLE)
+        put_file(parquet(table), experiment.folder / TABLE, within=experiment.folder)
     return chosen
 
 

@@ -60,5 +60,4 @@ def keep_drawn(folder: Path, collection: Collection, files: list[Path]) -> None:
     figures = folder / "figures"
     kept = {"made_of": made_of(folder, collection), "files": {path.name: file_checksum(path) for path in files}}
     with writing(figures):
-        figures.mkdir(exist_ok=True)
-        put_file(json_text(kept, sort_keys=False).encode(), figures / FILE)
+        put_file(json_text(kept, sort_keys=False).encode(), figures / FILE, within=folder)

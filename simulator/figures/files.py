@@ -158,7 +158,7 @@ def redraw(
     refused: list[InputError] = []
     for name, spec in named_figures(collection, only):
         try:
-            written += save_drawing(drawing(collection, spec, name, style), folder)
+            written += save_drawing(drawing(collection, spec, name, style), folder, within=None if out else results)
         except (Incomparable, NothingToDraw) as error:  # the other figures are worth having
             refused.append(error)
     if refused:
@@ -171,8 +171,8 @@ def save_figure(collection: Collection, spec: Spec, stem: Path, style: FigureSty
     return save_drawing(drawing(collection, spec, stem.name, style), stem.parent)
 
 
-def save_drawing(drawn: Drawing, folder: Path) -> list[Path]:
-    """Write a figure's files into a folder, and return their paths."""
+def save_drawing(drawn: Drawing, folder: Path, *, within: Path | None = None) -> list[Path]:
+    """Write a figure's files into a folder, which may be one `within` results, and return their paths."""
     contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
     several = len(drawn.plots) > 1
     tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
@@ -182,7 +182,7 @@ def save_drawing(drawn: Drawing, folder: Path) -> list[Path]:
     with writing(folder):
         for suffix, content in contents:
             path = folder / f"{drawn.name}.{suffix}"
-            put_file(content, path)
+            put_file(content, path, within=within)
             paths.append(path)
     return paths
 

@@ -21,7 +21,7 @@ class LimitParameters(Parameters):
     events: Count = USUAL.events
     """Wake-ups of clocks, copies of messages and timers of one run; by default 10^9."""
     seconds: Annotated[float, Field(gt=0, le=1e9)] = USUAL.seconds
-    """Processor time of one run, without its data; by default a day."""
+    """Processor time of one run, and of reading a file of its data before; by default a day."""
     memory: Memory | None = None
     """Memory of the process that makes the run, all that it holds included, such as 2 GiB; by default nine tenths of
     the machine's, or of the container's."""

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...agents.errors import InputError
+from ...agents.files import at_home, read_bytes
 from ...agents.suggestions import listed, suggestion
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
@@ -213,7 +214,7 @@ def find(source: Path | str) -> Path:
     InputError
         If it is neither.
     """
-    path = Path(source)
+    path = at_home(Path(source))
     if isinstance(source, Path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path
     known = shipped()
@@ -233,8 +234,7 @@ def shipped() -> dict[str, Path]:
 
 def opening_comment(path: Path) -> str:
     """The first line of a scenario's opening comment."""
-    with path.open(encoding="utf-8") as stream:
-        first = stream.readline().strip()
+    first = read_bytes(path).decode().partition("\n")[0].strip()
     return first.lstrip("# ") if first.startswith("#") else ""
 
 

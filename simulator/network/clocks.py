@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from ...agents.compilation.compiled import compiled
 from ...agents.errors import InputError
-from ...agents.files import read_lines, shown
+from ...agents.files import beside, read_lines, shown
 from ...agents.kinds import KindOf
 from ...agents.parameters import Id, Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
@@ -336,7 +336,7 @@ class Recorded(ClockModel):
         order: Sequence[int | str] = self.order or []
         where, prefix = ("clock", "order"), ""
         if self.path is not None:
-            file = (base or Path()) / self.path
+            file = beside(base, self.path)
             where, prefix = ("clock", "path"), f"{file}:{{line}}: "
             order = [line.strip() for _, line in read_lines(file, field=where, what="as a list of agent ids")]
         known = []

@@ -117,6 +117,8 @@ class Topology(Parameters, ABC):
         return built
 
     def _check(self, graph: Graph, task: Task) -> None:
+        if not np.all(graph.weights <= LARGEST_WEIGHT):  # nor NaN
+            raise InputError(f"makes a weight that is not a number up to {LARGEST_WEIGHT:g}", field=("topology",))
         isolated = np.flatnonzero(graph.degrees == 0)
         if len(isolated) and not (self.allow_isolated or task.agents == 1):
             raise InputError(
@@ -131,6 +133,9 @@ class Topology(Parameters, ABC):
                 field=("topology",),
             )
 
+
+LARGEST_WEIGHT = 1e100
+"""Of an edge: sums and squares of weights stay finite."""
 
 TOPOLOGIES = KindOf("topology", Topology)
 TopologyParameters = Annotated[Topology, TOPOLOGIES]

@@ -20,7 +20,7 @@ from typing_extensions import override
 from ...agents.compilation.compiled import compiled
 from ...agents.compilation.deferred import Deferred
 from ...agents.errors import FieldError, InputError
-from ...agents.files import number, read_rows, shown
+from ...agents.files import beside, number, read_rows, shown
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
@@ -322,7 +322,7 @@ class Matrix(Latency):
         where = ("network", "latency", "path")
         position = {str(name): index for index, name in enumerate(ids)}
         delays: dict[tuple[int, int], float] = {}
-        for line, row in read_rows((base or Path()) / self.path, ("sender", "receiver", "delay"), where):
+        for line, row in read_rows(beside(base, self.path), ("sender", "receiver", "delay"), where):
             for name in (row["sender"], row["receiver"]):
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)

@@ -10,11 +10,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import number, read_rows, shown
+from ...agents.files import beside, number, read_rows, shown
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files, head_of
-from .graphs import BYTES_PER_EDGE, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
+from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class EdgeList(Topology):
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         if files is None:
             return self.connected(extent)
-        return head_of((files.base or Path()) / self.path, PATH).count
+        return head_of(beside(files.base, self.path), PATH).count
 
     @override
     def making(self, extent: Extent, edges: float) -> float:
@@ -270,13 +270,15 @@ class EdgeList(Topology):
         where = PATH
         position = {str(name): index for index, name in enumerate(task.ids)}
         graph = nx.empty_graph(task.agents)
-        for line, row in read_rows((base or Path()) / self.path, ("source", "target", "weight"), where):
+        for line, row in read_rows(beside(base, self.path), ("source", "target", "weight"), where):
             for name in (row["source"], row["target"]):
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             weight = number(row["weight"], line, "weight", where)
             if weight <= 0:
                 raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)
+            if weight > LARGEST_WEIGHT:
+                raise InputError(f"{line}: weight {weight:g} must be at most {LARGEST_WEIGHT:g}", field=where)
             source, target = position[row["source"]], position[row["target"]]
             if source == target:
                 raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)

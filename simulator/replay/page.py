@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ..report.page import policy
 from ..report.reproduction import version
 from ..storage.dataset import Entry
@@ -78,7 +79,7 @@ def write_replay(
     path = Path(out) if out is not None else results / "replay.html"
     text = page(films, window, remarks, str(entries[0].manifest["scenario"].get("title") or results.name))
     with writing(path):
-        put_file(text.encode(), path)
+        put_file(text.encode(), path, within=None if out is not None else results)
     return path, remarks
 
 
@@ -134,7 +135,7 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
         raise InputError(MISSING) from error
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    script, style = ((FOLDER / name).read_text(encoding="utf-8").replace("\r", "") for name in ("film.js", "film.css"))
+    script, style = (read_bytes(FOLDER / name).decode().replace("\r", "") for name in ("film.js", "film.css"))
     spent = next((name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in films)), None)
     data = json.dumps(
         {"films": list(films), "window": window, "fates": FATES, "spent": spent},

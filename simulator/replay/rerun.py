@@ -8,7 +8,6 @@ of its libraries wrote the same rows as other bytes. Where it is neither, nothin
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +25,12 @@ from ...agents.tasks.base import Task
 from ..engine.selection import engine_for
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
-from ..experiment.sources import FOLDER
+from ..experiment.sources import FOLDER, brought, kept_files
 from ..language.loading import LoadedScenario, load
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog
 from ..storage.dataset import Entry
-from ..storage.files import Frame, checksum, json_text, parquet, read_arrow
+from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA, modern
 from ..world.world import World
@@ -188,10 +187,13 @@ def _loaded(results: Path, manifest: dict[str, Any], trust_code: bool) -> Iterat
     resolved = {name: value for name, value in manifest["scenario"].items() if name not in OF_ALL_RUNS}
     with tempfile.TemporaryDirectory() as folder:
         origin, copy = results / FOLDER, Path(folder) / "origin"
-        shutil.copytree(origin, copy) if origin.is_dir() else copy.mkdir()
+        copy.mkdir()
+        for name, content in kept_files(origin).items():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes(content)
         file = copy / "of-the-manifest.yaml"
         given = {key: value for key, value in resolved.items() if value is not None}
-        file.write_text(json_text(given), encoding="utf-8")
+        write_text(json_text(brought(origin, given)), file)
         try:
             yield load(file, trust_code=trust_code)
         except InputError as error:

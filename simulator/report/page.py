@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ..analysis.aggregate import resolve
 from ..analysis.apart import set_apart
 from ..analysis.baselines import unbeaten
@@ -52,7 +53,7 @@ def write_report(results: Path, out: Path | None = None) -> Path:
     beside = path.parent.resolve() == results.resolve()
     text = page(load_all(results), results, beside=beside)
     with writing(path):
-        put_file(text.encode(), path)
+        put_file(text.encode(), path, within=None if out is not None else results)
     return path
 
 
@@ -81,7 +82,7 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    own = [(FOLDER / name).read_text(encoding="utf-8") for name in ("charts.js", "single.js", "script.js")]
+    own = [read_bytes(FOLDER / name).decode() for name in ("charts.js", "single.js", "script.js")]
     scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
     return environment.get_template("page.html").render(
         **content(collection, folder),
@@ -89,7 +90,7 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
         replay=(folder / "replay.html").is_file(),
         policy=policy(scripts),
         scripts=[Markup(script) for script in scripts],
-        style=Markup((FOLDER / "style.css").read_text(encoding="utf-8")),
+        style=Markup(read_bytes(FOLDER / "style.css").decode()),
     )
 
 

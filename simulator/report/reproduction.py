@@ -7,8 +7,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from ...agents.errors import InputError
 from ..analysis.results import Collection
-from ..storage.files import read_json, yaml_text
+from ..language.yaml_source import MAX_BYTES
+from ..storage.files import no_links, own_bytes, read_json, yaml_text
 
 Row = tuple[str, str]
 
@@ -23,8 +25,12 @@ def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]
         ``results/<scenario>``; without its ``origin`` the scenario is that of the first run, without a sweep.
     """
     written, resolved = folder / "origin" / "scenario.yaml", folder / "origin" / "resolved.json"
+    no_links(written.parent, folder)
     if written.exists() and resolved.exists():
-        return written.read_text(encoding="utf-8"), read_json(resolved)
+        try:
+            return own_bytes(written, most=MAX_BYTES).decode(), read_json(resolved)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{written}: is damaged ({error}); run the scenario again") from error
     first = collection.manifests[0]["scenario"]
     return yaml_text(first), first
 

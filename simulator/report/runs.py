@@ -8,6 +8,7 @@ from typing import Any
 
 from ..analysis.results import Collection
 from ..figures.files import named_figures
+from ..storage.files import no_links, own_bytes
 from .charts import number
 from .grid import Grid
 
@@ -65,9 +66,10 @@ def pictures(collection: Collection, folder: Path) -> list[dict[str, str]]:
     for name, spec in named_figures(collection):
         for ending in SHOWN:
             path = folder / "figures" / f"{name}.{ending}"
+            no_links(path, folder)
             if not path.is_file() or size + path.stat().st_size > MOST_BYTES:
                 continue
-            content = path.read_bytes()
+            content = own_bytes(path)
             size += len(content)
             kind = "image/png" if ending == "png" else "image/svg+xml"
             text = f"data:{kind};base64,{base64.b64encode(content).decode()}"

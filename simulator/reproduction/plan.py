@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
@@ -83,7 +84,7 @@ def count_runs(loaded: LoadedScenario) -> int:
 
 def expected_seconds(figure: PaperFigure) -> float:
     """Duration of a full run, by what its scenario's opening comment states; 0 where that states nothing."""
-    match = _RUN_TIME.search(find(figure.scenario).read_text(encoding="utf-8").replace("\n# ", " "))
+    match = _RUN_TIME.search(read_bytes(find(figure.scenario)).decode().replace("\n# ", " "))
     if match is None:
         return 0.0
     shipped, full = load(figure.scenario), scenario_of(figure, quick=False)

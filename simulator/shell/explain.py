@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pydantic import BaseModel
 
 from ...agents.errors import InputError
+from ...agents.files import read_bytes
 from ...agents.suggestions import listed, nearest
 from ...protocols import catalog
 from ...protocols.base import ProtocolParameters
@@ -100,7 +101,7 @@ def _protocol(name: str) -> str:
     own = parameters.__doc__ if parameters is not ProtocolParameters else kind.__doc__
     lines = [inspect.cleandoc(own or "").partition("\n")[0], "", inspect.cleandoc(about)]
     used = [
-        scenario for scenario, path in shipped().items() if re.search(rf"\bkind: {name}\b", path.read_text("utf-8"))
+        scenario for scenario, path in shipped().items() if re.search(rf"\bkind: {name}\b", read_bytes(path).decode())
     ]
     if used:
         lines += ["", textwrap.fill(f"Shipped scenarios that run it: {', '.join(used)}", WIDTH)]

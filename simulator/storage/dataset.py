@@ -17,7 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError
-from .files import PARQUET, checksum, file_checksum, json_text, put_folder, read_arrow, read_json
+from .files import (
+    PARQUET,
+    checksum,
+    file_checksum,
+    json_text,
+    no_links,
+    open_table,
+    put_folder,
+    read_arrow,
+    read_json,
+)  # fmt: skip
 from .run_folder import TRACE_SCHEMA, modern
 
 NAMES = ("trace", "agents")
@@ -118,10 +128,10 @@ def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[st
     They come one by one, so that who converts them needs not hold a wide sweep twice.
     """
     if _whole(folder, entries):
-        path = folder / f"{name}.parquet"
-        for column in pq.read_schema(path).names:
-            table = modern(pq.read_table(path, columns=[column], use_threads=False))
-            yield table.column_names[0], table.column(0)
+        with open_table(folder / f"{name}.parquet") as file:
+            for column in file.schema_arrow.names:
+                table = modern(file.read(columns=[column], use_threads=False))
+                yield table.column_names[0], table.column(0)
     else:
         table = pa.concat_tables(_groups(tables(name, entries)))
         yield from zip(table.column_names, table.columns, strict=True)
@@ -146,10 +156,8 @@ def _schema(name: str, entries: Sequence[Entry]) -> pa.Schema:
 
 
 def _schema_of(path: Path) -> pa.Schema:
-    try:
-        return modern(pq.read_schema(path).empty_table()).schema
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: is damaged or missing; run the scenario again") from error
+    with open_table(path) as file:
+        return modern(file.schema_arrow.empty_table()).schema
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -198,8 +206,11 @@ def _made_of(folder: Path) -> str | None:
 
 
 def _whole(folder: Path, entries: Sequence[Entry]) -> bool:
+    no_links(folder, folder.parent)
     if _made_of(folder) != _key(entries):
         return False
     checksums = read_json(folder / "dataset.json").get("checksums", {})
+    if not isinstance(checksums, dict):
+        return False
     files = {f"{name}.parquet": folder / f"{name}.parquet" for name in NAMES}
     return all(path.is_file() and file_checksum(path) == checksums.get(name) for name, path in files.items())

@@ -9,29 +9,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from ...agents.errors import InputError
 from ..language.figure_parameters import Figure
-from ..language.names import Duration
+from ..language.names import Duration, Name
 from ..language.sweeps import RESERVED, TRIAL
 from ..metrics.trace import ROW
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 """A run's folder: a name, and no path."""
-Number = int | float
+
+
+def _named(value: Any) -> Any:
+    """A number that JSON has not, by the name that `hushnet.simulator.storage.files.json_text` gives it."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+Number = Annotated[int | float, BeforeValidator(_named)]
 Words = dict[str, Any]
 
 
-def _is_row(row: list[Number | str]) -> list[Number | str]:
+def _is_row(row: list[Any]) -> list[Any]:
     """Refuse what is no row of a trace."""
+    row = [_named(entry) for entry in row]
     texts = [rank for rank, entry in enumerate(row) if isinstance(entry, str)]
     if len(row) != len(ROW) or texts != [ROW.index("metric"), ROW.index("statistic")]:
         raise ValueError(f"must have {', '.join(ROW)}")
     return row
 
 
-TraceRow = Annotated[list[Number | str], AfterValidator(_is_row)]
+TraceRow = Annotated[list[int | float | str], AfterValidator(_is_row)]
 """A row of a trace, as `hushnet.simulator.metrics.trace.ROW` says."""
 
 
@@ -78,11 +95,11 @@ class FailedEntry(_Document):
     seed: int
     grid: Words
     error: str
-    details: str | None = None
+    details: Annotated[str, Field(pattern=r"^failures/[0-9a-z]+\.txt$")] | None = None
 
 
 class ChosenEntry(_Document):
-    """What was chosen for a protocol at a grid point; scores may be text, as JSON has no infinities."""
+    """What was chosen for a protocol at a grid point."""
 
     protocol: str
     grid: Words
@@ -98,14 +115,14 @@ class TuningEntry(_Document):
     seeds: list[int]
     note: str
     warnings: list[str]
-    table: str
+    table: RunName
     chosen: list[ChosenEntry]
 
 
 class Index(_Document):
     """``index.json``: the runs of the latest experiment, and how to show them."""
 
-    scenario: str | None = None
+    scenario: Name | None = None
     runs: list[RunName]
     labels: dict[str, str | None] = {}
     figures: list[FigureEntry] | None = None  # pyright: ignore[reportInvalidTypeForm]
@@ -186,10 +203,10 @@ class BreachEntry(_Document):
 
 
 class InvariantEntry(_Document):
-    """What became of an invariant; sizes may be text, as JSON has no infinities."""
+    """What became of an invariant."""
 
     name: str
-    worst: Number | str
+    worst: Number
     tolerance: Number
     broken: bool
     first: BreachEntry | None
@@ -253,7 +270,7 @@ class Checksums(_Document):
 
 
 def check_index(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The content of an index, if it is one.
+    """The content of an index, if it is one, with its infinite numbers as numbers.
 
     Raises
     ------
@@ -275,11 +292,10 @@ def check_checksums(content: dict[str, Any], path: Path) -> dict[str, str]:
 
 def _checked(model: type[BaseModel], content: dict[str, Any], path: Path, what: str) -> dict[str, Any]:
     try:
-        model.model_validate(content)
+        return model.model_validate(content).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])[:100]
         message = " ".join(first["msg"].replace("Input should be", "must be").split())
         problem = f"{where}: {message}" if where else message
         raise InputError(f"{path}: is damaged, it is not {what} ({problem}); run the scenario again") from error
-    return content

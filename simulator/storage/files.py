@@ -19,9 +19,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...agents.errors import InputError, OutOfResources
-from ...agents.files import AILING, MOST_STREAMED, open_regular, read_bytes
-from ...agents.scratch import scratch
+from ...agents.errors import HushnetError, InputError, OutOfResources
+from ...agents.files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
+from ...agents.scratch import scratch, write_new
+from .declared import check_declared
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -60,24 +61,37 @@ def out_of_order(error: OSError, place: object) -> OutOfResources | None:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written.
-
-    Raises
-    ------
-    OutOfResources
-        If the disk is full, may not be written or is in trouble; see `out_of_order`.
-    InputError
-        If nothing can be put there: a part of the path is a file, for instance.
-    """
+    """Say in one sentence that a folder cannot be written; see `told`."""
     try:
         yield
     except OSError as error:
-        said = out_of_order(error, place)
-        if said is not None:
-            raise said from error
-        if error.errno in IMPOSSIBLE:
-            raise InputError(f"{place}: cannot be written ({error.strerror}); choose another place") from error
-        raise
+        raise told(error, place) from error
+
+
+def told(error: OSError, place: object) -> HushnetError:
+    """Whatever a system says of a file or a name, in one sentence: known numbers choose words, and none is left out.
+
+    Parameters
+    ----------
+    error : OSError
+    place : object
+        Where it happened.
+
+    Returns
+    -------
+    OutOfResources or InputError
+        The latter if nothing can be put there: a part of the path is a file, or a name is too long, for instance.
+    """
+    found = out_of_order(error, place)
+    if found is not None:
+        return found
+    reason = error.strerror or str(error) or type(error).__name__
+    named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if error.errno == errno.EEXIST and named is not None and named.is_symlink():
+        reason = f"{named} is a link to what is not there"
+    if error.errno in IMPOSSIBLE:
+        return InputError(f"{place}: cannot be written ({reason}); choose another place")
+    return OutOfResources(f"{place}: could not be read or written ({reason}); what was complete is kept")
 
 
 def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
@@ -116,29 +130,51 @@ def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path
             shutil.rmtree(stale, ignore_errors=True)
 
 
-def put_file(content: bytes, path: Path) -> None:
+def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
     """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made.
 
-    A link is followed, so that what it points at is replaced and not the link.
+    A link that a user names is followed, so that what it points at is replaced and not the link.
+
+    Parameters
+    ----------
+    content : bytes
+    path : Path
+    within : Path, optional
+        A folder of results in which no link is followed: whoever made it may have it point at anything.
 
     Raises
     ------
     InputError
         If something stands there that is not a file, such as a folder, a device, a pipe, or links in a circle.
     """
-    path = Path(os.path.realpath(path))
+    named, path = path, Path(os.path.realpath(path))
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise InputError(f"{path}: is not a regular file, and cannot be replaced by one; choose another name")
+    if within is not None:
+        no_links(named, within)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch(path)
     try:
-        with fresh.open("xb") as stream:
-            stream.write(content)
-        sync(fresh)
+        write_new(content, fresh)
         os.replace(fresh, path)
         sync(path.parent)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def no_links(path: Path, within: Path) -> None:
+    """Refuse a path that leads through a link inside of a folder of results; the folder itself may be one.
+
+    Raises
+    ------
+    InputError
+        If a part of the path below the folder is a link.
+    """
+    below = path.relative_to(within).parts if path.is_relative_to(within) else ()
+    for count in range(len(below)):
+        part = within.joinpath(*below[: count + 1])
+        if part.is_symlink():
+            raise InputError(f"{part}: is a link, and results have none; put what it points at there, or remove it")
 
 
 @contextmanager
@@ -158,15 +194,27 @@ def _ours() -> Iterator[None]:
         raise
 
 
-def file_checksum(path: Path) -> str:
-    """The `checksum` of a file of hushnet's, of any size; an `InputError` if it is no regular one.
+def own_bytes(path: Path, *, most: int = MOST_BYTES) -> bytes:
+    """The content of a file of hushnet's, which is no link; raises like `read_json`."""
+    with _ours():
+        return read_bytes(path, most=most, links=False)
+
+
+def file_checksum(path: Path, *, links: bool = False) -> str:
+    """The `checksum` of a file of any size; an `InputError` if it is no regular one.
+
+    Parameters
+    ----------
+    path : Path
+    links : bool
+        Whether a link is followed: those of users are, and hushnet's own files are none.
 
     Raises
     ------
     OutOfResources
         If nobody knows what it has: it may not be read, or the disk is in trouble.
     """
-    with _ours(), open_regular(path, most=MOST_TABLE) as stream:
+    with _ours(), open_regular(path, most=MOST_TABLE, links=links) as stream:
         digest = hashlib.sha256()
         while chunk := stream.read(2**20):
             digest.update(chunk)
@@ -240,16 +288,38 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
         Its `checksum`; without one the pages' own are verified.
     """
     try:
-        with _ours():
-            content = read_bytes(path, most=MOST_TABLE)
+        content = own_bytes(path, most=MOST_TABLE)
         if expected is not None and checksum(content) != expected:
             raise OSError("its checksum is not the one in the manifest")
         unchecked = expected is None
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=unchecked, pre_buffer=False) as file:
+            check_declared(file.metadata, len(content))
             return file.read(use_threads=False)
     except (OSError, InputError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path}: ").rstrip(".")
-        raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
+        raise _damaged(path, error) from error
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[pq.ParquetFile]:
+    """A parquet table of hushnet's of which a part is read at a time; raises like `read_arrow`.
+
+    Arrow is given a stream and never the path, in which it would see a scheme (``s3:x``) or a ``~``.
+    """
+    try:
+        with (
+            _ours(),
+            open_regular(path, most=MOST_TABLE, links=False) as stream,
+            pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=False) as file,
+        ):
+            check_declared(file.metadata, path.stat().st_size)
+            yield file
+    except (OSError, InputError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0].removeprefix(f"{path}: ").rstrip(".")
+    return InputError(f"{path}: is damaged or missing ({reason}); run the scenario again")
 
 
 def read_table(path: Path, expected: str | None = None) -> pd.DataFrame:
@@ -266,8 +336,7 @@ def write_text(text: str, path: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or an `InputError` that names the file."""
     try:
-        with _ours():
-            text = read_bytes(path).decode()
+        text = own_bytes(path).decode()
         content = json.loads(text)
         if "\\u" in text:
             json_text(content).encode()  # half of a pair of surrogates is no text that could be printed
@@ -277,6 +346,25 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: is damaged, it holds no JSON object; run the scenario again")
     return content
+
+
+def put_bound(found: Mapping[str, Any], of: str, path: Path, *, within: Path) -> None:
+    """Keep what was found out about something, with a checksum that is bound to what it is of; see `put_file`."""
+    text = json_text(found, indent=None)
+    kept = {"of": of, "found": found, "checksum": checksum(f"{of} {text}".encode())}
+    put_file(json_text(kept).encode(), path, within=within)
+
+
+def read_bound(path: Path, of: str) -> dict[str, Any] | None:
+    """What `put_bound` has kept; None if nothing is there, it is damaged, or it is of something else."""
+    try:
+        kept = read_json(path)
+    except HushnetError:  # finding it out again costs time alone
+        return None
+    found = kept.get("found")
+    if not isinstance(found, dict) or kept.get("of") != of:
+        return None
+    return found if kept.get("checksum") == checksum(f"{of} {json_text(found, indent=None)}".encode()) else None
 
 
 def sync(path: Path) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.scratch import STRAY, scratch
+from ...agents.files import open_regular
+from ...agents.scratch import STRAY, scratch, write_new
 from . import run_folder
-from .files import json_text, read_json, writing
+from .files import json_text, read_json, sync, writing
 
 MARKER = ".hushnet.json"
 KIND = "results of hushnet; only hushnet writes and removes files here"
@@ -44,6 +45,7 @@ def claim(root: Path) -> str:
     """
     if root.exists() and not root.is_dir():
         raise InputError(f"{root}: cannot be written (it is not a folder); choose another place")
+    _check_marker(root)
     taken = _foreign(root)
     if token(root) is None and not taken and not _is_empty(root) and not _has_runs(root):
         taken = sorted(path.name for path in root.iterdir())
@@ -58,10 +60,8 @@ def claim(root: Path) -> str:
         root.mkdir(parents=True, exist_ok=True)
         if token(root) is None:
             _mark(root)
-    found = token(root)
-    if found is None:
-        raise InputError(f"{root / MARKER}: is damaged; remove it to have the folder's runs adopted again")
-    return found
+    _check_marker(root)
+    return str(token(root))
 
 
 def token(root: Path) -> str | None:
@@ -84,6 +84,7 @@ def check_still(root: Path, expected: str) -> None:
     InputError
         If the folder was moved, removed or replaced since.
     """
+    _check_marker(root)
     if token(root) != expected:
         raise InputError(
             f"{root}: was moved, removed or replaced while runs were written there; what was complete is where the "
@@ -91,18 +92,24 @@ def check_still(root: Path, expected: str) -> None:
         )
 
 
+def _check_marker(root: Path) -> None:
+    """Refuse a folder whose marker is there and says nothing: it is torn, or somebody else's."""
+    if _there(root / MARKER) and token(root) is None:
+        raise InputError(f"{root / MARKER}: is damaged; remove it to have the folder's runs adopted again")
+
+
 def _mark(root: Path) -> None:
     """Write the marker, whole or not at all, unless another process has done it in the meantime."""
     fresh = scratch(root / MARKER)
     try:
-        with fresh.open("x", encoding="utf-8") as stream:
-            stream.write(json_text({"folder": KIND, "token": uuid.uuid4().hex}))
+        write_new(json_text({"folder": KIND, "token": uuid.uuid4().hex}).encode(), fresh)
         try:
             os.link(fresh, root / MARKER)
         except FileExistsError:
             pass
         except OSError:  # a file system without links
             fresh.replace(root / MARKER)
+        sync(root)
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -155,7 +162,7 @@ def _is_folder(path: Path) -> bool:
 def _is_lock(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
-    with path.open("rb") as stream:
+    with open_regular(path, links=False) as stream:
         content = stream.read(200)
     return not content or content.startswith(b"process ")
 

@@ -6,21 +6,26 @@ import hashlib
 import importlib.metadata
 import subprocess
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...agents.files import read_bytes
+from ...agents.files import beside, read_bytes
 from ...agents.graph import Graph
-from .files import Frame, checksum, json_text
+from ...agents.tasks.registry import is_published
+from .files import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
 PACKAGE_FOLDERS = ("agents", "protocols", "scenarios", "simulator")
 PRESENTATION = ("title", "description", "figures", "style", "seeds", "sweep", "tune", "target", "quick", "limits")
 """Scenario fields that choose which runs there are, how they are shown and what they may take, and change no run."""
+
+MOST_FILES = 1000
+"""Files of a folder that are looked at one by one."""
 
 
 def run_id(
@@ -68,9 +73,9 @@ def run_id(
 
 
 def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str, str]:
-    """The files that a run reads besides its data and graph: traces, matrices, recorded clocks.
+    """The checksums of all files that a run reads by a path: data, edges, traces, matrices, recorded clocks.
 
-    A field of the name ``path`` says where a file is; data sets and edge lists are known by what is read from them.
+    A field of the name ``path`` says where a file, or a folder of files, is, whichever kind of thing has it.
 
     Parameters
     ----------
@@ -82,16 +87,61 @@ def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str
     Returns
     -------
     dict of str
-        SHA-256 by path, as the scenario gives it; a file that is not there is left out.
+        SHA-256 by path, as the scenario gives it, with a file's place in a folder behind it; what is not there is left
+        out, and so are folders of more than `MOST_FILES` files and published data sets, which may be huge and whose
+        tasks sum them.
 
     Raises
     ------
     InputError
         If one is too large to be read by whatever reads it.
     """
-    read = {key: value for key, value in _deciding(resolved, protocol).items() if key not in ("task", "topology")}
-    there = [path for path in sorted(set(_paths(read))) if (base / path).is_file()]
-    return {path: checksum(read_bytes(base / path)) for path in there}
+    return {
+        spelled: _content_hash(file, *_version_of(file))
+        for path in named_paths(resolved, protocol)
+        if path not in published_paths(resolved)
+        for spelled, file in (files_of(path, base) or {}).items()
+    }
+
+
+def named_paths(resolved: dict[str, Any], protocol: str) -> list[str]:
+    """The paths that a run's scenario gives, sorted, each once; arguments are those of `named_files`."""
+    return sorted(set(_paths(_deciding(resolved, protocol))))
+
+
+def published_paths(resolved: dict[str, Any]) -> set[str]:
+    """The paths of a published data set among those that a scenario gives."""
+    task = resolved.get("task") or {}
+    return set(_paths(task)) if is_published(task.get("kind")) else set()
+
+
+def files_of(path: str, base: Path) -> dict[str, Path] | None:
+    """The files that a path of a scenario means, by how the scenario would spell each; None if they are too many.
+
+    A folder means all files in it, but for one that the scenario lies in: that is none of data.
+    """
+    place = beside(base, path)
+    if place.is_file():
+        return {path: place}
+    if not place.is_dir():
+        return {}
+    if base.resolve().is_relative_to(place.resolve()):
+        return None
+    found = list(islice((file for file in place.rglob("*") if file.is_file()), MOST_FILES + 1))
+    if len(found) > MOST_FILES:
+        return None
+    return {f"{path}/{file.relative_to(place).as_posix()}": file for file in sorted(found)}
+
+
+def _version_of(file: Path) -> tuple[int, int]:
+    about = file.stat()
+    return about.st_mtime_ns, about.st_size
+
+
+@lru_cache(maxsize=256)
+def _content_hash(file: Path, _changed: int, _size: int) -> str:
+    """The checksum of a file as it was at a time: many runs read the same one."""
+    return file_checksum(file, links=True)
 
 
 def numerics() -> str:
@@ -146,7 +196,7 @@ def code_version() -> str:
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.blake2s(digest_size=8)
     for path in sorted(path for folder in PACKAGE_FOLDERS for path in (root / folder).rglob("*.py")):
-        content = path.read_bytes()
+        content = read_bytes(path)
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
     return f"{_version('hushnet')}+{digest.hexdigest()}"
 

@@ -8,6 +8,7 @@ them is that of its own text with this one entry empty.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
 from ..language.spellings import METRICS, may_be_old, respelled
 from .documents import check_checksums, check_manifest
-from .files import checksum, file_checksum, json_text, parquet, put_folder, read_arrow, read_json
+from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow, read_json
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -74,8 +74,12 @@ def write_run(result: RunResult, folder: Path) -> None:
     Raises
     ------
     ValueError
-        If a further table has a name that is no name or is taken.
+        If a further table has a name that is no name or is taken, or if the manifest could not be read again.
     """
+    try:
+        check_manifest(json.loads(json_text(result.manifest)), folder / "manifest.json")
+    except InputError as error:
+        raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
     for name in result.extras:
         if name in TABLES or not re.fullmatch("[a-z_]+", name):
             raise ValueError(f"{name!r} cannot be the name of a further table")
@@ -119,11 +123,11 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     checksums = manifest.pop("checksums", {})
     if not isinstance(checksums, dict):
         raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    text = read_bytes(path).decode()
+    text = own_bytes(path).decode()
     if checksums.pop("manifest", None) is not None and _signed(text) != text:
         raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
     check_checksums(checksums, path)
-    check_manifest(manifest, path)
+    manifest = check_manifest(manifest, path)
     if isinstance(manifest.get("privacy"), dict):
         manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
     return respelled(manifest) if may_be_old(text) else manifest, checksums

@@ -36,7 +36,7 @@ from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
 from .documents import check_index
-from .files import Frame, json_text, parquet, put_file, read_json, read_table, sync, writing
+from .files import Frame, json_text, no_links, parquet, put_file, read_json, read_table, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -158,7 +158,7 @@ class Store:
         ----------
         run_id : str
         """
-        found = run_folder.state(self.root / run_id)
+        found = run_folder.state(self._run(run_id))
         if found == "complete":
             graph = (self.manifest(run_id).get("topology") or {}).get("graph")
             return found if graph is None or self._graph(graph).is_file() else "damaged"
@@ -176,7 +176,7 @@ class Store:
         """
         self._here()
         with writing(self.root):
-            run_folder.write_run(result, self.root / run_id)
+            run_folder.write_run(result, self._run(run_id))
 
     def load(self, run_id: str) -> RunResult:
         """Read a run back.
@@ -186,11 +186,11 @@ class Store:
         InputError
             If a file is missing or damaged; the sentence names it.
         """
-        return run_folder.read_run(self.root / run_id)
+        return run_folder.read_run(self._run(run_id))
 
     def manifest(self, run_id: str) -> dict[str, Any]:
         """A run's manifest; raises like `load`."""
-        return run_folder.read_manifest(self.root / run_id)[0]
+        return run_folder.read_manifest(self._run(run_id))[0]
 
     def save_graph(self, graph: Graph) -> str:
         """Keep a graph, once for all runs that use it; needs no lock.
@@ -209,7 +209,7 @@ class Store:
         if not self._graph(name).is_file():
             self._here()
             with writing(self.root):
-                put_file(parquet(table), self._graph(name))
+                put_file(parquet(table), self._graph(name), within=self.root)
         return name
 
     def load_graph(self, name: str) -> Frame:
@@ -264,7 +264,7 @@ class Store:
         text = json_text({**index, "grids": grids, **more}, sort_keys=False)
         self._here()
         with writing(self.root):
-            put_file(text.encode(), self.root / "index.json")
+            put_file(text.encode(), self.root / "index.json", within=self.root)
 
     def index(self) -> dict[str, Any]:
         """What `write_index` wrote, in today's words; empty if it was never called.
@@ -298,7 +298,7 @@ class Store:
         read, shared = {}, Shared()
         for name in set(wanted):
             if (self.root / name).is_dir():
-                manifest, checksums = run_folder.read_manifest(self.root / name)
+                manifest, checksums = run_folder.read_manifest(self._run(name))
                 read[name] = shared.of(manifest if whole else {"grid": manifest.get("grid")}), checksums
         found, met = [], Counter()
         for name, grid in zip(wanted, grids, strict=True):
@@ -324,7 +324,13 @@ class Store:
         with writing(self.root):
             return dataset.write(self.root / "dataset", self.entries(whole=False))
 
+    def _run(self, name: str) -> Path:
+        """A run's folder, which is no link."""
+        no_links(self.root / name, self.root)
+        return self.root / name
+
     def _graph(self, name: str) -> Path:
+        no_links(self.root / "graphs", self.root)
         return self.root / "graphs" / f"{name}.parquet"
 
     def _here(self) -> None:

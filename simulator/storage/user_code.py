@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CellType, CodeType, ModuleType
 from typing import Any
 
+from ...agents.files import read_bytes
 from .files import json_text
 
 OURS = __name__.split(".")[0]
@@ -95,10 +96,7 @@ def _is_users(module: ModuleType, package: str) -> bool:
 def _text(module: ModuleType) -> bytes:
     """What a module's file says; nothing if it has none. One that cannot be read just now is an error."""
     file = getattr(module, "__file__", None)
-    try:
-        return Path(file).read_bytes() if file else b""
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
+    return read_bytes(Path(file)) if file and Path(file).is_file() else b""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import psutil
 
+from ...agents.errors import HushnetError
+from ...agents.files import read_bytes
+
 SHARE = 0.9
 """Share of the machine's memory that may be planned with, or be held by a run that has no other limit."""
 
@@ -18,8 +21,8 @@ def total_memory() -> int:
     total = int(psutil.virtual_memory().total)
     for path in _LIMITS:
         try:
-            total = min(total, int(path.read_text()))
-        except (OSError, ValueError):  # none, or "max"
+            total = min(total, int(read_bytes(path)))
+        except (HushnetError, ValueError):  # none, or "max"
             continue
     return total
 

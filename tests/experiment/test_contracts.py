@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import pickle
 
@@ -144,9 +143,17 @@ def test_a_contract_is_checked_once(tmp_path, monkeypatch):
 def test_a_verdict_that_was_kept_is_not_taken_for_another_protocol_or_a_damaged_file(tmp_path):
     ran(tmp_path, Honest, PRIVATE)
     [file] = (tmp_path / "results" / ".cache").glob("contract-*.json")
-    file.write_text(json.dumps({"status": "passed"}))
-    assert ran(tmp_path, Honest, PRIVATE).manifests[0]["contract"]["status"] == "passed"
-    assert json.loads(file.read_text())["details"]
+    kept = file.read_text()
+    for wrong in ('{"status": "passed"}', kept.replace('"passed"', '"failed"'), kept.replace('"of": "', '"of": "0')):
+        file.write_text(wrong)
+        assert ran(tmp_path, Honest, PRIVATE).manifests[0]["contract"]["status"] == "passed"
+        assert file.read_text() == kept
+    ran(tmp_path, Honest, {**PRIVATE, "mu": 0.7})
+    [other] = set((tmp_path / "results" / ".cache").glob("contract-*.json")) - {file}
+    own = other.read_text()
+    other.write_text(kept)
+    ran(tmp_path, Honest, {**PRIVATE, "mu": 0.7})
+    assert other.read_text() == own
 
 
 def test_what_fails_in_a_small_world_for_other_reasons_is_a_warning(tmp_path):

@@ -1,0 +1,42 @@
+"""What a parquet file declares of its size, looked at before it is unpacked: a few bytes may stand for many."""
+
+from __future__ import annotations
+
+import psutil
+import pyarrow.parquet as pq
+
+from ...agents.errors import InputError, OutOfResources
+
+CELL_BYTES = 8
+"""Bytes that a cell takes at least, once it is read."""
+USUAL = 2**28
+"""Bytes that any table may take."""
+RATIO = 1000
+"""Bytes in memory for a byte of the file, beyond which a larger table is none that an experiment has written."""
+
+
+def check_declared(about: pq.FileMetaData, size: int) -> None:
+    """Refuse a table by the rows and columns that it declares.
+
+    Parameters
+    ----------
+    about : pyarrow.parquet.FileMetaData
+    size : int
+        Bytes of the file.
+
+    Raises
+    ------
+    InputError
+        If it declares far more than its bytes can hold of an experiment.
+    OutOfResources
+        If it would not fit into the memory that is free now.
+    """
+    rows, needed = about.num_rows, about.num_rows * about.num_columns * CELL_BYTES
+    if needed <= USUAL:
+        return
+    told = f"it declares {rows:,} rows of {about.num_columns} columns"
+    if needed > RATIO * size:
+        raise InputError(f"{told} in {size:,} bytes")
+    free = int(psutil.virtual_memory().available)
+    if needed > free:
+        raise OutOfResources(f"{told}, which take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free")

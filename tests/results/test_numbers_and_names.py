@@ -1,0 +1,217 @@
+"""What is written can be read: numbers that JSON has not, names that a system refuses, paths that look like schemes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hushnet.agents.errors import InputError, OutOfResources
+from hushnet.agents.files import at_home
+from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.cli import main
+from hushnet.simulator.network.graphs import LARGEST_WEIGHT, Topology
+from hushnet.simulator.storage.documents import check_index, check_manifest
+from hushnet.simulator.storage.files import json_text, told, writing
+from hushnet.simulator.storage.ownership import MARKER, claim
+from hushnet.simulator.storage.run_folder import write_run
+
+from .synthetic import make_run
+
+TINY = {
+    "schema": 1,
+    "scenario": "tiny",
+    "task": {"kind": "linear_classification", "agents": 3, "dimension": 2, "samples": [4, 6], "test_samples": 3},
+    "topology": {"kind": "complete"},
+    "protocols": {"a": {"kind": "local"}, "b": {"kind": "solitary", "steps": 1}},
+    "stop": {"time": 2},
+    "record": {"every": 1.0, "metrics": ["accuracy"]},
+    "seeds": 2,
+    "engine": "event",
+    "figures": [{"y": "accuracy", "x": "time"}],
+}
+
+
+def edges(tmp_path, weight):
+    (tmp_path / "edges.csv").write_text(f"source,target,weight\n0,1,{weight}\n1,2,{weight}\n")
+    return {**TINY, "topology": {"kind": "edge_list", "path": str(tmp_path / "edges.csv")}}
+
+
+@pytest.mark.parametrize("weight", ["1e308", "1.1e100"])
+def test_weights_whose_sums_would_be_infinite_are_refused_with_their_line(tmp_path, weight):
+    with pytest.raises(InputError, match=r"edges\.csv:2: weight .* must be at most 1e\+100"):
+        run(edges(tmp_path, weight), out=tmp_path / "r")
+
+
+def test_the_largest_weights_give_results_that_can_be_read(tmp_path):
+    run(edges(tmp_path, LARGEST_WEIGHT), out=tmp_path / "r")
+    assert load_all(tmp_path / "r").manifests[0]["topology"]["weight"]["mean"] == LARGEST_WEIGHT
+
+
+def test_weights_of_a_users_own_topology_are_bounded_too(tmp_path):
+    import networkx as nx
+
+    class Heavy(Topology):
+        kind: str = "heavy"
+
+        def expected_edges(self, extent, files):
+            return 1.0
+
+        def edges(self, task, *, rng, base):
+            graph = nx.complete_graph(task.agents)
+            nx.set_edge_attributes(graph, 1e308, "weight")
+            return graph
+
+    from hushnet.simulator.contract.bench import small_task
+
+    with pytest.raises(InputError, match="makes a weight that is not a number up to"):
+        Heavy().build(small_task(), rng=None)
+
+
+EXTREMES = {"min": "@", "mean": "@", "max": "@"}
+
+
+@pytest.mark.parametrize("name", ["inf", "-inf", "nan"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("baselines", {"majority": {"rmse": "@"}}),
+        ("totals", {"time": "@"}),
+        ("timings", {"seconds": "@"}),
+        ("topology", {"agents": 1, "edges": 0, "components": 1, "degree": EXTREMES, "weight": EXTREMES}),
+        ("invariants", [{"name": "sum", "worst": "@", "tolerance": 1.0, "broken": False, "first": None}]),
+    ],
+)
+def test_infinite_numbers_of_a_manifest_are_read_as_they_were_written(tmp_path, field, value, name):
+    written = json.loads(json_text({**make_run().manifest, field: value}).replace('"@"', f'"{name}"'))
+    expected = json.loads(json.dumps(value).replace('"@"', {"inf": "Infinity", "-inf": "-Infinity"}.get(name, "NaN")))
+    assert repr(check_manifest(written, tmp_path / "manifest.json")[field]) == repr(expected)
+
+
+def test_infinite_numbers_of_an_index_are_read_as_they_were_written(tmp_path):
+    row = [1.0, 1, 1, 1, 8, "epsilon", "worst", float("inf")]
+    chosen = [{"protocol": "a", "grid": {}, "values": {}, "score": float("-inf")}]
+    tuning = {"decided_by": "x", "trials": 1, "seeds": [1], "note": "", "warnings": [], "table": "t.parquet"}
+    index = {"runs": [], "hits": {"found_by": "x", "runs": {"ab": [row]}}, "tuning": {**tuning, "chosen": chosen}}
+    found = check_index(json.loads(json_text(index)), tmp_path / "index.json")
+    assert found["hits"]["runs"]["ab"] == [row]
+    assert found["tuning"]["chosen"] == chosen
+
+
+def test_a_manifest_that_could_not_be_read_again_is_not_written(tmp_path):
+    result = make_run()
+    result.manifest["totals"] = {"time": {"of": 3}}
+    with pytest.raises(ValueError, match="its manifest could not be read again"):
+        write_run(result, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["exp:1", "s3:x", "http:/x", "file:x", "gs:/x", "a%20b", "x?y=1", "{a,b}", "a*b", "-x", "#x"]
+)
+def test_a_name_that_looks_like_an_address_is_a_folder_like_any_other(tmp_path, monkeypatch, name, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(json.dumps({**TINY, "seeds": 1}))
+    assert main(["run", "s.yaml", f"--out={name}", "--quiet"]) == 0
+    assert main(["plot", "--", name]) == 0
+    assert (tmp_path / name / "figures").is_dir()
+    assert main(["bundle", "--", name]) == 0
+    assert load_all(tmp_path / name).runs
+
+
+def test_the_home_is_meant_where_no_shell_has_said_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(json.dumps({**TINY, "seeds": 1}))
+    assert main(["run", "~/s.yaml", "--out=~/r", "--quiet"]) == 0
+    assert main(["report", "~/r"]) == 0
+    assert (tmp_path / "r" / "report.html").is_file()
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_file_of_a_scenario_may_lie_in_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    scenario = edges(tmp_path, 1)
+    scenario["topology"]["path"] = "~/edges.csv"
+    assert len(run(scenario, out=tmp_path / "r").manifests) == 4
+
+
+@pytest.mark.parametrize("given", ["~nobody-of-that-name/x", os.fsdecode(b"r\xff")])
+def test_a_home_or_a_name_that_is_none_is_one_sentence(given, capsys):
+    with pytest.raises(InputError):
+        at_home(Path(given))
+    assert main(["compare", given]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+NUMBERS = sorted(errno.errorcode)
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=errno.errorcode.get)
+def test_whatever_a_system_says_is_one_sentence_with_an_exit_code(number, tmp_path):
+    with pytest.raises((InputError, OutOfResources)) as said, writing(tmp_path):
+        raise OSError(number, os.strerror(number), str(tmp_path / "x"))
+    assert os.strerror(number) in str(said.value)
+    assert said.value.exit_code in (2, 5)
+
+
+def test_an_error_without_a_number_has_a_sentence_too(tmp_path):
+    assert "strange" in str(told(OSError("strange"), tmp_path))
+    assert "OSError" in str(told(OSError(), tmp_path))
+
+
+@pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENAMETOOLONG])
+def test_what_a_command_meets_of_the_system_is_never_unforeseen(number, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("hushnet.simulator.report.page.write_report", refuse)
+    assert main(["report", "x"]) in (2, 5)
+    said = capsys.readouterr().err
+    assert "hushnet report" in said
+    assert os.strerror(number) in said
+    assert "unforeseen" not in said
+    assert "did not foresee" not in said
+
+
+@pytest.mark.parametrize("command", ["plot", "report", "compare", "bundle", "replay"])
+@pytest.mark.parametrize("name", ["x" * 300, "y/" * 3000])
+def test_a_name_that_is_too_long_is_one_sentence(command, name, capsys):
+    assert main([command, name]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_into_a_name_that_is_too_long_or_a_link_to_nothing_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(json.dumps(TINY))
+    assert main(["run", "s.yaml", "--out", "x" * 300, "--quiet"]) == 2
+    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    assert main(["run", "s.yaml", "--out", "dangling", "--quiet"]) == 2
+    assert "is a link to what is not there" in capsys.readouterr().err
+
+
+def test_a_torn_marker_says_so_and_nothing_is_written(tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(json.dumps({**TINY, "seeds": 1}))
+    out = tmp_path / "r"
+    assert main(["run", str(tmp_path / "s.yaml"), "--out", str(out), "--quiet"]) == 0
+    whole = (out / MARKER).read_text()
+    for torn in ("", whole[:20], "{}"):
+        (out / MARKER).write_text(torn)
+        capsys.readouterr()
+        assert main(["run", str(tmp_path / "s.yaml"), "--out", str(out), "--quiet"]) == 2
+        assert f"{out / MARKER}: is damaged" in capsys.readouterr().err
+    (out / MARKER).unlink()
+    assert main(["run", str(tmp_path / "s.yaml"), "--out", str(out), "--quiet"]) == 0
+
+
+def test_a_marker_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    order = []
+    fsync, link = os.fsync, os.link
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append("fsync"), fsync(handle))[1])
+    monkeypatch.setattr(os, "link", lambda *names: (order.append("link"), link(*names))[1])
+    claim(tmp_path / "new")
+    assert order[:2] == ["fsync", "link"]
+    assert "fsync" in order[2:]

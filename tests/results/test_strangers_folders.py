@@ -1,0 +1,217 @@
+"""What stands in a stranger's folder of results or bundle is read through the gate, and nothing behind a link."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hushnet.simulator.cli import main
+from hushnet.simulator.storage.files import json_text
+
+from .test_figures import OVER_TIME
+
+SECRET = "a secret of somebody else's\n"
+HEADER = "claim,value,tolerance\n"
+
+
+@pytest.fixture
+def results(experiment):
+    return experiment(figures=[OVER_TIME])
+
+
+def said(capsys, *command):
+    """The exit code of a command and what it complains of."""
+    capsys.readouterr()
+    code = main([str(part) for part in command])
+    found = capsys.readouterr()
+    return code, found.err + found.out
+
+
+def claimed(results, folder):
+    """The table of claims of a bundle, beside what else it has, unpacked."""
+    folder.mkdir(exist_ok=True)
+    from hushnet.simulator.analysis.results import load_all
+    from hushnet.simulator.bundle.archive import made_with, tables
+    from hushnet.simulator.bundle.claims import claims
+
+    collection = load_all(results)
+    claims(collection, "c").to_csv(folder / "claims.csv", index=False)
+    tables(results).to_csv(folder / "tables.csv", index=False)
+    (folder / "made-with.json").write_text(json_text(made_with(collection)))
+    return folder / "claims.csv"
+
+
+def test_a_bundle_that_is_whole_is_checked(results, tmp_path, capsys):
+    code, text = said(capsys, "bundle", results, "--check", claimed(results, tmp_path / "b"))
+    assert code == 0, text
+    assert "tables are the same, byte by byte" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tables.csv", b""),
+        ("tables.csv", b"protocol,seed\ncd,0\n"),
+        ("tables.csv", b'"\xff\xfe",1\n'),
+        ("tables.csv", b'a,"b\n'),
+        ("tables.csv", b"a,b\n1,2,3\n1,2\n1,2,3,4\n"),
+        ("made-with.json", b'{"versions": 5}'),
+        ("made-with.json", b'{"versions": ["numpy"]}'),
+        ("made-with.json", b'{"versions": null}'),
+        ("made-with.json", b"[]"),
+        ("claims.csv", b"\xff\xfe"),
+        ("claims.csv", HEADER.encode() + b"a,nan,0.1\n"),
+        ("claims.csv", HEADER.encode() + b"a,1,-1\n"),
+        ("claims.csv", HEADER.encode() + b"a,True,False\n"),
+        ("claims.csv", b"\0" * 40),
+    ],
+)
+def test_a_table_of_a_bundle_that_is_none_is_one_sentence(results, tmp_path, capsys, name, content):
+    table = claimed(results, tmp_path / "b")
+    (tmp_path / "b" / name).write_bytes(content)
+    code, text = said(capsys, "bundle", results, "--check", table)
+    assert code == 2, text
+    assert f"{tmp_path / 'b' / name}: " in text
+
+
+@pytest.mark.parametrize("name", ["tables.csv", "made-with.json", "claims.csv"])
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "dangling link"])
+def test_what_is_no_file_in_a_bundle_is_not_waited_for(results, tmp_path, capsys, name, kind):
+    table = claimed(results, tmp_path / "b")
+    path = tmp_path / "b" / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero" if kind.endswith("device") else tmp_path / "gone")
+    code, text = said(capsys, "bundle", results, "--check", table)
+    assert code == 2, text
+    assert str(path) in text
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "bytes", "link to the folder"])
+def test_a_report_shows_no_scenario_but_the_one_that_is_there(results, tmp_path, capsys, kind):
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    origin = results / "origin"
+    origin.mkdir(exist_ok=True)
+    (origin / "resolved.json").write_text("{}")
+    path = origin / "scenario.yaml"
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(tmp_path / "secret.yaml")
+    elif kind == "bytes":
+        path.write_bytes(b"\xff\xfe\xff")
+    else:
+        (tmp_path / "other").mkdir()
+        path = origin
+        (tmp_path / "other" / "scenario.yaml").write_text(SECRET)
+        (tmp_path / "other" / "resolved.json").write_text("{}")
+        shutil.rmtree(origin)
+        origin.symlink_to(tmp_path / "other")
+    code, text = said(capsys, "report", results)
+    assert code == 2, text
+    assert str(path) in text
+    assert not (results / "report.html").exists()
+
+
+def test_a_report_carries_no_picture_from_behind_a_link(results, tmp_path, capsys):
+    assert main(["plot", str(results)]) == 0
+    picture = next((results / "figures").glob("*.png"))
+    picture.unlink()
+    (tmp_path / "secret.png").write_text(SECRET)
+    picture.symlink_to(tmp_path / "secret.png")
+    code, text = said(capsys, "report", results)
+    assert code == 2, text
+    assert "is a link" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("plot", "figures/1-accuracy-vs-time.csv"),
+        ("plot", "figures"),
+        ("report", "report.html"),
+        ("compare", "compare/differences.csv"),
+        ("compare", "compare"),
+        ("plot", "index.json"),
+        ("compare", "0000000000000000"),
+        ("compare", "0000000000000000/trace.parquet"),
+        ("report", "0000000000000001/manifest.json"),
+    ],
+)
+def test_nothing_is_read_or_written_behind_a_link(results, tmp_path, capsys, command, name):
+    path = results / name
+    target = tmp_path / "target"
+    if path.exists():
+        path.rename(target)
+    elif "." in path.name:
+        target.write_text(SECRET)
+    else:
+        target.mkdir()
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+    before = sorted(target.iterdir()) if target.is_dir() else target.read_bytes()
+    code, text = said(capsys, command, results)
+    assert code == 2, text
+    assert "link" in text
+    assert (sorted(target.iterdir()) if target.is_dir() else target.read_bytes()) == before
+
+
+def test_a_folder_of_results_may_itself_be_a_link(results, tmp_path, capsys):
+    (tmp_path / "linked").symlink_to(results)
+    code, text = said(capsys, "report", tmp_path / "linked")
+    assert code == 0, text
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/tmp/x", "a/b", ""])
+def test_a_bundle_is_written_nowhere_but_among_the_results(results, tmp_path, capsys, name):
+    path = results / "index.json"
+    index = json.loads(path.read_text())
+    path.write_text(json.dumps({**index, "scenario": name}))
+    code, text = said(capsys, "bundle", results)
+    assert code == 2, text
+    assert "index.json: is damaged" in text
+    assert not list(tmp_path.rglob("*.zip"))
+
+
+def test_a_table_of_trials_is_read_from_the_results_alone(results, tmp_path, capsys):
+    path = results / "index.json"
+    tuning = {"decided_by": "x", "trials": 1, "seeds": [1], "note": "", "warnings": [], "chosen": []}
+    index = json.loads(path.read_text())
+    path.write_text(json.dumps({**index, "tuning": {**tuning, "table": "../secret.parquet"}}))
+    code, text = said(capsys, "report", results)
+    assert code == 2, text
+    assert "tuning.table" in text
+
+
+def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(results):
+    script = (
+        "import resource, sys, pyarrow as pa, pyarrow.parquet as pq\n"
+        "from hushnet.simulator.cli import main\n"
+        "path = sys.argv[1]\n"
+        "schema = pq.read_schema(path)\n"
+        "rows = 2_000_000\n"
+        "piece = pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)\n"
+        "with pq.ParquetWriter(path, schema, compression='zstd') as writer:\n"
+        "    for _ in range(50):\n"
+        "        writer.write_table(piece)\n"
+        "del piece\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "code = main(['compare', sys.argv[2]])\n"
+        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "sys.exit(code if grown < 500_000 else 99)\n"
+    )
+    run = results / "0000000000000000"
+    manifest = json.loads((run / "manifest.json").read_text())
+    del manifest["checksums"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    command = [sys.executable, "-c", script, run / "trace.parquet", results]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "declares 100,000,000 rows of 10 columns" in done.stderr

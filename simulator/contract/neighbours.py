@@ -97,15 +97,11 @@ def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Rec
         An agent's model; along it scores are extreme, across it slopes are largest.
     """
     found: list[tuple[Record, Record]] = []
-    first, last = domain.labels[0], domain.labels[-1]
+    first = domain.labels[0]
     for direction in _directions(width, model):
         for size in domain.sizes:
             row = _within(domain, direction, size)
-            found += [
-                ((row, domain.labels[1]), (row, first)),
-                ((row, first), (-row, last)),
-                ((-row, first), (row, first)),
-            ]
+            found += [((row, domain.labels[1]), (row, first)), ((row, first), (-row, first))]
             found += [((-row, label), (row, first)) for label in domain.labels[2:]]
     nothing = np.zeros(width), first
     return [found[0], (found[0][0], nothing), *found[1:]]
@@ -149,19 +145,19 @@ def replaced(
     models : (n, p) array or None
         Along which the worst records lie.
     number : int
-        Chooses, with the agent's place among them, one of the pairs of `opposites`, and which row is replaced.
+        Chooses, with the agent, one of the pairs of `opposites`, and which row is replaced.
     side : int
         Which record of a pair, 0 or 1.
     whole : bool
         Whether all of an agent's data are replaced.
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
-    for place, agent in enumerate(agents):
+    for agent in agents:
         rows, columns = _held(task, agent)
         if not len(rows):
             continue
-        record, label = _worst(task, agent, place, domain, models, number)[side]
-        changed = rows if whole else rows[[_place(number, len(rows))]]
+        record, label = _worst(task, agent, domain, models, number)[side]
+        changed = rows if whole else rows[[_place(number + agent, len(rows))]]
         if "features" not in domain.shared:
             signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
             features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
@@ -170,7 +166,7 @@ def replaced(
     return replace(task, train=replace(task.train, features=features, labels=labels))
 
 
-def _worst(task: Task, agent: int, place: int, domain: Domain, models: Any, number: int) -> tuple[Record, Record]:
+def _worst(task: Task, agent: int, domain: Domain, models: Any, number: int) -> tuple[Record, Record]:
     """The pair of worst records that is an agent's turn."""
     columns = _held(task, agent)[1]
     worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
@@ -178,7 +174,7 @@ def _worst(task: Task, agent: int, place: int, domain: Domain, models: Any, numb
         worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
     if "features" in domain.shared:
         worst = [pair for pair in worst if pair[0][1] != pair[1][1]] or worst
-    return worst[(STRIDE * number + place) % len(worst)]
+    return worst[(STRIDE * number + agent) % len(worst)]
 
 
 def _labelled(task: Task, agent: int, domain: Domain) -> bool:
@@ -196,9 +192,9 @@ def crowded(task: Task, agents: Iterable[int], *, number: int) -> Task:
         rows, _ = _held(task, agent)
         if len(rows) < 2:
             continue
-        place = _place(number, len(rows))
+        place = _place(number + agent, len(rows))
         others = np.delete(rows, place)
-        match number % 4:
+        match (number + agent) % 4:
             case 1:
                 double = rows[(place + 1) % len(rows)]
                 features[double], labels[double] = features[rows[place]], labels[rows[place]]
@@ -241,15 +237,15 @@ def resized(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, n
         Whether the record that `replaced` changes is left out; otherwise one is added behind the last.
     """
     order, extra, counts = list(range(len(task.train.labels))), [], task.train.counts.copy()
-    for place, agent in enumerate(agents):
+    for agent in agents:
         rows, _ = _held(task, agent)
         if not len(rows):
             continue
         if remove:
-            order.remove(int(rows[_place(number, len(rows))]))
+            order.remove(int(rows[_place(number + agent, len(rows))]))
         else:
             order.insert(order.index(int(rows[-1])) + 1, len(task.train.labels) + len(extra))
-            extra.append(_worst(task, agent, place, domain, models, number)[1])
+            extra.append(_worst(task, agent, domain, models, number)[1])
         counts[agent] += -1 if remove else 1
     features = np.concatenate([task.train.features, *(row[None] for row, _ in extra)])[order]
     labels = np.concatenate([task.train.labels, [label for _, label in extra]])[order]

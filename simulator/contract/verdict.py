@@ -6,7 +6,7 @@ parameters and seed, to its end. It stands for that grid point, whatever the see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -132,9 +132,7 @@ def judged(
         That the scenario asks for.
     """
     with threadpool_limits(1), np.errstate(all="ignore"):
-        small, warnings = _small(
-            lambda: check_replay(protocol, parameters, seconds=setting.limits.seconds, engine=engine)
-        )
+        small, warnings = _small(protocol, parameters, setting.limits.seconds, engine)
         if isinstance(small, str):
             return Verdict("failed", f"in a small world, {small}", warnings)
         try:
@@ -155,10 +153,23 @@ def judged(
     return Verdict("passed", _said(small, own), warnings, looked, missed, own.unlooked)
 
 
-def _small(check: Callable[[], dict[str, Replayed]]) -> tuple[dict[str, Replayed] | str, tuple[str, ...]]:
-    """What the small worlds came to: a violation's sentence, or what was replayed, and what else went wrong."""
+Small = tuple[dict[str, Replayed] | str, tuple[str, ...]]
+"""What the small worlds came to: a violation's sentence, or what was replayed, and what else went wrong."""
+_latest: dict[tuple[object, ...], Small] = {}
+
+
+def _small(protocol: type[Protocol], parameters: ProtocolParameters, seconds: float, engine: Name) -> Small:
+    """Replay a protocol in small worlds, once for all worlds in a row in which it is judged."""
+    key = (protocol, parameters.model_dump_json(), seconds, engine)
+    if key not in _latest:
+        _latest.clear()
+        _latest[key] = _replayed(protocol, parameters, seconds, engine)
+    return _latest[key]
+
+
+def _replayed(protocol: type[Protocol], parameters: ProtocolParameters, seconds: float, engine: Name) -> Small:
     try:
-        return check(), ()
+        return check_replay(protocol, parameters, seconds=seconds, engine=engine), ()
     except Broken as error:
         return {}, (f"in a small world, {error}",)
     except ContractViolation as violation:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 from ...agents.errors import HushnetError
@@ -39,7 +40,7 @@ def prove(
     ----------
     experiment : Experiment
     queue : sequence of PlannedRun
-        The first run in each world stands for those with other seeds.
+        The first runs in each world stand for those with other seeds.
     workers : Workers
         Who executes the runs: what kills a process there shall not kill this one here.
     on_check : callable, optional
@@ -110,18 +111,31 @@ def _verdicts(
     experiment: Experiment, group: Sequence[PlannedRun], workers: Workers, on_check: Callable[[Run], None] | None
 ) -> dict[str, Verdict]:
     """Verdicts on a protocol with its parameters, by world: of replays made now, or kept from an earlier time."""
-    worlds: dict[str, PlannedRun] = {}
+    worlds: dict[str, list[PlannedRun]] = {}
     for planned in group:
-        worlds.setdefault(planned.run.world_key, planned)
-    chosen = to_replay(experiment, list(worlds.values())) if experiment.contract else []
+        worlds.setdefault(planned.run.world_key, []).append(planned)
+    chosen = to_replay(experiment, [seeds[0] for seeds in worlds.values()]) if experiment.contract else []
+    seeds = [worlds[planned.run.world_key][1:] for planned in chosen]
+    others = [planned for each in zip_longest(*seeds) for planned in each if planned is not None]
+    chosen += others[: experiment.proofs - len(chosen)]
     names = {planned.name for planned in chosen}
-    found: dict[str, Verdict] = {}
-    for planned in [*chosen, *(other for other in worlds.values() if other.name not in names)]:
-        replayed = planned.name in names
-        verdict = _verdict(experiment, planned, workers, on_check, replayed=replayed)
+    found: dict[str, list[Verdict]] = {}
+    for planned in [*chosen, *(planned for planned in group if planned.name not in names)]:
+        verdict = _verdict(experiment, planned, workers, on_check, replayed=planned.name in names)
         if verdict is not None:
-            found[planned.run.world_key] = replace(verdict, at=planned.run.at)
-    return found
+            found.setdefault(planned.run.world_key, []).append(replace(verdict, at=planned.run.at))
+    return {key: _of_seeds(verdicts) for key, verdicts in found.items()}
+
+
+def _of_seeds(found: Sequence[Verdict]) -> Verdict:
+    """What several seeds of one world came to: that the protocol fails with one, or what those replayed have shown."""
+    failed = [verdict for verdict in found if verdict.status == "failed"]
+    passed = [verdict for verdict in found if verdict.status == "passed"]
+    if failed or not passed:
+        return (failed or list(found))[0]
+    others = f" and {len(passed) - 1} other seed{'' if len(passed) == 2 else 's'}" if len(passed) > 1 else ""
+    unlooked = {agent: reason for verdict in reversed(passed) for agent, reason in verdict.unlooked.items()}
+    return replace(passed[0], at=f"{passed[0].at}{others}", unlooked=unlooked)
 
 
 def _elsewhere(found: Sequence[Verdict]) -> Verdict:

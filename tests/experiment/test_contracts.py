@@ -134,7 +134,7 @@ def test_a_contract_is_checked_once(tmp_path, monkeypatch):
         "hushnet.simulator.experiment.proofs.judged", lambda *given: checked.append(given) or judged(*given)
     )
     ran(tmp_path, Honest, PRIVATE)
-    ran(tmp_path, Honest, PRIVATE, overrides=("seeds=2",))
+    ran(tmp_path, Honest, PRIVATE)
     assert len(checked) == 1
     ran(tmp_path, Honest, {**PRIVATE, "mu": 0.7})
     assert len(checked) == 2

@@ -171,12 +171,12 @@ def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(
     assert (page.count("verified by replay<"), page.count("verified by construction<")) == (2, 1)
 
 
-def test_seeds_of_a_point_share_its_replay_and_the_statement_names_the_seed(tmp_path, replayed):
-    result = ran(tmp_path, fields={"seeds": 3})
-    assert replayed == [({}, 0)]
+def test_seeds_of_a_point_are_replayed_while_proofs_last_and_the_statement_names_them(tmp_path, replayed):
+    result = ran(tmp_path, fields={"seeds": 3}, proofs=2)
+    assert replayed == [({}, 0), ({}, 1)]
     for manifest in result.manifests:
         assert manifest["privacy"]["verified"] < EPSILON
-        assert manifest["privacy"]["contract"].endswith("replayed here (seed 0)")
+        assert manifest["privacy"]["contract"].endswith("replayed here (seed 0 and 1 other seed)")
 
 
 def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(tmp_path, replayed):

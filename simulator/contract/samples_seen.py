@@ -8,7 +8,8 @@ where it does not. Capital that has grown by a factor of 1 / p refutes it at lev
 dependent releases and rows are otherwise (Shafer 2021, "Testing by betting"). The capital is split over the ways to
 bet in `bets`, each at several odds, on all rows, on the first, the last, ..., and on those of one agent.
 
-Only "more often" is looked for: a row of slope 0 takes part unseen.
+Only "more often" is looked for: a row of slope 0 takes part unseen. Rows that are dealt out in turn, or one in the
+middle that is preferred a little, need more releases than a short run has.
 """
 
 # SciPy comes without types.
@@ -38,7 +39,13 @@ ODDS = (2.0, 5.0, 30.0, 1000.0)
 """Factors by which a bet raises the odds that a row takes part."""
 APART = (1, 2, 3)
 """Releases between which samples are compared."""
-BETS = ("always", *(f"as {apart} before" for apart in APART), "as another agent's row", "after an absence")
+BETS = (
+    "always",
+    "once it took part",
+    *(f"as {apart} before" for apart in APART),
+    "as another agent's row",
+    "after an absence",
+)
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,9 @@ def bets(one: Taken, other: Taken | None) -> Sequence[Flags]:
         The same row of another agent.
     """
     moved = one.moved
-    found = [np.ones(len(moved), dtype=bool)]
+    counts = np.r_[0, np.cumsum(moved)]
+    # Some changes of a row move no value, so that one which was never seen to take part may be one that is not seen.
+    found = [np.ones(len(moved), dtype=bool), counts[:-1] > 0]
     found += [np.r_[np.zeros(min(apart, len(moved)), dtype=bool), moved[:-apart]] for apart in APART]
     theirs = np.zeros(len(moved), dtype=bool)
     if other is not None:
@@ -188,10 +197,9 @@ def bets(one: Taken, other: Taken | None) -> Sequence[Flags]:
         theirs[:length] = other.moved[:length]
     # Where all rows are used up before one comes again, a row that is absent for long is due.
     absent = max(1, math.ceil(1 / float(one.shares.min())) - 1)
-    counts = np.r_[0, np.cumsum(moved)]
     due = np.zeros(len(moved), dtype=bool)
     due[absent:] = counts[absent:-1] == counts[: max(0, len(moved) - absent)]
-    return [*found, theirs, due]
+    return [*found, theirs, due & (counts[:-1] > 0)]
 
 
 def _gains(one: Taken, where: Sequence[Flags]) -> Array:
@@ -218,6 +226,7 @@ def _said(witnesses: Sequence[Witness], name: str, bet: str) -> str:
                     best, most, share = f"the {one.row} of {one.agent} in {count} of {of}", excess, one.shares.max()
     when = {
         "always": "",
+        "once it took part": " after its first one",
         "as another agent's row": " in which that of another agent does",
         "after an absence": " before which it was absent long enough to be due, as if rows were dealt out in turn",
     }.get(bet, f" that come {bet[3:-7]} after one in which it does, as if samples were not drawn anew")

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +177,8 @@ def _points(pmf: PLDPmf, count: int) -> int:
 
     if pmf.size * count <= MOST_COMPOSED_POINTS:
         return pmf.size * count
-    lowest, highest = common.compute_self_convolve_bounds(pmf.to_dense_pmf()._probs, count, TRUNCATED)
+    masses: Any = pmf.to_dense_pmf()._probs  # an array, which the library takes as it takes lists
+    lowest, highest = common.compute_self_convolve_bounds(masses, count, TRUNCATED)
     return highest - lowest + 1
 
 

@@ -324,9 +324,11 @@ class Out:
         Raises
         ------
         ValueError
-            If the agent has released nothing and heard nothing yet.
+            If the agent has neighbours, but has released nothing and heard nothing yet.
         """
         view = self._view
+        if not len(view.neighbours):  # nobody hears it
+            return self.public(POST_PROCESSING)
         released = bool(self._released and self._released(view.agent)) or any(one.release.draws for one in self.sent)
         if not (released or view.messages or any(view.heard(kind).any() for kind in self._layout.messages)):
             raise ValueError(

@@ -7,7 +7,7 @@ ADD_OR_REMOVE_ONE with sensitivity 1: what REPLACE_ONE does to it differs betwee
 """
 
 # dp_accounting comes without types.
-# pyright: reportMissingTypeStubs=false
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .composed_losses import Losses, Memory, branches
+from .composed_losses import TRUNCATED, Losses, Memory, branches
 from .mechanisms import GAUSSIAN, Noise, PrivacyLoss, noise_of
 from .mechanisms.loss import Sampled
 from .mechanisms.registry import edition
 
 if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
@@ -60,6 +61,10 @@ COARSE_STEP = math.log(1.01)
 FINE_STEP = COARSE_STEP / 4
 MOST_POINTS = 2**20
 """Points of the composed distribution: 8 MB each, about a second in all."""
+MOST_COMPOSED_POINTS = 2**22
+"""Points of what one release composed with itself may come to: 0.2 GB while it is made; a coarser grid where more."""
+COARSER = 20
+"""How often a grid is made coarser before no bound is found on any."""
 MOST_SAMPLED_POINTS = 1e5
 """Points of one sampled release, whose distribution is built slowly (8 microseconds a point)."""
 
@@ -68,19 +73,33 @@ def composed_epsilon(parts: Parts, delta: float, *, replaced: bool = False) -> f
     """Upper bound on the epsilon of all ``parts`` together, at ``delta >= SMALLEST_DELTA``; inf if none is found.
 
     Each part is composed with itself by one FFT, and parts of one kind in the order of their multipliers' bits.
-    ``replaced`` accounts for sampled releases under replace-one instead of add-or-remove-one.
+    ``replaced`` accounts for sampled releases under replace-one instead of add-or-remove-one. Where the losses spread
+    wider than `discretisation` foresees (sampled releases with next to no noise), the grid is made coarser, which only
+    lifts the bound.
     """
     parts = on_grid(_merged(parts))
     interval = discretisation(parts)
     kinds: dict[tuple[str, float, int], list[Item]] = {}
     for item in parts:
         kinds.setdefault((item[0].mechanism, item[0].sampling, item[0].dimension), []).append(item)
-    tree = _Tree(interval, replaced)
-    try:
-        composed = [tree.losses(tuple(items)) for _, items in sorted(kinds.items())]
-        return reduce(Losses.compose, composed).epsilon(delta, interval)
-    except OverflowError:  # the library takes exp of losses beyond 709: sampled releases with next to no noise
-        return math.inf
+    for _ in range(COARSER):
+        tree = _Tree(interval, replaced)
+        try:
+            composed = [tree.losses(tuple(items)) for _, items in sorted(kinds.items())]
+            return reduce(Losses.compose, composed).epsilon(delta, interval)
+        except OverflowError:  # the library takes exp of losses beyond 709: sampled releases with next to no noise
+            return math.inf
+        except _TooFine as fine:
+            interval *= 2.0 ** math.ceil(math.log2(fine.points / MOST_COMPOSED_POINTS))
+    return math.inf
+
+
+class _TooFine(Exception):
+    """Losses have too many points on a grid."""
+
+    def __init__(self, points: int) -> None:
+        super().__init__(points)
+        self.points = points
 
 
 @dataclass(frozen=True)
@@ -144,7 +163,23 @@ def _width(
 def _distribution(item: Item, interval: float, replaced: bool) -> PrivacyLossDistribution:
     part, count = item
     single = _single(part, interval, replaced, edition())
-    return single.self_compose(count) if count > 1 else single
+    if count == 1:
+        return single
+    points = max(_points(pmf, count) for pmf in {single._pmf_remove, single._pmf_add})
+    if points > MOST_COMPOSED_POINTS:
+        raise _TooFine(points)
+    return single.self_compose(count)
+
+
+def _points(pmf: PLDPmf, count: int) -> int:
+    """Points that the library keeps of a distribution that is composed with itself."""
+    from dp_accounting.pld import common
+
+    if pmf.size * count <= MOST_COMPOSED_POINTS:
+        return pmf.size * count
+    masses: Any = pmf.to_dense_pmf()._probs  # an array, which the library takes as it takes lists
+    lowest, highest = common.compute_self_convolve_bounds(masses, count, TRUNCATED)
+    return highest - lowest + 1
 
 
 @lru_cache(maxsize=1024)

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.availability import Always
 from ...agents.blocks import State
-from ...agents.graph import Graph
+from ...agents.errors import InputError
 from ...agents.inbox import Inbox, Message
-from ...agents.losses import LOSSES
-from ...agents.tables import Shard, Table
-from ...agents.tasks.base import Task
+from ...agents.tables import Shard
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
-from ...protocols.privacy.mechanisms import AgentStream
+from ...protocols.privacy.mechanisms import AgentStream, Release
 from ..engine.selection import Engine, EventEngine
-from ..network.clocks import Poisson
-from ..network.network import NetworkParameters
 from ..network.randomness import Draws, Purpose
-from ..network.setting import Limits, Setting, Stop
+from ..network.setting import Setting
 from ..world.world import World
+from .small_settings import (
+    AGENTS,
+    SEED,
+    admitted_world,
+    disturb,
+    reached,
+    small_graph,
+    small_setting,
+    small_task,
+    split_setting,
+)
 
-AGENTS, DIMENSION, SEED = 6, 3, 20
-MOST_REACTIONS = 20_000
-"""Reactions to messages that a short run may take: a storm of answers ends it within a second or two."""
+__all__ = [
+    "AGENTS",
+    "SEED",
+    "Bench",
+    "disturb",
+    "example",
+    "protocol_parameters",
+    "relative_gap",
+    "run_small",
+    "small_graph",
+    "small_setting",
+    "small_task",
+    "split_setting",
+]
 
 
 def protocol_parameters(
@@ -39,37 +56,6 @@ def protocol_parameters(
     kind = protocol.Parameters.model_fields["kind"].annotation
     names = getattr(kind, "__args__", (protocol.__name__,))
     return protocol.Parameters.model_validate({"kind": names[0], **parameters})
-
-
-def small_task(agents: int = AGENTS, *, seed: int = SEED, empty: bool = True) -> Task:
-    """A small classification task; the first agent has no data if `empty` says so."""
-    rng = np.random.default_rng(seed)
-    counts = rng.integers(2, 7, agents)
-    counts[0] = 0 if empty else counts[0]
-    owners = np.repeat(np.arange(agents), counts)
-    features = rng.uniform(-1, 1, (len(owners), DIMENSION))
-    labels = np.where(rng.random(len(owners)) < 0.5, 1.0, -1.0)
-    train = Table.from_owners(features, labels, owners, agents)
-    test = Table.from_owners(rng.uniform(-1, 1, (agents, DIMENSION)), np.ones(agents), np.arange(agents), agents)
-    return Task(
-        name="contract test",
-        ids=list(range(agents)),
-        train=train,
-        test=test,
-        loss=LOSSES["logistic"],
-        regularisation=1.0 / np.maximum(counts, 1),
-        metric="accuracy",
-        bounds={"l1": float(DIMENSION), "l2": float(np.sqrt(DIMENSION))},
-    )
-
-
-def small_graph(agents: int = AGENTS) -> Graph:
-    """A ring with one chord, unequal weights."""
-    if agents == 1:
-        return Graph.from_matrix(np.zeros((1, 1)))
-    pairs = sorted({(min(i, (i + 1) % agents), max(i, (i + 1) % agents)) for i in range(agents)} | {(0, agents // 2)})
-    tails, heads = np.array(pairs, dtype=np.int64).T
-    return Graph.from_edges(agents, tails, heads, 0.5 + np.arange(len(tails)) / len(tails))
 
 
 class Bench:
@@ -95,6 +81,8 @@ class Bench:
         What every agent sent at its start.
     constants : dict of str to Any
         What the protocol took from records as if it were public.
+    released, perturbed : list of int
+        How many releases every agent has made, and how often it has drawn noise for those that it disclosed.
     """
 
     def __init__(
@@ -143,24 +131,30 @@ class Bench:
             )
             for i in range(AGENTS)
         ]
+        self.released, self.perturbed = [0] * AGENTS, [0] * AGENTS
         self.started = [self.take(self.protocol.start, agent) for agent in range(AGENTS)]
         for view in self.views:  # steps come after time 0
             view.begin(1.0, 1, 0)
-        self.hear(np.random.default_rng(seed))
+        self.usual, self.other = (reached(protocol, parameters, seed=seed, changed=other) for other in (False, True))
+        self.hear()
 
     def out(self, view: View) -> Out:
         """An `Out` whose budget is never spent."""
-        return Out(view, self.layout, lambda release: True, lambda release: True)
 
-    def hear(self, rng: np.random.Generator) -> None:
-        """Fill every inbox with arbitrary vectors from every neighbour."""
-        for order, (receiver, slot) in enumerate((int(t), s) for s, t in enumerate(self.graph.tails)):
-            sender = int(self.graph.heads[slot])
-            for kind, block in self.inbox.values.items():
-                vector = rng.normal(size=len(block[slot]))
-                message = Message(sender, receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
-                self._show(message)
-                self.views[receiver].messages.append(message)
+        def commit(release: Release) -> bool:
+            self.released[release.agent] += not release.free
+            self.perturbed[release.agent] += release.draws
+            return True
+
+        return Out(view, self.layout, lambda release: True, commit, lambda agent: self.released[agent])
+
+    def hear(self) -> None:
+        """Fill inboxes with what the protocol has sent to them by itself in a small run on the usual data."""
+        for order, ((kind, slot), sent) in enumerate(sorted(self.usual.messages.items(), key=lambda one: one[0][::-1])):
+            vector = sent.vector.copy()
+            message = Message(sent.sender, sent.receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
+            self._show(message)
+            self.views[sent.receiver].messages.append(message)
 
     def _show(self, message: Message) -> None:
         """Let an inbox know a message."""
@@ -170,14 +164,18 @@ class Bench:
         inbox.tick[kind][edge] = message.tick
 
     def disturb_all_but(self, agent: int, rng: np.random.Generator) -> None:
-        """Change everything that an agent's step may not look at."""
+        """Change everything that an agent's step may not look at, to what a small run on other data came to."""
         own = self.graph.edges_of(agent)
         edges = [e for e in range(len(self.graph.heads)) if not own.start <= e < own.stop]
         others = [i for i in range(AGENTS) if i != agent]
-        for owners, blocks in ((others, self.state.agent), (edges, self.state.edge), (edges, self.inbox.values)):
-            for block in blocks.values():
+        (state,) = self.other.state
+        for owners, mine, theirs in ((others, self.state.agent, state.agent), (edges, self.state.edge, state.edge)):
+            for name, block in mine.items():
                 for owner in owners:
-                    block[owner][:] += rng.normal(size=len(block[owner]))
+                    block[owner][:] = theirs[name][owner]
+        for (kind, slot), message in self.other.messages.items():
+            if slot in edges:
+                self.inbox.values[kind][slot][:] = message.vector
         for other in others:
             disturb(self.data[other], rng)
             disturb(self.task.train.shard(other), rng)
@@ -194,31 +192,39 @@ class Bench:
 
         def run(step: Callable[[Out], None]) -> Callable[[], list[Sent]]:
             def call() -> list[Sent]:
-                out = self.out(view)
-                step(out)
-                return out.sent
+                return self._done(step, view)
 
             return call
 
         if self.traits.exchange == "pairwise":
-            vector = np.linspace(-1, 1, self._width("reply", agent))
-            request = np.linspace(-1, 1, self._width("request", agent))
             yield "request", run(lambda out: self.protocol.make_request(view, 0, out))
-            yield "respond", run(lambda out: self.protocol.make_response(view, 0, request, out))
-            yield "complete", run(lambda out: self.protocol.complete_exchange(view, 0, vector))
+            for partner, vector in self._heard("request", agent):
+                yield "respond", run(partial(self.protocol.make_response, view, partner, vector))
+            for partner, vector in self._heard("reply", agent):
+                complete = partial(self.protocol.complete_exchange, view, partner, vector)
+                yield "complete", run(lambda _out, complete=complete: complete())
             return
         yield "wake", run(lambda out: self.protocol.wake(view, out))
         if self.traits.trigger == "message" and view.messages:
             yield "receive", run(lambda out: self.protocol.receive(view, view.messages[0], out))
 
-    def _width(self, kind: str, agent: int) -> int:
-        return len(self.inbox.values[kind][self.graph.edges_of(agent).start])
+    def _heard(self, kind: str, agent: int) -> list[tuple[int, NDArray[np.float64]]]:
+        """A partner that has sent an agent such a message in the small run, and the message; nothing without any."""
+        own = self.graph.edges_of(agent)
+        ranks = [slot - own.start for slot in range(own.start, own.stop) if (kind, slot) in self.usual.messages]
+        return [(rank, self.usual.messages[kind, own.start + rank].vector.copy()) for rank in ranks[:1]]
+
+    def _done(self, step: Callable[[Out], None], view: View) -> list[Sent]:
+        """What a step has sent, by which it may have released something."""
+        out = self.out(view)
+        step(out)
+        self.released[view.agent] += sum(not one.release.free for one in out.sent)
+        return out.sent
 
     def take(self, step: Callable[[View, Out], None], agent: int) -> list[Sent]:
         """One step of an agent by hand; what it sent is not delivered."""
-        out = self.out(self.views[agent])
-        step(self.views[agent], out)
-        return out.sent
+        view = self.views[agent]
+        return self._done(lambda out: step(view, out), view)
 
     def deliver(self, agent: int, sent: Sent, order: int) -> None:
         """Put a message of an agent into the inboxes of those that it was sent to."""
@@ -251,46 +257,6 @@ class Bench:
         return found
 
 
-def small_setting(
-    *,
-    agents: int = AGENTS,
-    empty: bool = True,
-    network: NetworkParameters | None = None,
-    availability: Any = None,
-    time: float = 8.0,
-    seed: int = SEED,
-) -> Setting:
-    """A short run on a small task, yet without a protocol."""
-    return Setting(
-        task=small_task(agents, empty=empty),
-        graph=small_graph(agents),
-        clock=Poisson(kind="poisson"),
-        network=network or NetworkParameters(),
-        availability=availability or Always(kind="always"),
-        stop=Stop(time=time),
-        draws=Draws(seed),
-        limits=Limits(reactions=MOST_REACTIONS),
-    )
-
-
-def split_setting(**fields: Any) -> Setting:
-    """A `small_setting` with these fields, in which two parties around a centre hold the columns of the same rows."""
-    whole = small_task(empty=False)
-    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
-    rows = np.array([0, len(whole.train.labels), len(whole.train.labels), len(whole.train.labels)])
-    tests = np.array([0, len(whole.test.labels), len(whole.test.labels), len(whole.test.labels)])
-    task = replace(
-        whole,
-        ids=[0, 1, 2],
-        train=replace(whole.train, offsets=rows),
-        test=replace(whole.test, offsets=tests),
-        regularisation=np.zeros(3),
-        columns=columns,
-    )
-    star = Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2))
-    return replace(small_setting(**fields), task=task, graph=star)
-
-
 def run_small(
     protocol: type[Protocol],
     parameters: ProtocolParameters,
@@ -299,16 +265,21 @@ def run_small(
     small: Callable[..., Setting] = small_setting,
     **fields: Any,
 ) -> World:
-    """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, by default on the event engine."""
-    world = World(small(**fields), protocol, parameters)
+    """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, by default on the event engine.
+
+    Where it refuses a world in which somebody has no data, all have some.
+
+    Raises
+    ------
+    InputError
+        If it refuses that world too.
+    """
+    try:
+        world = admitted_world(small(**fields), protocol, parameters)
+    except InputError:
+        world = admitted_world(small(**{**fields, "empty": False}), protocol, parameters)
     (engine or EventEngine()).run(world)
     return world
-
-
-def disturb(shard: Shard, rng: np.random.Generator) -> None:
-    """Other data of the same shape, in place."""
-    shard.features[...] = rng.uniform(-1, 1, shard.features.shape)
-    shard.labels[...] = np.where(rng.random(shard.labels.shape) < 0.5, 1.0, -1.0)
 
 
 def _copied(shard: Shard) -> Shard:
@@ -330,7 +301,7 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
     """
     if not split:
         return run_small(protocol, protocol_parameters(protocol, fields), empty=False, time=time)
-    world = World(split_setting(time=time), protocol, protocol_parameters(protocol, fields))
+    world = admitted_world(split_setting(time=time), protocol, protocol_parameters(protocol, fields))
     EventEngine().run(world)
     return world
 

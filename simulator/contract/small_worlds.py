@@ -17,9 +17,9 @@ from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
 from ..world.watchers import Watch
 from ..world.world import World
-from .bench import small_setting, split_setting
 from .randomness_seen import doubt
 from .replay import Make, Replayed, replay
+from .small_settings import admitted_world, small_setting, split_setting
 from .transcript import Recording
 from .violation import ContractViolation
 
@@ -74,7 +74,7 @@ def check_replay(
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
-        world = World(setting, protocol, parameters, watch=watch)
+        world = admitted_world(setting, protocol, parameters, watch=watch)
         return world, engine_for(engine, world)
 
     found: dict[str, Replayed] = {}

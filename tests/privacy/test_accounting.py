@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -333,3 +334,26 @@ def test_sampled_replacement_exceeds_the_best_known_value_by_what_is_documented(
         for adjacency in ("replace-one", "add-or-remove-one")
     )
     assert replaced / known - 1 == pytest.approx(excess, abs=2e-3)
+
+
+@pytest.mark.parametrize("adjacency", ["add-or-remove-one", "replace-one"])
+def test_a_million_sampled_releases_with_next_to_no_noise_take_a_bounded_grid(
+    adjacency: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dp_accounting.pld import common
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+    composed = DensePLDPmf.self_compose
+    sizes: list[int] = []
+
+    def counted(pmf: DensePLDPmf, *given: Any) -> Any:
+        low, high = common.compute_self_convolve_bounds(pmf._probs, given[0], 1e-15)
+        sizes.append(high - low)
+        assert sizes[-1] <= 2**22, "9.5 GiB for 28 million points"
+        return composed(pmf, *given)
+
+    monkeypatch.setattr(DensePLDPmf, "self_compose", counted)
+    charge = Charge("gaussian", 0.01, 0.01, 0.01, 1.0, 0.0, adjacency)
+    epsilon = verified({charge: 10**6}, 1e-5)
+    assert 10**6 * 0.01 * 0.5 / 0.01**2 <= epsilon <= advanced_composition_bound({charge: 10**6}, 1e-5)
+    assert sizes

@@ -175,7 +175,7 @@ def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only:
             # Reasons are long: why it failed is among the warnings, by whom it was replayed in the summary.
             short = {"failed": "failed", "shipped": f"{PASSED} (shipped)"}
             label = collection.labels[manifest["protocol"]]
-            texts.setdefault(label, []).append(str(short.get(contract["status"], contract["text"])))
+            texts.setdefault(label, []).append(short.get(contract["status"], str(contract["text"])))
     found: dict[str, dict[str, None]] = {}
     for label, said in texts.items():
         for text in briefly(said):

@@ -77,6 +77,8 @@ def left_out(folder: Path) -> list[dict[str, Any]]:
     """What an origin says that it has no copy of: ``path`` as the scenario gives it, ``why``, ``at`` and ``sha256``."""
     path = folder / LEFT_OUT
     entries = read_json(path).get("files", []) if path.exists() else []
+    if not isinstance(entries, list):
+        raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
     # Before there were reasons, a path was all.
     found = [{"path": entry, "at": entry, "why": OUTSIDE} if isinstance(entry, str) else entry for entry in entries]
     for entry in found:

@@ -46,7 +46,7 @@ def drawn_already(folder: Path, collection: Collection) -> list[Path] | None:
     figures = folder / "figures"
     try:
         kept: dict[str, Any] = read_json(figures / FILE)
-        files = {figures / name: expected for name, expected in kept["files"].items()}
+        files = {figures / Path(name).name: expected for name, expected in kept["files"].items()}
         if kept["made_of"] != made_of(folder, collection):
             return None
         alike = all(path.is_file() and file_checksum(path) == expected for path, expected in files.items())

@@ -125,9 +125,18 @@ def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path
                 raise
         sync(folder.parent)
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        remove(fresh)
         if folder.exists():
-            shutil.rmtree(stale, ignore_errors=True)
+            remove(stale)
+
+
+def remove(path: Path) -> None:
+    """Remove a folder with all that is in it, or whatever else stands there: a pipe would be waited for as a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:

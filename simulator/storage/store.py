@@ -19,7 +19,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import socket
 import warnings
 from collections import Counter
@@ -36,7 +35,7 @@ from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
 from .documents import check_index
-from .files import Frame, json_text, no_links, parquet, put_file, read_json, read_table, sync, writing
+from .files import Frame, json_text, no_links, parquet, put_file, read_json, read_table, remove, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -139,7 +138,7 @@ class Store:
         named = [path for path in sorted(graphs.glob("*.parquet")) if _GRAPH.fullmatch(path.name)]
         swept += [path for path in named if not _is_graph(path)]
         for path in swept:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            remove(path)
         return [path.relative_to(self.root).as_posix() for path in swept]
 
     def forget_failures(self) -> None:
@@ -349,7 +348,7 @@ class Store:
             or run_folder.state(self.root / match["name"]) == "complete"
         ):
             return False
-        shutil.rmtree(self.root / match["name"], ignore_errors=True)
+        remove(self.root / match["name"])
         stray.rename(self.root / match["name"])
         sync(self.root)
         return True

@@ -189,8 +189,9 @@ def test_more_than_is_copied_is_named(tmp_path, monkeypatch):
     assert "is larger than what is copied" in entry["why"]
 
 
-def test_a_list_of_what_was_left_out_that_is_none_is_refused(tmp_path):
+@pytest.mark.parametrize("text", ['{"files": [3]}', '{"files": 3}', '{"files": [{"path": "x", "at": 1, "why": ""}]}'])
+def test_a_list_of_what_was_left_out_that_is_none_is_refused(tmp_path, text):
     out = ran(tmp_path, KINDS["edge_list"][0])
-    (out / "origin" / "left-out.json").write_text('{"files": [3]}')
+    (out / "origin" / "left-out.json").write_text(text)
     with pytest.raises(InputError, match="does not list files"):
         write_bundle(out)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 
@@ -215,3 +217,30 @@ def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(resu
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "declares 100,000,000 rows of 10 columns" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file", "socket"])
+def test_what_stands_in_a_runs_place_and_is_no_folder_is_replaced_and_not_waited_for(tmp_path, kind):
+    scenario = {
+        "schema": 1, "scenario": "s", "topology": {"kind": "complete"},
+        "task": {"kind": "mean_estimation", "agents": 3},
+        "protocols": {"a": {"kind": "local"}}, "stop": {"time": 1}, "seeds": 1, "engine": "event",
+    }  # fmt: skip
+    (tmp_path / "s.yaml").write_text(json.dumps(scenario))
+    command = ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "r"), "--quiet"]
+    assert main(command) == 0
+    (manifest,) = (tmp_path / "r").glob("*/manifest.json")
+    shutil.rmtree(manifest.parent)
+    if kind == "pipe":
+        os.mkfifo(manifest.parent)
+    elif kind == "file":
+        manifest.parent.write_text("x")
+    else:
+        os.mknod(manifest.parent, 0o600 | stat.S_IFSOCK)
+    signal.alarm(60)
+    try:
+        assert main(command) == 0
+    finally:
+        signal.alarm(0)
+    assert manifest.is_file()
+    assert not list((tmp_path / "r").glob(".*.old"))

@@ -73,7 +73,8 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     bounds, sizes = dict(task.bounds), (usual,)
     if clipped:
         most = 1e30 if rows.dtype == np.float32 else math.inf
-        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES))
+        clip = getattr(protocol.privacy, "clip", None)
+        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
     radius = getattr(protocol.privacy, "radius", None)
     if radius is not None:
         norm = getattr(protocol.privacy, "norm", "l2")

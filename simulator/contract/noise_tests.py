@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ from scipy import stats
 
 from ...protocols.privacy.mechanisms import noise_of
 from .noise_seen import Array, Drawn, Stack, stacked
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 FEW = 8
 """Numbers below which an agent, and vectors below which a coordinate, is not looked at by itself."""
@@ -159,7 +162,7 @@ def _same_law(name: str, measured: Array, expected: Array) -> Check:
     return Check(name, len(measured), p, "it is not like fresh draws")
 
 
-def _spread(values: Array, most: int) -> Array:
+def _spread(values: NDArray[Kind], most: int) -> NDArray[Kind]:
     """At most so many entries, evenly spread over all."""
     return values[np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64)]
 
@@ -280,7 +283,7 @@ def _within(owners: NDArray[np.int64]) -> NDArray[np.int64]:
     return places - np.maximum.accumulate(np.where(starts, places, 0))
 
 
-def _pairs(signs: Array, order: NDArray[np.int64], apart: int, *same: Array, differing: Array | None = None) -> Array:
+def _pairs(signs: Array, order: NDArray[np.intp], apart: int, *same: Array, differing: Array | None = None) -> Array:
     """Products of vectors that are so far apart in an order and have something in common."""
     one, two = order[:-apart], order[apart:]
     fits = np.all([key[one] == key[two] for key in same], axis=0)

@@ -56,6 +56,8 @@ class Case:
         The grid point that the mistake is in; anywhere by default.
     registered : mapping of str to Noise
         Mechanisms of a user, by name.
+    stated : str
+        What has to stand among what is assumed public, where the protocol declares by a field that it is.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Case:
     scenario: Mapping[str, Any] = field(default_factory=dict)
     harmed: tuple[str, Any] | None = None
     registered: Mapping[str, Noise] = field(default_factory=dict)
+    stated: str = ""
 
     @property
     def variants(self) -> list[Variant]:
@@ -132,11 +135,13 @@ class Outcome:
     """The epsilon that is shown as verified where the mistake is; infinite where nothing is, or the run is refused."""
     said: str
     seconds: float
+    stated: bool = False
+    """Whether what is declared as public stands beside the epsilon, in the words that `Case.stated` asks for."""
 
     @property
     def caught(self) -> bool:
-        """Whether nothing is verified."""
-        return math.isinf(self.verified)
+        """Whether nothing is verified, or not without what was declared."""
+        return math.isinf(self.verified) or self.stated
 
 
 def ask(variant: Variant) -> Outcome:
@@ -147,13 +152,15 @@ def ask(variant: Variant) -> Outcome:
             result = run(variant.scenario, protocols={"Own": variant.case.protocol}, out=folder)
             rows = result.summary()
             said = "; ".join(dict.fromkeys(_said(manifest) for manifest in result.manifests))
+            wanted, lists = variant.case.stated, [one["privacy"]["assumed_public"] for one in result.manifests]
+            stated = bool(wanted) and all(wanted in public for public in lists)
     except HushnetError as error:
         return Outcome(variant, math.inf, f"refused: {error}", time.perf_counter() - began)
     if variant.case.harmed is not None:
         column, value = variant.case.harmed
         rows = rows[rows[column].astype(str) == str(value)]
     verified = rows["epsilon_verified"].max(skipna=False) if len(rows) else math.nan
-    return Outcome(variant, float(verified), said, time.perf_counter() - began)
+    return Outcome(variant, float(verified), said, time.perf_counter() - began, stated)
 
 
 def _said(manifest: Mapping[str, Any]) -> str:

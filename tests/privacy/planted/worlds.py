@@ -324,7 +324,9 @@ BOTH = ("features", "labels")
 
 def shared(name: str, what: str, of: tuple[str, ...], listed: tuple[str, ...] = (), members=None, **parts: Any) -> Case:
     own: dict[str, Any] = {"shared_parts": of, "assumed_public": listed, **(members or {})}
-    return Case(name, "shared_parts", variant(name.title().replace("-", ""), parts=parts, **own), what)
+    part = name.split("-")[0]
+    stated = f"{part} of all records, which neighbouring data sets share" if part in BOTH else ""
+    return Case(name, "shared_parts", variant(name.title().replace("-", ""), parts=parts, **own), what, stated=stated)
 
 
 SHARED_PARTS = [

@@ -18,6 +18,7 @@ from ..network.setting import Limits, Setting
 from ..world.watchers import Watch
 from ..world.world import World
 from .randomness_seen import doubt
+from .redrawn import check_drawn_anew
 from .replay import Make, Replayed, replay
 from .small_settings import admitted_world, small_setting, split_setting
 from .transcript import Recording
@@ -78,9 +79,11 @@ def check_replay(
         return world, engine_for(engine, world)
 
     found: dict[str, Replayed] = {}
+    used: dict[str, Setting] = {}
     for rank, (name, settings) in enumerate(small_worlds(make, parameters)):
         for setting in settings:
             limited = replace(setting, limits=replace(setting.limits, seconds=seconds))
+            used[name] = limited
             first = rank * (TOGETHER + APART)  # other worst records in every world
             found[name] = replay(make, limited, planted=True, together=TOGETHER, apart=APART, first=first)
             if found[name].runs > 1:
@@ -88,6 +91,9 @@ def check_replay(
     doubted = doubt([witness for world in found.values() for witness in world.witnesses])
     if doubted:
         raise ContractViolation(doubted)
+    for name in ("perfect", "late"):
+        if any(witness.sampled for witness in found[name].witnesses):
+            check_drawn_anew(make, used[name])
     return found
 
 

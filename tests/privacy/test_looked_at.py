@@ -628,3 +628,74 @@ def test_any_two_of_the_agents_that_are_changed_in_groups_are_kept_apart():
                 assert any(one in group and other not in group for group in found)
     assert len(groups(list(range(1000)), most=6, seed=0)) == 6
     assert groups([3], most=6, seed=0) == []
+
+
+# Samples that do not follow from what their own steps draw
+
+
+class Sampled(Base):
+    """Two rows of an agent, drawn anew in every step."""
+
+    step = None
+
+    def wake(self, view, out):
+        if view.updates >= UPDATES or len(view.data) < 3:
+            return out.fall_silent()
+        rows, model, count = self.rows(view), view.state["model"], len(view.data)
+        sensitivity = CLIP  # of the mean over two rows, one of which is another
+        release = self.step_noise.release(
+            view,
+            sampling=2 / count,
+            sensitivity=sensitivity,
+            verified_sensitivity=sensitivity,
+            scale=MULTIPLIER * sensitivity,
+        )
+        found = gradients(view.data.features[rows], view.data.labels[rows], model)
+        exact = clip_rows(found, CLIP, norm=self.parameters.privacy.norm).mean(axis=0)
+        model -= 0.1 * release.perturb(exact, rng=view.stream("noise"))
+        return out.send("model", model, release)
+
+    def rows(self, view):
+        return view.stream("sampling").choice(len(view.data), 2, replace=False)
+
+
+class SampledInTurn(Sampled):
+    def rows(self, view):
+        return (2 * view.updates + np.arange(2)) % len(view.data)
+
+
+class SampledByATickThatAllKnow(Sampled):
+    def rows(self, view):
+        return np.random.default_rng([view.agent, view.tick]).choice(len(view.data), 2, replace=False)
+
+
+class SampledByEpochs(Sampled):
+    def prepare(self):
+        super().prepare()
+        self.left = {}
+
+    def rows(self, view):
+        if len(self.left.get(view.agent, ())) < 2:
+            self.left[view.agent] = view.stream("sampling").permutation(len(view.data)).tolist()
+        return [self.left[view.agent].pop() for _ in range(2)]
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_samples_that_are_drawn_anew_pass(mechanism):
+    found = verdict(Sampled, mechanism)
+    assert found.status == "passed", found.text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "sentence"),
+    [
+        (SampledInTurn, "do not depend on what their steps draw"),
+        (SampledByATickThatAllKnow, "do not depend on what their steps draw"),
+        (SampledByEpochs, "depends on what another step has drawn"),
+    ],
+)
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_samples_have_to_follow_from_what_their_own_steps_draw(protocol, sentence, mechanism):
+    found = verdict(protocol, mechanism)
+    assert found.status == "failed", found.text
+    assert sentence in found.details or "more often than charged" in found.details

@@ -1,0 +1,105 @@
+"""Whether samples are drawn anew for each release: a run on the same data in which every other step draws otherwise.
+
+It is led along the noisy values of the first. A sample that is charged for as one has to follow from what its own step
+draws: releases of steps whose draws are the same stay the same, and of those whose draws are others some change. Rows
+dealt out in turn, by a seed that everybody knows, or for a whole epoch at once are found so, however few releases
+there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ...protocols.base import Out, View
+from ...protocols.privacy.mechanisms import WatchedStream
+from ..engine.selection import Engine, EventEngine
+from ..network.setting import Setting
+from ..world.watchers import Phase, Watch
+from ..world.world import World
+from .draws import SOLVED, Draw
+from .forcing import Forcing
+from .replay import Make, Noted
+from .transcript import Recording
+from .violation import ContractViolation
+
+LEVEL = 1e-8
+"""Probability, at most, with which honest samples all come out as before although they are drawn anew."""
+
+
+class _Redrawing(Forcing):
+    """A watch that leads a run along another one on the same data, and draws anew in every other step of an agent."""
+
+    def __init__(self, recording: Recording, rows: NDArray[np.int64]) -> None:
+        super().__init__(recording)
+        self.rows = rows
+        self.made: dict[int, int] = defaultdict(int)
+        self.agreement, self.different, self.stale = 0.0, 0, False
+
+    @override
+    def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
+        if self.made[agent] % 2 and not purpose.endswith("before time 0"):
+            key = [self.made[agent], agent, *purpose.encode()]
+            return WatchedStream(np.random.default_rng(key), self)
+        return WatchedStream(stream, self)
+
+    @override
+    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+        super().stepped(phase, view, out)
+        self.made[view.agent] += 1
+
+    @override
+    def _check_change(self, where: str, before: Draw, now: Draw) -> None:
+        release, agent = before.release, before.release.agent
+        if release.sampling == 1 or release.unit != "record":
+            return
+        moved = float(np.abs(now.exact - before.exact).max(initial=0.0)) > SOLVED * release.scale
+        if self.made[agent] % 2:
+            share = release.sampling
+            self.agreement += int(self.rows[agent]) * math.log(share**2 + (1 - share) ** 2)
+            self.different += moved
+        elif moved:
+            self.stale = True
+            self.fail(
+                f"{where} is over a sample that depends on what another step has drawn; draw one anew for every release "
+                "that is charged for one"
+            )
+
+
+def check_drawn_anew(make: Make, setting: Setting) -> None:
+    """Check that samples of a protocol follow from what their own steps draw, in a world on the event engine.
+
+    Parameters
+    ----------
+    make : callable
+    setting : Setting
+        Where agents hold rows. A protocol whose course depends on other draws than its noise is not judged.
+
+    Raises
+    ------
+    ContractViolation
+        If a release over a sample depends on another step's draws, or none on those of its own.
+    """
+
+    def on_events(setting: Setting, watch: Watch) -> tuple[World, Engine]:
+        return make(setting, watch)[0], EventEngine()
+
+    noted = Noted(on_events, setting)
+    redrawing = _Redrawing(noted.recording, setting.task.train.counts)
+    with suppress(ContractViolation):
+        world, engine = on_events(setting, redrawing)
+        engine.run(world)
+    if redrawing.violation is not None:
+        if redrawing.stale:
+            raise redrawing.violation
+        return
+    if not redrawing.different and redrawing.agreement < math.log(LEVEL):
+        raise ContractViolation(
+            "releases over samples do not depend on what their steps draw, so that their samples are the same whatever "
+            "the seed; draw rows from view.stream(...), or by draw_rows"
+        )

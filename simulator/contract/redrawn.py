@@ -66,8 +66,8 @@ class _Redrawing(Forcing):
         elif moved:
             self.stale = True
             self.fail(
-                f"{where} is over a sample that depends on what another step has drawn; draw one anew for every release "
-                "that is charged for one"
+                f"{where} is over a sample that depends on what another step has drawn; draw one anew for every "
+                "release that is charged for one"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -97,6 +98,11 @@ class Bench:
         draw_seed: int | None = None,
     ) -> None:
         self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
+
+        def tried() -> Setting:
+            task = small_task(seed=seed, empty=False)
+            return replace(small_setting(empty=False), task=task, graph=small_graph())
+
         draws, others = Draws(seed), Draws(seed if draw_seed is None else draw_seed)
 
         def stream(purpose: str, agent: int, tick: int) -> np.random.Generator:
@@ -135,7 +141,9 @@ class Bench:
         self.started = [self.take(self.protocol.start, agent) for agent in range(AGENTS)]
         for view in self.views:  # steps come after time 0
             view.begin(1.0, 1, 0)
-        self.usual, self.other = (reached(protocol, parameters, seed=seed, changed=other) for other in (False, True))
+        self.usual, self.other = (
+            reached(protocol, parameters, tried, seed=seed, changed=other) for other in (False, True)
+        )
         self.hear()
 
     def out(self, view: View) -> Out:

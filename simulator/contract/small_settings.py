@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,8 +137,9 @@ class Reached(Observer):
         """Nothing to note."""
 
     def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """Keep a message."""
-        self.messages[message.kind, message.edge] = message
+        """Keep a message of the protocol's own; those that say that a round is empty are the engine's."""
+        if message.kind in world.layout.messages:
+            self.messages[message.kind, message.edge] = message
 
     def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
         """Nothing to note."""
@@ -146,8 +148,15 @@ class Reached(Observer):
 _reached: OrderedDict[tuple[Any, ...], Reached] = OrderedDict()
 
 
-def reached(protocol: type[Protocol], parameters: ProtocolParameters, *, seed: int, changed: bool) -> Reached:
-    """Run a protocol in a small world, where everybody has data, on the usual data or on others; once for each.
+def reached(
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    tried: Callable[[], Setting],
+    *,
+    seed: int,
+    changed: bool,
+) -> Reached:
+    """Run a protocol in the world that ``tried`` makes, on its data or on others; once for each.
 
     Raises
     ------
@@ -156,14 +165,15 @@ def reached(protocol: type[Protocol], parameters: ProtocolParameters, *, seed: i
     """
     key = protocol, type(parameters), parameters.model_dump_json(), seed, changed
     if key not in _reached:
-        task = small_task(seed=seed, empty=False)
+        small = tried()
+        task = small.task
         if changed:
             for agent in range(AGENTS):
                 disturb(task.train.shard(agent), np.random.default_rng([SEED + 1, agent]))
         found = Reached({}, [])
         for latency in (0.0, 1.0):
             network = NetworkParameters(latency=Constant(kind="constant", value=latency))
-            setting = replace(small_setting(empty=False, network=network, seed=seed), task=task)
+            setting = replace(small, network=network, draws=Draws(seed))
             world = admitted_world(setting, protocol, parameters, observer=found)
             try:
                 EventEngine().run(world)

@@ -232,8 +232,8 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, field
     """`step` is the number of rounds before the one that is looked at: even ones are the parties'."""
     hear = bench.Bench.hear
 
-    def hear_late(bench, rng):
-        hear(bench, rng)
+    def hear_late(bench):
+        hear(bench)
         for view in bench.views:
             view.updates = step
 

@@ -161,8 +161,8 @@ def test_it_keeps_the_contract(monkeypatch, fields):
     """Single steps are looked at where they have a weight, at time 3."""
     hear = Bench.hear
 
-    def hear_late(bench, rng):
-        hear(bench, rng)
+    def hear_late(bench):
+        hear(bench)
         for view in bench.views:
             view.begin(3.0, 2, 2)
 

@@ -217,8 +217,8 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
     """Single steps are looked at with a target that is news to the parties, and with one that is not."""
     hear = bench.Bench.hear
 
-    def hear_number(bench, rng):
-        hear(bench, rng)
+    def hear_number(bench):
+        hear(bench)
         for block in bench.inbox.values.values():
             for edge in range(len(block)):
                 block[edge][-1:] = news

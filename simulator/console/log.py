@@ -50,7 +50,8 @@ class _File(logging.FileHandler):
         self._early.append(record)
         if getattr(record, EARLY, False) or token(self._folder) is None:  # whose the folder is, is not known yet
             return
-        if (self._folder / FILE).is_symlink():  # somebody else's file
+        path = self._folder / FILE
+        if path.is_symlink() or (path.exists() and not path.is_file()):  # somebody else's file, or a pipe
             LOGGER.removeHandler(self)
             return
         try:

@@ -219,15 +219,36 @@ def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(resu
     assert "declares 100,000,000 rows of 10 columns" in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["pipe", "file", "socket"])
-def test_what_stands_in_a_runs_place_and_is_no_folder_is_replaced_and_not_waited_for(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_log_that_is_no_file_is_not_written_and_not_waited_for(tmp_path, kind):
+    command = tiny_run(tmp_path)
+    assert main(command) == 0
+    log, secret = tmp_path / "r" / "run.log", tmp_path / "secret.txt"
+    secret.write_text(SECRET)
+    log.unlink()
+    os.mkfifo(log) if kind == "pipe" else log.symlink_to(secret)
+    signal.alarm(60)
+    try:
+        assert main(command) == 0
+    finally:
+        signal.alarm(0)
+    assert secret.read_text() == SECRET
+
+
+def tiny_run(tmp_path):
+    """The command that runs a tiny scenario into ``r``."""
     scenario = {
         "schema": 1, "scenario": "s", "topology": {"kind": "complete"},
         "task": {"kind": "mean_estimation", "agents": 3},
         "protocols": {"a": {"kind": "local"}}, "stop": {"time": 1}, "seeds": 1, "engine": "event",
     }  # fmt: skip
     (tmp_path / "s.yaml").write_text(json.dumps(scenario))
-    command = ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "r"), "--quiet"]
+    return ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "r"), "--quiet"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file", "socket"])
+def test_what_stands_in_a_runs_place_and_is_no_folder_is_replaced_and_not_waited_for(tmp_path, kind):
+    command = tiny_run(tmp_path)
     assert main(command) == 0
     (manifest,) = (tmp_path / "r").glob("*/manifest.json")
     shutil.rmtree(manifest.parent)

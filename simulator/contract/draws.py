@@ -80,7 +80,7 @@ class Draw:
         return self.log_jacobian is None and not self.rounding(other) <= ROUNDED * charged
 
     def misderived(self, other: Draw) -> float:
-        """By how much two data sets move the log Jacobian otherwise than its numerical derivative; 0 without one."""
+        """Compare how far two data sets move the log Jacobian with its numerical derivative; 0 without one."""
         if self.log_jacobian is None or other.log_jacobian is None:
             return 0.0
         return abs((other.log_jacobian - self.log_jacobian) - (other.derived - self.derived))

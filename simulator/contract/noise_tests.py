@@ -163,7 +163,7 @@ def _same_law(name: str, measured: Array, expected: Array) -> Check:
 
 
 def _spread(values: NDArray[Kind], most: int) -> NDArray[Kind]:
-    """At most so many entries, evenly spread over all."""
+    """Thin values to at most so many, evenly spread over all."""
     return values[np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64)]
 
 

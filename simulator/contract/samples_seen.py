@@ -49,8 +49,8 @@ BETS = (
 
 
 @dataclass(frozen=True)
-class Taken:
-    """In which of an agent's releases over samples a changed row took part.
+class Participation:
+    """Releases over samples of an agent, and in which of them a changed row took part.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ class Witness:
     Parameters
     ----------
     recording : Recording
-    samples : list of list of Taken
+    samples : list of list of Participation
         Of each run that was led.
     """
 
     recording: Recording
-    samples: list[list[Taken]] = field(default_factory=list)
+    samples: list[list[Participation]] = field(default_factory=list)
 
     def saw(self, usual: Task, other: Task, forcing: Forcing, changed: Iterable[int]) -> None:
         """Note which releases the changed rows took part in."""
@@ -96,7 +96,7 @@ class Witness:
             if pairs:
                 shares = np.array([one.release.sampling for one, _ in pairs])
                 moved = np.array([_moved(one, two) for one, two in pairs])
-                found.append(Taken(self.recording.agent(agent), row or "whole data", shares, moved))
+                found.append(Participation(self.recording.agent(agent), row or "whole data", shares, moved))
         if found:
             self.samples.append(found)
 
@@ -161,7 +161,7 @@ def _capital(witness: Witness) -> Mapping[str, Array]:
     found: dict[str, list[Array]] = defaultdict(list)
     for taken in witness.samples:
         ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
-        before: dict[str, Taken] = {}
+        before: dict[str, Participation] = {}
         for one in taken:
             gains = _gains(one, bets(one, before.get(one.row)))
             before[one.row] = one
@@ -177,13 +177,13 @@ def _capital(witness: Witness) -> Mapping[str, Array]:
     }
 
 
-def bets(one: Taken, other: Taken | None) -> Sequence[Flags]:
-    """On which releases each way bets, which may depend on what came before.
+def bets(one: Participation, other: Participation | None) -> Sequence[Flags]:
+    """Choose the releases that each way bets on, which may depend on what came before.
 
     Parameters
     ----------
-    one : Taken
-    other : Taken, optional
+    one : Participation
+    other : Participation, optional
         The same row of another agent.
     """
     moved = one.moved
@@ -202,7 +202,7 @@ def bets(one: Taken, other: Taken | None) -> Sequence[Flags]:
     return [*found, theirs, due & (counts[:-1] > 0)]
 
 
-def _gains(one: Taken, where: Sequence[Flags]) -> Array:
+def _gains(one: Participation, where: Sequence[Flags]) -> Array:
     """(bets, odds) logarithm of what a capital of 1 becomes."""
     odds = np.log(ODDS)[:, None]
     each = np.where(one.moved, odds, 0.0) - np.log1p(one.shares * np.expm1(odds))
@@ -214,7 +214,7 @@ def _said(witnesses: Sequence[Witness], name: str, bet: str) -> str:
     best, most, hits, trials, share = "", -1.0, 0, 0, 0.0
     for witness in witnesses:
         for taken in witness.samples:
-            before: dict[str, Taken] = {}
+            before: dict[str, Participation] = {}
             for one in taken:
                 flags = bets(one, before.get(one.row))[BETS.index(bet)]
                 before[one.row] = one

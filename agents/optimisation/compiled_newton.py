@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from ..compilation.callbacks import Callback, called_at
 from ..compilation.compiled import REASSOCIATED, compiled, inlined
 from ..compiled_losses import CompiledLoss
-from .newton import LEAST_LENGTH
+from .newton import FLAT, LEAST_LENGTH
 
 MOST_STEPS = 100
 
@@ -249,8 +249,11 @@ def minimiser_of(loss: str, *, single: bool) -> Callback:
                     trial[k] = point[k] + length * step[k]
                 trial_value = evaluate(features, labels, weight, curvature, linear, trial, trial_scores, trial_gradient)
                 trial_size = size_of(trial_gradient)
-                # Near the minimum the value is flat to rounding, and only the gradient can tell progress.
-                if trial_value <= value + 1e-4 * length * decrease or trial_size < 0.5 * size or length < LEAST_LENGTH:
+                # As in `newton`: near the minimum only the gradient can tell progress.
+                flat = not trial_value > value + FLAT * abs(value)
+                if trial_value <= value + 1e-4 * length * decrease or (flat and trial_size < 0.5 * size):
+                    break
+                if length < LEAST_LENGTH:
                     break
                 length *= 0.5
             if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+FLAT = 1e-9
+"""Relative change of a value that may be rounding."""
 LEAST_LENGTH = 1e-6
 """Backtracking below this share of a Newton step gains nothing: rounding has been reached."""
 
@@ -51,8 +53,10 @@ def newton(
         while True:
             trial_value, trial_gradient = evaluate(point + length * step)
             trial_size = float(np.linalg.norm(trial_gradient))
-            # Near the minimum the value is flat to rounding, and only the gradient can tell progress.
-            enough = trial_value <= value + 1e-4 * length * decrease or trial_size < 0.5 * size
+            # Near the minimum the value is flat to rounding, and only the gradient can tell progress; elsewhere a
+            # smaller gradient at a larger value would let steps between two pieces of a loss go on for ever.
+            flat = not trial_value > value + FLAT * abs(value)
+            enough = trial_value <= value + 1e-4 * length * decrease or (flat and trial_size < 0.5 * size)
             if enough or length < LEAST_LENGTH:
                 break
             length *= 0.5

@@ -133,7 +133,15 @@ def _within(domain: Domain, direction: Array, size: float) -> Array:
 
 
 def replaced(
-    task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, side: int, whole: bool
+    task: Task,
+    agents: Iterable[int],
+    domain: Domain,
+    models: Any,
+    *,
+    number: int,
+    side: int,
+    whole: bool,
+    last: bool = False,
 ) -> Task:
     """A task in which some agents have another record, or all of their data are others.
 
@@ -151,6 +159,8 @@ def replaced(
         Which record of a pair, 0 or 1.
     whole : bool
         Whether all of an agent's data are replaced.
+    last : bool
+        Whether it is the last row in any case.
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
     for agent in agents:
@@ -158,7 +168,7 @@ def replaced(
         if not len(rows):
             continue
         record, label = _worst(task, agent, domain, models, number)[side]
-        changed = rows if whole else rows[[_place(number + agent, len(rows))]]
+        changed = rows if whole else rows[[_place(1 if last else number + agent, len(rows))]]
         if "features" not in domain.shared:
             signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
             features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
@@ -183,7 +193,7 @@ def _labelled(task: Task, agent: int, domain: Domain) -> bool:
     return "labels" not in domain.shared and (task.columns is None or agent == 0)
 
 
-def crowded(task: Task, agents: Iterable[int], *, number: int) -> Task:
+def crowded(task: Task, agents: Iterable[int], *, number: int, last: bool = False) -> Task:
     """A task in which the record that is to be replaced is in special company, in three turns of four.
 
     The next row is its double, all other rows have no features, or all have its label.
@@ -193,7 +203,7 @@ def crowded(task: Task, agents: Iterable[int], *, number: int) -> Task:
         rows, _ = _held(task, agent)
         if len(rows) < 2:
             continue
-        place = _place(number + agent, len(rows))
+        place = _place(1 if last else number + agent, len(rows))
         others = np.delete(rows, place)
         match (number + agent) % 4:
             case 1:
@@ -221,7 +231,9 @@ def _place(turn: int, count: int) -> int:
     return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
 
 
-def resized(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, remove: bool) -> Task:
+def resized(
+    task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, remove: bool, last: bool = False
+) -> Task:
     """A task in which some agents have one record less, or a worst one more.
 
     Regularisation that may be made of counts changes with them: what is 1/m stays so, and only what is the same for all
@@ -232,8 +244,8 @@ def resized(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, n
     task : Task
     agents : iterable of int
         Those without data keep none.
-    domain, models, number
-        As of `replaced`.
+    domain, models, number, last
+        As of `replaced`. Where rows are sampled one by one, all but the last are then drawn as before.
     remove : bool
         Whether the record that `replaced` changes is left out; otherwise one is added behind the last.
     """
@@ -243,7 +255,7 @@ def resized(task: Task, agents: Iterable[int], domain: Domain, models: Any, *, n
         if not len(rows):
             continue
         if remove:
-            order.remove(int(rows[_place(number + agent, len(rows))]))
+            order.remove(int(rows[_place(1 if last else number + agent, len(rows))]))
         else:
             order.insert(order.index(int(rows[-1])) + 1, len(task.train.labels) + len(extra))
             extra.append(_worst(task, agent, domain, models, number)[1])

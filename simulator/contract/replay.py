@@ -240,6 +240,8 @@ class _Replay:
         self.noted = Noted(make, setting)
         self.whole = any(unit != "record" for unit in self.noted.world.ledger.units(self.noted.able))
         self.models = _models(self.noted.world)
+        draws = (draw for draws in self.noted.recording.draws.values() for draw in draws)
+        self.sampled = any(draw.release.sampling < 1 for draw in draws)
         self.domain = domain_of(setting.task, self.noted.world.protocol, self.noted.recording)
         self.runs, self.ratio, self.held, self.groups = 1, 0.0, False, 0
         self.looked: frozenset[int] = frozenset()
@@ -251,7 +253,7 @@ class _Replay:
         for number in range(first, first + together if noted.able else first):
             for adjacency in adjacencies:
                 with suppress(Inadmissible):
-                    base = self._planted(number) if planted else noted
+                    base = self._planted(number, adjacency) if planted else noted
                     self._force(base, base.able, number, adjacency, planted=planted)
         chosen = groups(noted.able, most=apart, seed=self.seed) if apart else []
         for rank, group in enumerate(chosen):
@@ -274,12 +276,13 @@ class _Replay:
             tuple(self.witnesses),
         )
 
-    def _planted(self, number: int) -> Noted:
+    def _planted(self, number: int, adjacency: str) -> Noted:
         """A run on worst records: that it does not fail is part of what is promised."""
         self.runs += 1
         able = self.noted.able
-        task = self._replaced(self.setting.task, able, number, side=0)
-        task = task if self.whole else crowded(task, able, number=number)
+        last = self.sampled and adjacency != "replace-one"
+        task = self._replaced(self.setting.task, able, number, side=0, last=last)
+        task = task if self.whole else crowded(task, able, number=number, last=last)
         draws = Draws(self.setting.draws.seed + number + 1)  # other noise and samples than those that were seen
         try:
             noted = Noted(self.make, replace(self.setting, task=task, draws=draws))
@@ -297,7 +300,8 @@ class _Replay:
             task = self._replaced(before, agents, number, side=1)
         else:
             remove = planted or number % 2 == 1
-            task = resized(before, agents, self.domain, self.models, number=number, remove=remove)
+            how = {"number": number, "remove": remove, "last": self.sampled}
+            task = resized(before, agents, self.domain, self.models, **how)
         changed = differing(before, task, agents)
         if not changed:
             return
@@ -305,8 +309,9 @@ class _Replay:
         most, fixed = base.force(task, agents)
         self.ratio, self.held, self.looked = max(self.ratio, most), self.held or fixed, self.looked | changed
 
-    def _replaced(self, task: Task, agents: Sequence[int], number: int, *, side: int) -> Task:
-        return replaced(task, agents, self.domain, self.models, number=number, side=side, whole=self.whole)
+    def _replaced(self, task: Task, agents: Sequence[int], number: int, *, side: int, last: bool = False) -> Task:
+        how = {"number": number, "side": side, "whole": self.whole, "last": last}
+        return replaced(task, agents, self.domain, self.models, **how)
 
     def _unlooked(self) -> dict[int, str]:
         """Agents with data whose data no run has changed, and who has drawn what protects nothing in silence."""

@@ -101,6 +101,11 @@ class Witness:
             self.samples.append(found)
 
     @property
+    def moved(self) -> bool:
+        """Whether a changed row was seen to take part in a release over a sample."""
+        return any(one.moved.any() for some in self.samples for one in some)
+
+    @property
     def sampled(self) -> int:
         """Releases over samples."""
         return sum(draw.release.sampling < 1 for draws in self.recording.draws.values() for draw in draws)

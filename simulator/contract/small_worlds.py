@@ -92,7 +92,7 @@ def check_replay(
     if doubted:
         raise ContractViolation(doubted)
     for name in ("perfect", "late"):
-        if any(witness.sampled for witness in found[name].witnesses):
+        if any(witness.moved for witness in found[name].witnesses):
             check_drawn_anew(make, used[name])
     return found
 

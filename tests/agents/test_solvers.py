@@ -126,3 +126,15 @@ def test_a_row_of_zeros_and_repeated_rows_leave_the_hinge_solvable():
     rng = np.random.default_rng(0)
     for _ in range(200):
         assert value(model + 0.01 * rng.normal(size=2), shard, LOSSES["hinge"], **fields) >= best
+
+
+def test_a_loss_of_two_flat_pieces_is_minimised_from_anywhere():
+    """Two equal rows, between whose flat pieces steps went to and fro where gradients halved at larger values."""
+    rng, row = np.random.default_rng(0), np.full((2, 3), 1 / np.sqrt(3))
+    shard, loss = Shard(row, np.ones(2)), LOSSES["smoothed_hinge"]
+    for _ in range(3000):
+        linear, start = 3 * rng.normal(size=3), 30 * rng.normal(size=3)
+        _, residual = minimise_local(
+            shard, loss, weight=1.0, curvature=0.1, linear=linear, start=start, tolerance=1e-11
+        )
+        assert residual <= 1e-11

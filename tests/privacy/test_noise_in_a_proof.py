@@ -7,6 +7,7 @@ mechanism. Seeds are those of `verdict_of`.
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -153,7 +154,9 @@ def test_compiled_noise_with_a_mistake_is_refused(mechanism):
     with planted(lambda plant: _filling(plant, mechanism, less)):
         verdict = verdict_of(Texts, fields_of(mechanism), engine="auto")
     assert verdict.status == "failed"
-    assert f"scale of {mechanism} noise: 0.5" in verdict.details
+    measured = re.search(rf"scale of {mechanism} noise: ([\d.]+) of what", verdict.details)
+    assert measured, verdict.details
+    assert float(measured[1]) == pytest.approx(0.5, rel=0.1)
 
 
 class Twice(Methods):

@@ -115,7 +115,10 @@ def test_alternating_halves_are_no_samples(mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_shuffle_charged_as_samples_is_refused_where_releases_are_many(mechanism):
     rng = np.random.default_rng(5)
-    runs = [[Participation(f"agent {a}", "first row", np.full(20, 0.5), _of_pairs(rng)) for a in range(6)] for _ in range(12)]
+    runs = [
+        [Participation(f"agent {a}", "first row", np.full(20, 0.5), _of_pairs(rng)) for a in range(6)]
+        for _ in range(12)
+    ]
     doubted = sampling_doubt([Witness(Recording(), [run]) for run in runs], 1e-6)
     assert "absent long enough to be due" in doubted
 

@@ -236,7 +236,7 @@ class Scenario(Parameters):
             self._check_samples()
         if "record" in fields:
             self._check_protocols()
-        if fields & {"record", "task", "validation"}:
+        if fields & {"record", "seeds", "task", "validation"}:
             self._check_shown()
 
     def _check_shown(self) -> None:
@@ -249,7 +249,8 @@ class Scenario(Parameters):
             metrics=self.traced(),
             swept=list(self.sweep),
             protocols=list(self.protocols),
-            messages=self.record.messages is not None,
+            seeds=[seed for seed, *_ in self.seed_pairs()],
+            messages=None if self.record.messages is None else self.record.messages.between,
             statistics=statistics(),
         )
 

@@ -280,7 +280,7 @@ def test_the_same_results_give_the_same_bytes(experiment, tmp_path):
     first, second = (write_comparison(compare(load_all(root)), tmp_path / name) for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     table = pd.read_csv(first[0])
-    assert list(table["method"].unique()) == ["bootstrap"]
+    assert list(table["method"].unique()) == ["t"]
     assert list(table.columns[:4]) == ["measure", "title", "protocol", "label"]
 
 

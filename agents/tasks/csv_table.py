@@ -191,9 +191,11 @@ class CsvTable(TaskKind):
             return owners, list(range(self.split.count)), int(np.sum(owners < 0))
         assert self.agent is not None, "the validator admits agent or split"
         texts = columns.texts(self.agent, "agent")
-        names = _ordered(set(texts))
+        written = _ordered(set(texts))
+        alike = _alike(written)
+        names = list(dict.fromkeys(alike.values()))
         position = {name: index for index, name in enumerate(names)}
-        owners = np.array([position[text] for text in texts], dtype=np.int64)
+        owners = np.array([position[alike[text]] for text in texts], dtype=np.int64)
         whole = all(_is_whole(name) for name in names)
         return owners, [int(name) for name in names] if whole else names, 0
 
@@ -247,6 +249,17 @@ class CsvTable(TaskKind):
         if self.categorical:
             inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
         return tuple(inputs)
+
+
+def _alike(written: list[str]) -> dict[str, str]:
+    """What each name goes by: where all are numbers, those that are equal are one, by the shortest of them."""
+    numbers = _numbers(written)
+    if numbers is None:
+        return {name: name for name in written}
+    shortest: dict[float, str] = {}
+    for name in sorted(written, key=len):
+        shortest.setdefault(numbers[name], name)
+    return {name: shortest[numbers[name]] for name in written}
 
 
 def _is_whole(name: str) -> bool:

@@ -198,7 +198,8 @@ class Scenario(Parameters):
     engine: Literal["auto", "event", "batched"] = "auto"
     """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
     compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
-    (``auto``); the results are the same."""
+    (``auto``); the events are the same, and numbers agree up to rounding (bit for bit where both run a step in the
+    same form)."""
     debug: bool = False
     """Whether every step runs as the author's own Python, for prints and breakpoints: on the event engine, in this
     process, without a progress bar."""

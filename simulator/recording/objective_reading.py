@@ -33,6 +33,11 @@ class ObjectiveReading:
     ----------
     objective : Objective
     world : World
+
+    Raises
+    ------
+    InputError
+        If squares of the rows, summed over all of them, are beyond what a float holds: every gap would be 0, or none.
     """
 
     def __init__(self, objective: Objective, world: World) -> None:
@@ -42,6 +47,7 @@ class ObjectiveReading:
         self._value: float | None = None
         self._rest, self._weights, self._models = 0.0, np.empty(0), np.empty((0, 0))
         self._mean: Models | None = None
+        self._check_squares()
 
     def begin(self, models: Models) -> None:
         """Read the objective at the (n, p) models of this instant, as far as that is possible now.
@@ -90,16 +96,13 @@ class ObjectiveReading:
 
         Raises
         ------
-        InputError
-            If it is, and squares of the rows, summed over all of them, are beyond what a float holds.
         Inconsistency
-            If it is otherwise: the minimiser or the value is wrong.
+            If it is: the minimiser or the value is wrong.
         """
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self.value()
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
-            self._check_squares()
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"

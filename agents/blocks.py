@@ -20,7 +20,7 @@ def whole_widths(width: Width) -> NDArray[np.int64]:
         If one is no integer from 0.
     """
     given = np.asarray(width)
-    if not np.issubdtype(given.dtype, np.integer) and given.size or (given < 0).any():
+    if (given.size and not np.issubdtype(given.dtype, np.integer)) or (given < 0).any():
         raise ValueError(f"a width must be an integer from 0, or one per owner, got {width!r}")
     return given.astype(np.int64)
 

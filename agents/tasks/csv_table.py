@@ -7,6 +7,7 @@ owners, and packs them into a task.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -156,6 +157,7 @@ class CsvTable(TaskKind):
                 **notes,
                 "features": [*names, "intercept"] if self.intercept else names,
                 "rows_left_out": unused,
+                **({"warnings": doubts} if (doubts := self._doubts(columns)) else {}),
             },
         )
 
@@ -219,6 +221,26 @@ class CsvTable(TaskKind):
             names.extend(f"{name}={value}" for value in values)
         return np.concatenate(parts, axis=1), names
 
+    def _doubts(self, columns: Columns) -> list[str]:
+        """Sentences about columns that are read as they are asked to be, and are probably not meant so."""
+        found, rows = [], len(columns.lines)
+        for name in self.categorical:
+            values = len(set(columns.texts(name, "categorical")))
+            if values > 1 and values == rows:
+                found.append(
+                    f"the categorical column {name!r} has another value in each of its {rows} rows"
+                )
+        for name in self.features or columns.names:
+            if name in (self.label, self.agent, *self.categorical):
+                continue
+            if INDEX.fullmatch(name) and [parse_number(cell) for cell in columns.texts(name, "features")] == list(
+                range(rows)
+            ):
+                found.append(
+                    f"the column {name!r} counts the rows, as an index that pandas writes; leave it out of features"
+                )
+        return found
+
     def _scale(
         self, features: NDArray[np.float64], train: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float64], dict[str, float], tuple[str, ...]]:
@@ -249,6 +271,10 @@ class CsvTable(TaskKind):
         if self.categorical:
             inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
         return tuple(inputs)
+
+
+INDEX = re.compile(r"Unnamed: \d+|index|Index|level_0")
+"""How pandas calls an index that it has written or read as a column."""
 
 
 def _alike(written: list[str]) -> dict[str, str]:

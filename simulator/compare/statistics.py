@@ -87,8 +87,8 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = Tr
     Notes
     -----
     Student's t interval and the paired t test, which never contradict each other: 0 is outside the interval where p is
-    below 0.05. Of 20 pairs of exponential differences it covers .92, where the bias-corrected and accelerated bootstrap
-    covers .90 (4,000 simulations each). Differences that do not vary admit no test: either nothing in them is random, or they are too few.
+    below 0.05. A bias-corrected and accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
+    Differences that do not vary admit no test: either nothing in them is random, or they are too few.
     Infinite values (a run that never reached its target) have no mean: there the exact sign test on all pairs counts
     who came first, ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more
     often, is given without an interval.

@@ -273,7 +273,7 @@ class EdgeList(Topology):
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             weight = number(row["weight"], line, "weight", where)
             if weight <= 0:
-                raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)
+                raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=where)
             source, target = position[row["source"]], position[row["target"]]
             if source == target:
                 raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)

@@ -48,7 +48,7 @@ def composed(rng: random.Random, folder: Path) -> dict[str, Any]:
         "protocols": protocols(rng, columns),
         "stop": {"time": rng.choice([2.0, 3.0, 6.0])},
         "seeds": rng.choice([1, 1, 2]),
-        "engine": rng.choice(["event", "event", "auto", "batched"]),
+        "engine": rng.choice(["event"] * 10 + ["auto", "batched"]),
     }
     for name, share in (("clock", 0.4), ("network", 0.5), ("availability", 0.35), ("record", 0.8), ("style", 0.1)):
         if rng.random() < share:

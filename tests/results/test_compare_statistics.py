@@ -221,6 +221,6 @@ def test_values_that_are_equal_up_to_rounding_cross_nowhere():
     theirs = np.array([[0.3, 0.1 + 0.2], [0.3, 0.3], [0.1 + 0.2, 0.3]])
     assert np.ptp(ours - theirs) > 0
     assert not less(ours, theirs).any()
-    assert crossings([1.0, 2.0, 3.0], less(ours, theirs), log=False) == []
+    assert crossings([1.0, 2.0, 3.0], less(ours, theirs), log=False, rng=rng()) == []
     assert less([np.inf, np.inf, 1.0], [1.0, np.inf, np.inf]).tolist()[::2] == [np.inf, -np.inf]
     assert less([2e-13], [1e-13]).tolist() == [pytest.approx(1e-13)]

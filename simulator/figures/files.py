@@ -14,7 +14,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
 from ..analysis.aggregate import NothingRecorded
-from ..analysis.results import Collection, load_all
+from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
 from .facets import plots
@@ -150,6 +150,8 @@ def redraw(
     """
     results = Path(results)
     if not (results / "index.json").exists():
+        if not results.is_dir():
+            raise no_run(results)
         raise InputError(f"{results}: holds no index.json; give a folder results/<scenario> of hushnet run")
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"

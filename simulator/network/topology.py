@@ -279,8 +279,8 @@ class EdgeList(Topology):
                 raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)
             if graph.has_edge(source, target):
                 raise InputError(
-                    f"{line}: the edge {row['source']} - {row['target']} is listed twice; edges have no direction here, "
-                    "so list each once",
+                    f"{line}: the edge {row['source']} - {row['target']} is listed twice; edges have no direction "
+                    "here, so list each once",
                     field=where,
                 )
             graph.add_edge(source, target, weight=weight)

@@ -33,11 +33,6 @@ class ObjectiveReading:
     ----------
     objective : Objective
     world : World
-
-    Raises
-    ------
-    InputError
-        If squares of the rows, summed over all of them, are beyond what a float holds: every gap would be 0, or none.
     """
 
     def __init__(self, objective: Objective, world: World) -> None:
@@ -47,7 +42,7 @@ class ObjectiveReading:
         self._value: float | None = None
         self._rest, self._weights, self._models = 0.0, np.empty(0), np.empty((0, 0))
         self._mean: Models | None = None
-        self._check_squares()
+        self._holds_squares = False
 
     def begin(self, models: Models) -> None:
         """Read the objective at the (n, p) models of this instant, as far as that is possible now.
@@ -96,9 +91,14 @@ class ObjectiveReading:
 
         Raises
         ------
+        InputError
+            If squares of the rows, summed over all of them, are beyond what a float holds: no minimum is found then.
         Inconsistency
-            If it is: the minimiser or the value is wrong.
+            If it is otherwise: the minimiser or the value is wrong.
         """
+        if not self._holds_squares:
+            self._check_squares()
+            self._holds_squares = True
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self.value()
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))

@@ -1,4 +1,4 @@
-"""What drawing or the engine would refuse after hours of runs is refused by ``check``, and by ``run`` before the first."""
+"""What drawing or the engine would refuse after all runs is refused by ``check``, and by ``run`` before the first."""
 
 import importlib
 

@@ -18,6 +18,7 @@ from ..analysis.results import Collection, load_all
 from ..compare.tables import number
 from ..experiment.sources import FOLDER, kept_files
 from ..storage.files import checksum, json_text, put_file, read_json, writing
+from ..storage.plain_text import csv_text
 from ..storage.provenance import code_version
 from ..storage.store import Store
 from .claims import check_claims, claims, minutes, read_claims
@@ -112,7 +113,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
         wheel, files = wheel_files()
         contents[wheel] = _zipped(files)
     contents |= {name: text.encode() for name, text in _texts(collection, contents, left_out.get("files", [])).items()}
-    contents["tables.csv"] = tables(results).to_csv(index=False, lineterminator="\n").encode()
+    contents["tables.csv"] = csv_text(tables(results)).encode()
     sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
     contents["SHA256SUMS"] = sums.encode()
     name = str(collection.index.get("scenario") or results.resolve().name)
@@ -205,8 +206,8 @@ def _texts(collection: Collection, origin: Mapping[str, bytes], left_out: list[s
     run = f"hushnet run scenario.yaml --out results --quiet{trust}"
     table = claims(collection, run)
     texts = {
-        "claims.csv": table.to_csv(index=False, lineterminator="\n"),
-        "data.csv": _data(collection).to_csv(index=False, lineterminator="\n"),
+        "claims.csv": csv_text(table),
+        "data.csv": csv_text(_data(collection)),
         "requirements.txt": lock_file(),
         "made-with.json": json_text(made_with(collection)),
         "rerun.sh": SCRIPT.format(run=run, check=CHECK),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
 """Exit codes; 128 and the number of the signal."""
 NO_THREAD = "can't start new thread"
 """What Python says where a limit on processes and threads is met."""
+SHOWN_OF_ONE = 120
+LONG = re.compile(r"\S{400,}")
+"""A word, such as a path, of which a sentence shows so many letters at either end."""
 MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
@@ -100,7 +104,7 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _complain(message: str, code: int) -> int:
     if message:
-        typer.echo(message, err=True)
+        typer.echo(LONG.sub(lambda word: f"{word[0][:SHOWN_OF_ONE]}...{word[0][-SHOWN_OF_ONE:]}", message), err=True)
     return code
 
 

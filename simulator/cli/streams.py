@@ -7,9 +7,11 @@ closed output takes nothing, and what a notebook asks of matplotlib concerns its
 from __future__ import annotations
 
 import codecs
+import faulthandler
 import os
 import sys
 import unicodedata
+from contextlib import suppress
 
 BACKEND = "MPLBACKEND", "agg"
 """Environment variable by which other programs choose how matplotlib shows windows; here nothing is shown."""
@@ -59,6 +61,8 @@ def prepare() -> None:
     """Make the standard streams take whatever is written to them, and matplotlib draw to files alone."""
     os.environ[BACKEND[0]] = BACKEND[1]
     codecs.register_error(HANDLER, in_plain_forms)
+    with suppress(OSError, ValueError, AttributeError):  # a standard error that is no file
+        faulthandler.enable()  # so that a crash in native code says where it was
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None or stream.closed:

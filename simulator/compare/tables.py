@@ -12,6 +12,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..analysis.claimed_privacy import MARK
 from ..storage.files import Frame, put_file, writing
+from ..storage.plain_text import csv_text
 from .comparison import Comparison, compare
 from .folders import gather
 from .statistics import NOTHING
@@ -126,7 +127,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     written = []
     for name, (frame, latex) in tables.items():
         csv, tex = folder / f"{name}.csv", folder / f"{name}.tex"
-        text = frame.to_csv(index=False, lineterminator="\n")
+        text = csv_text(frame)
         with writing(folder):
             put_file(text.encode(), csv)
             put_file(latex.encode(), tex)

@@ -17,6 +17,7 @@ from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
+from ..storage.plain_text import csv_text
 from .facets import plots
 from .letters import letters_told, without_complaints
 from .numbers import Plot, Spec
@@ -187,7 +188,7 @@ def save_drawing(drawn: Drawing, folder: Path) -> list[Path]:
     contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
     several = len(drawn.plots) > 1
     tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
-    text = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
+    text = csv_text(pd.concat(tables, ignore_index=True))
     contents.append(("csv", text.encode()))
     paths = []
     with writing(folder):

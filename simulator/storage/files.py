@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from ...agents.errors import InputError, OutOfResources
 from ...agents.files import AILING, MOST_STREAMED, open_regular, read_bytes
 from ...agents.scratch import scratch
+from .plain_text import CONTROLS, visible
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -276,7 +277,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: is damaged, it holds no JSON object; run the scenario again")
-    return content
+    return visible(content) if CONTROLS.search(text) else content
 
 
 def sync(path: Path) -> None:

@@ -1,8 +1,8 @@
 """Composed scenarios through ``check``; accepted ones through ``run``.
 
 ``python -m tests.campaigns.composed [--seed 0] [--cases 2000] [--first 0] [--replay 17]``. A case composes
-one, leaves out what ``check`` refuses until it calls the rest valid, and runs that. A failure is what is one of mutants (`tests.campaigns.mutants`), and any
-refusal that comes after a run has been made.
+one, leaves out what ``check`` refuses until it calls the rest valid, and runs that. A failure is what is one of mutants
+(`tests.campaigns.mutants`), and any refusal that comes after a run has been made.
 """
 
 from __future__ import annotations

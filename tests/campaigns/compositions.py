@@ -1,7 +1,7 @@
 """Scenarios that are composed: every part is drawn from what the language's schema admits, small, and named in others.
 
-A mutant of a shipped scenario differs from it in a place or two; here any task, graph, clock, network, absence, protocol,
-record, sweep, tuning and figure meets any other.
+A mutant of a shipped scenario differs from it in a place or two; here any task, graph, clock, network, absence,
+protocol, record, sweep, tuning and figure meets any other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def composed(rng: random.Random, folder: Path) -> dict[str, Any]:
 
 
 def mended(data: dict[str, Any], complaint: str) -> dict[str, Any]:
-    """The scenario without the part that the first sentence of a refusal is about: that part's default stands for it."""
+    """The scenario without the part that the first sentence of a refusal is about, which then has its default."""
     data = copy.deepcopy(data)
     found = PLACE.search(complaint)
     if found is None:

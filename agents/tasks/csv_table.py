@@ -227,9 +227,7 @@ class CsvTable(TaskKind):
         for name in self.categorical:
             values = len(set(columns.texts(name, "categorical")))
             if values > 1 and values == rows:
-                found.append(
-                    f"the categorical column {name!r} has another value in each of its {rows} rows"
-                )
+                found.append(f"the categorical column {name!r} has another value in each of its {rows} rows")
         for name in self.features or columns.names:
             if name in (self.label, self.agent, *self.categorical):
                 continue

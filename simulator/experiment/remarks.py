@@ -42,7 +42,7 @@ class Remarks:
         self._samples = 0
         self._began: NDArray[np.float64] | None = None
         self._magnitudes: list[_Magnitudes] = []
-        self._last = dict.fromkeys(("step", "delivery"), (0, 0.0))
+        self._last: dict[str, tuple[int, float]] = {"step": (0, 0.0), "delivery": (0, 0.0)}
 
     def __call__(self, world: World) -> None:
         """Look at a world at a record instant."""

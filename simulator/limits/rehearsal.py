@@ -75,7 +75,7 @@ class Foreseen:
             return True
         needed = {"objective": self.measured, "distance": self.measured and self.modelled, "age": self.hears,
                   "conserved": self.conserves}  # fmt: skip
-        return needed.get(metric, self.modelled or not (found.criterion or found.rows))
+        return needed.get(metric, self.modelled or not (found.criterion or bool(found.rows)))
 
 
 def foreseen(protocol: type[Protocol], parameters: ProtocolParameters, outline: Outline) -> Foreseen:

@@ -204,7 +204,7 @@ def test_an_edge_list_gives_its_edges_and_weights_both_ways(tmp_path):
     ("rows", "message"),
     [
         ("a,b,1\nz,a,1\n", r"edges.csv:3: 'z' is not the id"),
-        ("a,b,0\n", r"edges.csv:2: weight 0 must be greater than 0"),
+        ("a,b,0\n", r"edges.csv:2: weight 0.0 must be greater than 0"),
         ("a,b,heavy\n", r"edges.csv:2: weight 'heavy' must be a finite number"),
         ("a,a,1\n", r"edges.csv:2: agent 'a' cannot be its own neighbour"),
         ("a,b,1\nc,d,1\nb,a,2\n", r"edges.csv:4: the edge b - a is listed twice"),

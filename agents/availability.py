@@ -106,7 +106,7 @@ class Window(Parameters):
     @model_validator(mode="after")
     def _ordered(self) -> Window:
         if self.between[0] > self.between[1]:
-            raise FieldError("must be ordered", "between")
+            raise FieldError("must be two times, the earlier one first", "between")
         return self
 
     def time(self, pair: tuple[float, float]) -> float | None:
@@ -331,7 +331,8 @@ class Trace(Availability):
             start, end = (round_time(min(time, LONGEST)) for time in given)
             if not 0 <= start < end:
                 raise InputError(
-                    f"{line}: up_from {given[0]:g} and up_to {given[1]:g} must be ordered and from 0 to {LONGEST}",
+                    f"{line}: up_from {given[0]!r} must be below up_to {given[1]!r}, by 2^-30 or more, and both from 0 "
+                    f"to {LONGEST}",
                     field=where,
                 )
             listed[row["agent"]].append((start, end, line))
@@ -349,7 +350,7 @@ class Trace(Availability):
         before = 0.0
         for start, end, line in intervals:
             if start < before:
-                raise InputError(f"{line}: the intervals of agent {name!r} overlap at {start:g}", field=where)
+                raise InputError(f"{line}: the intervals of agent {name!r} overlap at {start!r}", field=where)
             if start > 0 and points[-1] != (start, False):
                 points.append((start, True))
             elif start > 0:

@@ -11,6 +11,20 @@ Width = int | Sequence[int] | NDArray[np.int64]
 """Numbers that a block holds: the same for everyone, or one width per owner."""
 
 
+def whole_widths(width: Width) -> NDArray[np.int64]:
+    """One width or one per owner, as integers.
+
+    Raises
+    ------
+    ValueError
+        If one is no integer from 0.
+    """
+    given = np.asarray(width)
+    if (given.size and not np.issubdtype(given.dtype, np.integer)) or (given < 0).any():
+        raise ValueError(f"a width must be an integer from 0, or one per owner, got {width!r}")
+    return given.astype(np.int64)
+
+
 class Block:
     """One named vector per owner (an agent or a directed edge), packed into a single array.
 
@@ -23,7 +37,7 @@ class Block:
     """
 
     def __init__(self, owners: int, width: Width) -> None:
-        widths = np.broadcast_to(np.asarray(width, dtype=np.int64), (owners,))
+        widths = np.broadcast_to(whole_widths(width), (owners,))
         self.uniform = isinstance(width, int | np.integer) or len(set(widths.tolist())) <= 1
         self.width = int(width) if isinstance(width, int | np.integer) else int(widths.max(initial=0))
         self.offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

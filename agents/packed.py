@@ -37,6 +37,21 @@ FORMATS: dict[str, Format] = {
 }
 """Ways of unpacking, by the ending of names."""
 
+ZIP, WORKBOOK, BEGINNING = b"PK\x03\x04", b"[Content_Types].xml", 4096
+"""How a workbook of Excel begins, what its list of parts is called there, and within how many bytes."""
+
+OTHERS: dict[bytes, str] = {
+    ZIP: "a workbook (xlsx)",
+    b"\xd0\xcf\x11\xe0": "a workbook or document of an old Office (xls)",
+    b"PAR1": "a parquet file",
+    b"ARROW1": "a feather or Arrow file",
+    b"SQLite format 3": "an SQLite database",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "an array of numpy (npy)",
+    b"MATLAB 5": "a file of MATLAB (mat)",
+}
+"""Other programs' files, by how they begin; a zip is one of a workbook if it names its parts."""
+
 READ = tuple(ending for ending, known in FORMATS.items() if known.unpack is not None)
 """Endings of compressed files that are read as they are."""
 
@@ -75,6 +90,11 @@ def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]
         If the file is compressed and its name does not say so, or the other way round; or if what is compressed turns
         out to be damaged or cut off, inside the block.
     """
+    for begins, what in OTHERS.items():
+        if stream.peek(BEGINNING)[:BEGINNING].startswith(begins) and (
+            begins != ZIP or WORKBOOK in stream.peek(BEGINNING)
+        ):
+            raise InputError(f"{path}: is {what}; a text is needed, so save it as CSV", field=field)
     begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix.lower())
     ending, found = next((item for item in FORMATS.items() if begin.startswith(item[1].begins)), ("", None))
     if found is None and named is not None and named.unpack is not None:

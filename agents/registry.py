@@ -10,7 +10,16 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from .errors import InputError
+from .suggestions import listed, suggestion
+
 Thing = TypeVar("Thing")
+
+
+class Unregistered(InputError, KeyError):
+    """A name that nothing is registered by."""
+
+    __str__ = Exception.__str__
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -60,6 +69,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self.edition += 1
 
     def __getitem__(self, name: str) -> Thing:
+        if name not in self._known:
+            near = suggestion(name, self._known)
+            raise Unregistered(f"unknown {self.what} {name!r}{near} admissible: {listed(self._known)}")
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:

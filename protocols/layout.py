@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..agents.blocks import Width
+from ..agents.blocks import Width, whole_widths
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,9 @@ class MessageKind:
     mirrors: str | None = None
     vectors: int = 1
     addressed: bool = False
+
+    def __post_init__(self) -> None:
+        whole_widths(self.width)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..files import csv_problem, parse_number, read_lines, shown
+from .cell_hints import about_cell, about_header
 
 FIELD = ("task", "path")
 
@@ -29,19 +30,27 @@ class Columns:
         One list a column, each with M entries stripped of surrounding blanks.
     lines : list of int
         The line of the file that each row starts at.
+    delimiter : str
+        What separates its cells.
     """
 
     file: Path
     names: list[str]
     cells: list[list[str]]
     lines: list[int]
+    delimiter: str = ","
 
     def position(self, name: str, field: str) -> int:
         """Index of a column, or an `InputError` with the nearest match; `field` is the task's field that names it."""
         if name in self.names:
             return self.names.index(name)
         near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(repr(known) for known in self.names)}"
+        separated = about_header(self.names, self.delimiter)
+        hint = (
+            separated or f"did you mean {near[0]!r}?"
+            if separated or near
+            else f"there are {', '.join(repr(known) for known in self.names)}"
+        )
         raise InputError(f"{self.file}:1: there is no column {name!r}; {hint}", field=("task", field))
 
     def texts(self, name: str, field: str) -> list[str]:
@@ -49,7 +58,10 @@ class Columns:
         cells = self.cells[self.position(name, field)]
         if "" in cells:
             line = self.lines[cells.index("")]
-            raise InputError(f"{self.file}:{line}: column {name!r} is empty; a value is needed", field=("task", field))
+            remedy = "fill it in, or leave its row or column out"
+            raise InputError(
+                f"{self.file}:{line}: column {name!r} is empty; a value is needed: {remedy}", field=("task", field)
+            )
         return cells
 
     def numbers(self, name: str, field: str) -> NDArray[np.float64]:
@@ -59,7 +71,7 @@ class Columns:
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             row = int(wrong[0])
-            remedy = "; otherwise choose features, or list the column under categorical" if field == "features" else ""
+            remedy = about_cell(cells[row], categorical=field == "features")
             raise InputError(
                 f"{self.file}:{self.lines[row]}: column {name!r} has {shown(cells[row])}, which must be a finite number"
                 + remedy,
@@ -87,8 +99,11 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
         start = reader.line_num + 1
         for row in reader:
             if row and len(row) != len(names):
+                hint = about_header(names, delimiter)
                 raise InputError(
-                    f"{file}:{start}: has {len(row)} values; {len(names)} are needed, one a column", field=FIELD
+                    f"{file}:{start}: has {len(row)} values; {len(names)} are needed, one a column"
+                    + (f" ({hint})" if hint else ""),
+                    field=FIELD,
                 )
             if row:
                 rows.append([cell.strip() for cell in row])
@@ -98,7 +113,7 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
         raise InputError(f"{file}:{start}: is not a row of a CSV file ({csv_problem(error)})", field=FIELD) from error
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
-    return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines)
+    return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines, delimiter)
 
 
 def _check_header(file: Path, names: list[str]) -> None:
@@ -106,6 +121,9 @@ def _check_header(file: Path, names: list[str]) -> None:
         raise InputError(f"{file}:1: has no column names; a header line and rows are needed", field=FIELD)
     for index, name in enumerate(names):
         if not name:
-            raise InputError(f"{file}:1: column {index + 1} has no name; every column needs one", field=FIELD)
+            index_of_pandas = "; pandas writes its index so, unless to_csv has index=False" if index == 0 else ""
+            raise InputError(
+                f"{file}:1: column {index + 1} has no name; every column needs one{index_of_pandas}", field=FIELD
+            )
         if name in names[:index]:
             raise InputError(f"{file}:1: the column {name!r} occurs twice; names must differ", field=FIELD)

@@ -7,6 +7,7 @@ owners, and packs them into a task.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -158,6 +159,7 @@ class CsvTable(TaskKind):
                 **notes,
                 "features": [*names, "intercept"] if self.intercept else names,
                 "rows_left_out": unused,
+                **({"warnings": doubts} if (doubts := self._doubts(columns)) else {}),
             },
         )
 
@@ -193,9 +195,11 @@ class CsvTable(TaskKind):
             return owners, list(range(self.split.count)), int(np.sum(owners < 0))
         assert self.agent is not None, "the validator admits agent or split"
         texts = columns.texts(self.agent, "agent")
-        names = _ordered(set(texts))
+        written = _ordered(set(texts))
+        alike = _alike(written)
+        names = list(dict.fromkeys(alike.values()))
         position = {name: index for index, name in enumerate(names)}
-        owners = np.array([position[text] for text in texts], dtype=np.int64)
+        owners = np.array([position[alike[text]] for text in texts], dtype=np.int64)
         whole = all(_is_whole(name) for name in names)
         return owners, [int(name) for name in names] if whole else names, 0
 
@@ -218,6 +222,24 @@ class CsvTable(TaskKind):
             parts.append((np.array(texts)[:, None] == np.array(values)[None, :]).astype(np.float64))
             names.extend(f"{name}={value}" for value in values)
         return np.concatenate(parts, axis=1), names
+
+    def _doubts(self, columns: Columns) -> list[str]:
+        """Sentences about columns that are read as they are asked to be, and are probably not meant so."""
+        found, rows = [], len(columns.lines)
+        for name in self.categorical:
+            values = len(set(columns.texts(name, "categorical")))
+            if values > 1 and values == rows:
+                found.append(f"the categorical column {name!r} has another value in each of its {rows} rows")
+        for name in self.features or columns.names:
+            if name in (self.label, self.agent, *self.categorical):
+                continue
+            if INDEX.fullmatch(name) and [parse_number(cell) for cell in columns.texts(name, "features")] == list(
+                range(rows)
+            ):
+                found.append(
+                    f"the column {name!r} counts the rows, as an index that pandas writes; leave it out of features"
+                )
+        return found
 
     def _scale(
         self, features: NDArray[np.float64], train: NDArray[np.bool_]
@@ -249,6 +271,21 @@ class CsvTable(TaskKind):
         if self.categorical:
             inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
         return tuple(inputs)
+
+
+INDEX = re.compile(r"Unnamed: \d+|index|Index|level_0")
+"""How pandas calls an index that it has written or read as a column."""
+
+
+def _alike(written: list[str]) -> dict[str, str]:
+    """What each name goes by: where all are numbers, those that are equal are one, by the shortest of them."""
+    numbers = _numbers(written)
+    if numbers is None:
+        return {name: name for name in written}
+    shortest: dict[float, str] = {}
+    for name in sorted(written, key=len):
+        shortest.setdefault(numbers[name], name)
+    return {name: shortest[numbers[name]] for name in written}
 
 
 def _is_whole(name: str) -> bool:

@@ -30,6 +30,10 @@ PREFERRED = ("gap", "value", "mean", "worst")
 ALIASES = {"gap": "objective", "epsilon": "epsilon_verified", **METRICS}
 
 
+class NothingRecorded(InputError):
+    """Runs hold nothing of what is asked for, as luck or data decided."""
+
+
 def power_near(values: ArrayLike) -> int:
     """The exponent of a power of 2 near the largest finite one of some values; 0 where there is none.
 
@@ -129,7 +133,7 @@ def resolve(collection: Collection, y: str, statistic: str | None = None) -> tup
     Raises
     ------
     InputError
-        If nothing of this name was recorded.
+        `NothingRecorded`, if nothing of this name was.
     """
     if y in COUNTS or y in WITH_START:
         return y, ""
@@ -139,14 +143,15 @@ def resolve(collection: Collection, y: str, statistic: str | None = None) -> tup
     if y == "epsilon" and metric not in metrics:
         metric = "epsilon_claimed"
     if metric not in metrics:
-        raise InputError(f"figures: y {y!r} was not recorded{unknown(y, [*metrics, *COUNTS])}", field=("figures",))
+        known = unknown(y, [*metrics, *COUNTS])
+        raise NothingRecorded(f"figures: y {y!r} was not recorded{known}", field=("figures",))
     known = list(recorded.loc[recorded["metric"] == metric, "statistic"])
     wanted = "gap" if y == "gap" else statistic
     if wanted in known:
         return metric, str(wanted)
     if wanted not in (None, "mean"):
         complaint = f"figures: statistic {wanted!r} of {metric} was not recorded{unknown(str(wanted), known)}"
-        raise InputError(complaint, field=("figures",))
+        raise NothingRecorded(complaint, field=("figures",))
     return metric, next((name for name in PREFERRED if name in known), known[0])
 
 

@@ -22,7 +22,7 @@ DERIVED = "derived "
 """What begins an identity that was made from an older run's manifest."""
 
 EPSILON = "epsilon_"
-NOT_SAID = "runs of an older hushnet do not say what it measures"
+NOT_SAID = "runs do not say what it measures, as those of an older hushnet do not"
 
 
 class Incomparable(InputError):

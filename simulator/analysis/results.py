@@ -136,7 +136,7 @@ def load_all(root: Path) -> Collection:
     store = Store(root)
     index, entries = store.index(), store.entries()
     if not entries:
-        raise InputError(f"{root}: holds no complete run; give a folder results/<scenario> of hushnet run")
+        raise no_run(root)
     tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}
     runs = [entry.run for entry in entries]
     there = set(runs)
@@ -144,6 +144,12 @@ def load_all(root: Path) -> Collection:
     return Collection(
         **tables, manifests=[e.manifest for e in entries], runs=runs, index=index, missing=missing, root=root
     )
+
+
+def no_run(root: Path) -> InputError:
+    """What is said of a folder of results without a run: that it is none, or does not exist."""
+    wrong = "holds no complete run" if root.is_dir() else "is no folder" if root.exists() else "does not exist"
+    return InputError(f"{root}: {wrong}; give a folder results/<scenario> of hushnet run")
 
 
 def _frame(columns: Iterable[tuple[str, pa.ChunkedArray]]) -> Frame:

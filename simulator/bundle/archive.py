@@ -19,6 +19,7 @@ from ..analysis.results import Collection, load_all
 from ..compare.tables import number
 from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out
 from ..storage.files import checksum, json_text, put_file, read_json, writing
+from ..storage.plain_text import csv_text
 from ..storage.provenance import code_version
 from ..storage.store import Store
 from .claims import check_claims, claims, minutes, read_claims, read_rows_of
@@ -123,7 +124,7 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     contents |= {
         name: text.encode() for name, text in _texts(collection, contents, place, left_out(results / FOLDER)).items()
     }
-    contents["tables.csv"] = tables(results).to_csv(index=False, lineterminator="\n").encode()
+    contents["tables.csv"] = csv_text(tables(results)).encode()
     sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
     contents["SHA256SUMS"] = sums.encode()
     name = str(collection.index.get("scenario") or results.resolve().name)
@@ -218,8 +219,8 @@ def _texts(
     run = f"hushnet run {place}scenario.yaml --out {RESULTS} --quiet{trust}"
     table = claims(collection, run)
     texts = {
-        "claims.csv": table.to_csv(index=False, lineterminator="\n"),
-        "data.csv": _data(collection).to_csv(index=False, lineterminator="\n"),
+        "claims.csv": csv_text(table),
+        "data.csv": csv_text(_data(collection)),
         "requirements.txt": lock_file(),
         "made-with.json": json_text(made_with(collection)),
         "rerun.sh": SCRIPT.format(run=run, check=CHECK),

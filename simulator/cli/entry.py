@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,6 +15,7 @@ import typer
 
 from ..signals import terminable
 from .application import app
+from .streams import discard, flushed, prepare
 
 DEBUG = "HUSHNET_DEBUG"
 """Environment variable that has errors which nobody foresaw raised, with their traceback."""
@@ -20,6 +23,11 @@ POOL = "ARROW_DEFAULT_MEMORY_POOL", "system"
 """Environment variable that has Arrow give back what a table took: its own pool keeps 60 MB after 10,000 runs."""
 UNFORESEEN, INTERRUPTED, TERMINATED = 70, 130, 143
 """Exit codes; 128 and the number of the signal."""
+NO_THREAD = "can't start new thread"
+"""What Python says where a limit on processes and threads is met."""
+SHOWN_OF_ONE = 120
+LONG = re.compile(r"\S{400,}")
+"""A word, such as a path, of which a sentence shows so many letters at either end."""
 MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
@@ -33,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Those of the command line by default.
     """
     os.environ.setdefault(*POOL)
+    prepare()
     with terminable() as asked, _plainly_warned():
         code = _main(arguments)
     return TERMINATED if asked and code == INTERRUPTED else code
@@ -54,11 +63,12 @@ def _plainly_warned() -> Iterator[None]:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    from ...agents.errors import HushnetError
+    from ...agents.errors import HushnetError, OutOfResources
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(given, prog_name="hushnet", standalone_mode=False)
+        flushed()
     except HushnetError as error:
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -66,15 +76,22 @@ def _main(arguments: Sequence[str] | None) -> int:
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
-        # The reader (`| head`) has gone; what is still buffered must not be written when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()  # the reader (`| head`) has gone; what is still buffered must not be written when Python exits
         return 1
     except OSError as error:
         from ..storage.files import told
 
+        if error.errno == errno.EBADF and not error.filename:
+            discard()
+            return _complain("standard output: is not open for writing", OutOfResources.exit_code)
         doing = f"hushnet {given[0]}" if given else "hushnet"
         said = told(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
+    except RuntimeError as error:
+        if NO_THREAD not in str(error):
+            return _unforeseen(error, given)
+        sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
+        return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
@@ -88,7 +105,7 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _complain(message: str, code: int) -> int:
     if message:
-        typer.echo(message, err=True)
+        typer.echo(LONG.sub(lambda word: f"{word[0][:SHOWN_OF_ONE]}...{word[0][-SHOWN_OF_ONE:]}", message), err=True)
     return code
 
 

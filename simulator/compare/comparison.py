@@ -106,7 +106,7 @@ def compare(collection: Collection, baseline: str | None = None, *, only: Contai
     found = [each for each in measures(set_apart(collection, chosen)) if only is None or each.name in only]
     rng = np.random.default_rng(DRAWS)
     known = [(measure, valued(measure, _of_one_kind(measure, pairs, kinds))) for measure in found]
-    rows = [row for measure, table in known for row in _measured(measure, table, collection, kinds, rng)]
+    rows = [row for measure, table in known for row in _measured(measure, table, collection, kinds)]
     differences = pd.DataFrame(rows)
     crossed = [row for measure, table in known for row in _break_even(measure, table, collection, kinds, rng)]
     said = [f"{MARK} {sentence}" for sentence in kinds.sentences(held_against_each_other(collection))]
@@ -173,22 +173,20 @@ def groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]
         yield dict(zip(by, values, strict=True)), group
 
 
-def _measured(
-    measure: Measure, valued: Frame, collection: Collection, kinds: Kinds, rng: np.random.Generator
-) -> list[dict[str, Any]]:
-    """Rows of one measure, corrected across the protocols of a grid point; no verdict where kinds are unknown."""
-    result, labels = [], collection.labels
+def _measured(measure: Measure, valued: Frame, collection: Collection, kinds: Kinds) -> list[dict[str, Any]]:
+    """Rows of one measure, corrected over all protocols and grid points; no verdict where kinds are unknown."""
+    rows: list[dict[str, Any]] = []
+    labels = collection.labels
     unknown = kinds.ruling(measure.metric).unknown if measure.metric else frozenset()
     for place, here in groups(valued, collection.grid):
-        rows = []
         for key, group in here.groupby("protocol", sort=False):
-            found = asdict(paired_difference(group["ours"], group["theirs"], rng=rng))
+            found = asdict(paired_difference(group["ours"], group["theirs"]))
             if found["n"]:
                 rows.append({**_head(measure, str(key), labels), **place, **columns_of(found), **least_and_most(group)})
-        for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-            verdict = "" if row["protocol"] in unknown else verdict_of(row, float(p), measure.more_is_better)
-            result.append({**row, "p_holm": float(p), "verdict": verdict})
-    return result
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        verdict = "" if row["protocol"] in unknown else verdict_of(row, float(p), measure.more_is_better)
+        row |= {"p_holm": float(p), "verdict": verdict}
+    return rows
 
 
 def _head(measure: Measure, protocol: str, labels: dict[str, str]) -> dict[str, Any]:

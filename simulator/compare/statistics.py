@@ -13,11 +13,9 @@ from scipy import stats
 
 from ..analysis.aggregate import mean_interval, power_near
 
-FEW = 20
-"""Below this many pairs an interval is Student's; from here on it is a bootstrap."""
-
-RESAMPLES = 4999
-"""Resamples of the pairs, for an interval of their mean."""
+FEWEST_SEEDS = 10
+"""Below so many seeds a break-even point has no interval: resampling them covers .72 / .83 at three and five seeds
+where 95 % are promised, and .90 / .94 at ten and twenty."""
 
 REPETITIONS = 1999
 """Resamples of a whole axis, for an interval of a break-even point."""
@@ -50,7 +48,7 @@ class Difference:
     pairing : float
         Variance that the difference of two independent means would have, divided by that of the paired one; NaN
         below two pairs, where a value is infinite and where nothing varies.
-    method : {"t", "bootstrap", "sign test", "nothing to test", ""}
+    method : {"t", "sign test", "nothing to test", ""}
         Where interval and p value come from; the sign test has no interval, and where all differences are the same
         there is nothing to test.
     ours, theirs : float
@@ -76,20 +74,21 @@ class Difference:
     smaller: int
 
 
-def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Generator | None) -> Difference:
+def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = True) -> Difference:
     """Compare paired measurements.
 
     Parameters
     ----------
     ours, theirs : (n,) array_like
         Paired values; infinite where something never happened, NaN where it is not known, which drops the pair.
-    rng : numpy.random.Generator or None
-        For the bootstrap; None leaves intervals out, which p values do not need.
+    interval : bool
+        Whether intervals are wanted, which p values do not need.
 
     Notes
     -----
-    Student's t interval below 20 pairs, the bias-corrected and accelerated bootstrap from there on, the paired t test
-    for both. Differences that do not vary admit no test: either nothing in them is random, or they are too few.
+    Student's t interval and the paired t test, which never contradict each other: 0 is outside the interval where p is
+    below 0.05. A bias-corrected and accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
+    Differences that do not vary admit no test: either nothing in them is random, or they are too few.
     Infinite values (a run that never reached its target) have no mean: there the exact sign test on all pairs counts
     who came first, ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more
     often, is given without an interval.
@@ -111,10 +110,11 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, rng: np.random.Gene
         elif not _vary(differences, ours, theirs):
             method, varies = NOTHING, _vary(ours, ours, theirs) or _vary(theirs, ours, theirs)
             pairing = np.inf if varies else np.nan
-            low, high = (np.nan, np.nan) if rng is None else (means[0], means[0])
+            low, high = (means[0], means[0]) if interval else (np.nan, np.nan)
         else:
-            low, high = (np.nan, np.nan) if rng is None else _interval(differences, rng)
-            method = "t" if len(differences) < FEW else "bootstrap"
+            mean, half, _ = mean_interval(differences, LEVEL)
+            low, high = (mean - half, mean + half) if interval else (np.nan, np.nan)
+            method = "t"
             pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
             p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
     with np.errstate(over="ignore"):
@@ -165,7 +165,7 @@ class Crossing:
     rising : bool
         Whether the difference turns from negative to positive.
     low, high : float
-        95 % percentile interval over resampled seeds; NaN below three seeds or without ``at``.
+        95 % percentile interval over resampled seeds; NaN below `FEWEST_SEEDS` or without ``at``.
     seen : float
         Share of the resamples with a crossing in this direction.
     points : int
@@ -204,29 +204,14 @@ def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random
     result = []
     for at, after, before, rising in _sign_changes(axis, _means(table)):
         near = _nearest(axis, resampled, at, rising)
-        low, high = np.quantile(near, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if len(near) else (np.nan, np.nan)
+        enough = len(near) > 0 and table.shape[1] >= FEWEST_SEEDS
+        low, high = np.quantile(near, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if enough else (np.nan, np.nan)
         seen = len(near) / len(resampled) if len(resampled) else np.nan
         ends = [float(np.exp(place) if log else place) for place in (at, low, high)]
         result.append(
             Crossing(ends[0], float(places[after]), float(places[before]), rising, ends[1], ends[2], seen, len(axis))
         )
     return result
-
-
-def _interval(differences: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
-    mean, half, n = mean_interval(differences, LEVEL)
-    if n < FEW:
-        return float(mean - half), float(mean + half)
-    found = stats.bootstrap(
-        (differences,),
-        np.mean,
-        confidence_level=LEVEL,
-        n_resamples=RESAMPLES,
-        batch=_at_a_time(n),
-        method="BCa",
-        rng=rng,
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
 def _vary(values: NDArray[np.float64], *sizes: NDArray[np.float64]) -> bool:

@@ -12,6 +12,7 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..analysis.claimed_privacy import MARK
 from ..storage.files import Frame, put_file, writing
+from ..storage.plain_text import csv_text
 from .comparison import Comparison, compare
 from .folders import gather
 from .statistics import NOTHING
@@ -30,8 +31,8 @@ LATEX = str.maketrans({DASH: "--", MINUS: "$-$", TIMES: r"$\times$", INFINITY: r
 COLOURS = {"better": "green", "worse": "red"}
 NUMBERS = ("baseline", "difference", "95 % interval", "p (Holm)", "pairing", "n")
 CAPTION = (
-    "differences of runs with the same seed, protocol minus baseline; p corrected across protocols (Holm); "
-    "pairing: how many times smaller the variance is than with unpaired runs"
+    "differences of runs with the same seed, protocol minus baseline; p corrected over the protocols and points of a "
+    "measure (Holm); pairing: how many times smaller the variance is than with unpaired runs"
 )
 CENSORED = (
     "Reached: by how many runs, against the baseline's. A run that never got there has no place in a mean: the "
@@ -46,8 +47,8 @@ PLACES = (
 
 BREAK_EVEN = (
     "Where the mean difference changes sign, interpolated between two neighbours of so many points of the axis; "
-    "interval from resampled seeds; seen: in what share of the resamples there is such a change at all. Far below "
-    "100 % it may be chance."
+    "interval from resampled seeds, from ten seeds on; seen: in what share of the resamples there is such a change at "
+    "all. Far below 100 % it may be chance."
 )
 WITHHELD = (
     "A dash: the place between two neighbours is unknown, for a mean is infinite there, or the metric is another "
@@ -126,7 +127,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     written = []
     for name, (frame, latex) in tables.items():
         csv, tex = folder / f"{name}.csv", folder / f"{name}.tex"
-        text = frame.to_csv(index=False, lineterminator="\n")
+        text = csv_text(frame)
         with writing(folder):
             put_file(text.encode(), csv, within=folder.parent)
             put_file(latex.encode(), tex, within=folder.parent)

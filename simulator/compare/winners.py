@@ -186,7 +186,7 @@ def _row(one: str, other: str, pairs: Frame, measure: Measure, kinds: Kinds) -> 
     """Numbers of a duel; ours are those of the other one, as of whoever is held against a baseline."""
     ruling = kinds.ruling(own_name(measure.metric))
     apart = other in ruling.apart
-    found = paired_difference([] if apart else pairs["ours"], [] if apart else pairs["theirs"], rng=None)
+    found = paired_difference([] if apart else pairs["ours"], [] if apart else pairs["theirs"], interval=False)
     row = {**columns_of(asdict(found)), **least_and_most(pairs), "one": one, "other": other}
     row["cause"] = "not of one kind" if apart else "kinds unknown" if other in ruling.unknown else ""
     return row

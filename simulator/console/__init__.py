@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ...agents.errors import HushnetError, InputError, Interrupted
 from ..analysis import results
+from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection
 from ..analysis.summary import print_summary
 from ..experiment import Experiment, RunOptions, hire
@@ -68,11 +69,6 @@ def run_scenario(
         except InputError as error:
             raise InputError(locate(error, loaded)) from error
         return
-    for style in (loaded.scenario.style, *(figure.style for figure in loaded.scenario.figures)):
-        if style is not None and style.font is not None:
-            from ..figures.series_style import check_font
-
-            check_font(style)  # and not after hours of runs
     debug = loaded.scenario.debug
     if debug and (jobs != 1 or options.scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
@@ -123,10 +119,16 @@ def _conclude(experiment: Experiment, console: Console) -> None:
     for text in warnings:
         _say(console, f"warning: {text}", "yellow")
     _say(console, f"results: {experiment.folder}")
-    # Last, for a figure that cannot be drawn ends the command.
-    for path in _figures(experiment, collection):
+    # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.
+    files, refused = _figures(experiment, collection)
+    for path in files:
         if path.suffix == ".png":
             _say(console, f"figure: {path}")
+    for error in refused:
+        if isinstance(error, NothingRecorded):
+            _say(console, f"warning: {error}", "yellow")
+    if wrong := [str(error) for error in refused if not isinstance(error, NothingRecorded)]:
+        raise InputError("\n".join(wrong), field=("figures",))
 
 
 def _say(console: Console, text: str, style: str | None = None) -> None:
@@ -134,13 +136,14 @@ def _say(console: Console, text: str, style: str | None = None) -> None:
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def _figures(experiment: Experiment, collection: Collection) -> list[Path]:
-    """The figures' files, drawn where they are not there as they would be drawn."""
+def _figures(experiment: Experiment, collection: Collection) -> tuple[list[Path], list[InputError]]:
+    """The figures' files, drawn where they are not there as they would be drawn, and why others are not."""
     there = drawn_already(experiment.folder, collection)
     if there is not None:
-        return there
-    from ..figures import redraw
+        return there, []
+    from ..figures.files import draw_all
 
-    files = redraw(experiment.folder, collection=collection)
-    keep_drawn(experiment.folder, collection, files)
-    return files
+    files, refused = draw_all(collection, experiment.folder / "figures", within=experiment.folder)
+    if not refused:
+        keep_drawn(experiment.folder, collection, files)
+    return files, refused

@@ -118,6 +118,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
     if verdict.unproved:
         warnings.append(f"{label}: no epsilon is verified, because {verdict.unproved}")
     warnings += [f"{label}: {warning}" for warning in verdict.warnings]
+    warnings += [f"task: {doubt}" for doubt in task.notes.get("warnings", ())]
     return {
         "scenario": scenario.resolved(),
         "protocol": run.protocol,

@@ -13,6 +13,7 @@ from typing import Any
 from ...agents.errors import HushnetError, InputError, RunFailure
 from ..analysis.results import Collection, load_all
 from ..language.loading import locate
+from ..limits.rehearsal import rehearse, shown
 from ..storage.store import Store
 from ..world.world import World
 from .execute import FAILURES
@@ -100,6 +101,11 @@ def perform(
     KeyboardInterrupt
         With a sentence that says how many runs are known to be there.
     """
+    if not _index_of(Store(experiment.folder)).items() >= shown(experiment.loaded.scenario).items():
+        try:
+            rehearse(experiment.loaded)
+        except InputError as error:
+            raise InputError(locate(error, experiment.loaded)) from error
     store = Store(experiment.folder).claimed()
     experiment.token = store.token
     if trial_experiment(experiment) is not None:
@@ -131,7 +137,7 @@ def perform(
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
         finally:
-            known = _known_hits(store)
+            known = _index_of(store).get("hits")
             index = partial(_write_index, store, experiment, runs, queue, outcomes)
             index(hits=known)
         store.sweep()
@@ -168,11 +174,11 @@ def _there(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome]) -> list[
     )
 
 
-def _known_hits(store: Store) -> dict[str, Any] | None:
-    """What the index has of events by which targets were met, if there is one that can be read."""
+def _index_of(store: Store) -> dict[str, Any]:
+    """The index, if there is one that can be read; else nothing."""
     with suppress(InputError):
-        return store.index().get("hits")
-    return None
+        return store.index()
+    return {}
 
 
 def _write_index(
@@ -196,11 +202,7 @@ def _write_index(
         scenario=scenario.scenario,
         runs=[run_id for _, _, run_id in there],
         grids=[runs[place].point.values for place, _, _ in there],
-        figures=[figure.model_dump() for figure in scenario.figures],
-        style=scenario.style.model_dump(exclude_none=True),
-        labels={key: scenario.label(key) for key in scenario.protocols},
-        time_unit=scenario.time_unit,
-        target=scenario.target and scenario.target.model_dump(exclude_none=True),
+        **shown(scenario),
         hits=hits,
         tuning=experiment.loaded.tuning,
         failed=[

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...agents.errors import InputError
 from ...agents.files import at_home, read_within
 from ...agents.graph import Graph
@@ -341,8 +344,13 @@ class Experiment:
 
     def _objective(self, run: Run, key: str) -> Objective | None:
         parameters = run.point.scenario.protocols[key]
+        task, graph = self.data(run)
+
+        def expected(count: int) -> NDArray[np.int64]:  # of wake-ups, which decide noise and no objective
+            return np.tile(np.arange(count, dtype=np.int64) * graph.agents, (graph.agents, 1))
+
         with naming_fields(key):
-            made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(*self.data(run)))
+            made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(task, graph, expected))
             return made.objective()
 
 

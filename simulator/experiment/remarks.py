@@ -13,6 +13,8 @@ from ..world.world import World
 LARGE, STEEP = 1e6, 1e4
 """A block grows without bound if it is so large at the end, and so many times as large as in the second quarter of the
 run: powers of time stay below that, powers of a number do not."""
+QUIET = 0.5
+"""Share of a run after which a last step or delivery leaves the rest silent."""
 MANY, MORE = 100, 1.5
 """So does what a protocol collects in an attribute: so many entries for each agent, and so much more than then."""
 
@@ -40,6 +42,7 @@ class Remarks:
         self._samples = 0
         self._began: NDArray[np.float64] | None = None
         self._magnitudes: list[_Magnitudes] = []
+        self._last: dict[str, tuple[int, float]] = {"step": (0, 0.0), "delivery": (0, 0.0)}
 
     def __call__(self, world: World) -> None:
         """Look at a world at a record instant."""
@@ -47,14 +50,40 @@ class Remarks:
             models = world.protocol.models(world.state)
             self._began = None if models is None or world.activations else models.copy()
         self._samples += 1
+        self._note(world)
         if self._samples & (self._samples - 1) == 0:  # at ever longer intervals
             self._magnitudes.append(_magnitudes_of(world))
         if self.on_sample:
             self.on_sample(world)
 
+    def _note(self, world: World) -> None:
+        """Note when something last happened, as far as records tell."""
+        for what, count in (("step", world.activations), ("delivery", world.traffic.links.delivered)):
+            if count != self._last[what][0]:
+                self._last[what] = count, world.now
+
     def of(self, world: World) -> list[str]:
         """What is to be said about a run that has ended."""
-        return [*self._still(world), *_unmade(world), *self._growing(world)]
+        return [*self._still(world), *self._silent(world), *_unmade(world), *self._growing(world)]
+
+    def _silent(self, world: World) -> Iterator[str]:
+        """What leaves most of a run without a step or a delivery, by what was recorded of it."""
+        if not world.layout.messages:
+            return  # nothing has to happen where nobody talks
+        self._note(world)
+        lost, dropped = (getattr(world.traffic.links, name) for name in ("lost", "dropped"))
+        sent, delivered = world.traffic.links.sent, world.traffic.links.delivered
+        if not world.activations:
+            yield f"no agent has made a step until time {world.now:g}: nobody woke, or nobody was up"
+        elif self._last["step"][1] <= world.now * QUIET:
+            yield f"no agent has made a step after time {self._last['step'][1]:g}, until {world.now:g}"
+        if sent and not delivered:
+            fates = f"{lost} lost, {dropped} dropped, {world.traffic.links.in_flight} still on their way at the end"
+            yield f"none of {sent} messages has arrived until time {world.now:g} ({fates})"
+        elif sent and self._last["delivery"][1] <= world.now * QUIET:
+            yield f"no message has arrived after time {self._last['delivery'][1]:g}, until {world.now:g}"
+        if world.traits.trigger == "message" and world.traffic.start_vectors and not delivered:
+            yield "what agents send in start is known before time 0 and makes nobody react: send from a step instead"
 
     def _still(self, world: World) -> Iterator[str]:
         models = world.protocol.models(world.state)

@@ -13,12 +13,15 @@ from ...agents.errors import HushnetError, OutOfResources
 from ...protocols.steps.authors import author_place
 from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
+from ..storage.plain_text import visible
 from ..storage.store import Store
 from ..world.effort import raised
 from ..world.world import World
 from .execute import execute, first_hit
 from .plan import Experiment, PlannedRun, Run
 
+MOST_SHOWN, MOST_KEPT = 1_000, 1_000_000
+"""Characters of an error's message in a sentence, and of its details in a file."""
 FAILED = "failed"
 """Status of a run that raised an error nobody foresaw, or killed its worker again and again."""
 
@@ -94,16 +97,38 @@ def run_once(
             f"{experiment.loaded.scenario.scenario}: {planned.run.place}: there is not enough memory for it; use "
             "fewer --jobs, agents, edges, data or samples"
         ) from exhausted
-    except (Exception, SystemExit) as failure:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:  # a class of an author's own may derive from it
         trouble = out_of_order(failure, failure.filename or experiment.folder) if isinstance(failure, OSError) else None
         if trouble is not None:
             raise trouble from failure
         where = author_place(failure)
-        error = f"{type(failure).__name__}: {' '.join(str(failure).split()) or 'no message'}"
+        error = f"{type(failure).__name__}: {words_of(failure)}"
         error = f"{where}: {error}" if where else error
-        keep_failure(experiment, planned, "".join(traceback.format_exception(failure)))
+        keep_failure(experiment, planned, details_of(failure))
     times = (time.perf_counter() - began, time.process_time() - worked)
     return RunOutcome(run_id, status, there, error, *times, hit)
+
+
+def words_of(failure: BaseException) -> str:
+    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it."""
+    try:
+        text = str(failure)
+    except BaseException as broken:
+        return f"no message, for its __str__ raises {type(broken).__name__}"
+    line = " ".join(text[: 2 * MOST_SHOWN].split()) or "no message"
+    line = visible(line.encode(errors="backslashreplace").decode())
+    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]}..."
+
+
+def details_of(failure: BaseException) -> str:
+    """Where an error was raised, and its message, of which at most `MOST_KEPT` characters."""
+    try:
+        text = "".join(traceback.format_exception(failure))
+    except BaseException:
+        text = "".join(traceback.format_tb(failure.__traceback__)) + f"{type(failure).__name__}: {words_of(failure)}\n"
+    return text if len(text) <= MOST_KEPT else f"{text[: MOST_KEPT // 2]}\n...\n{text[-MOST_KEPT // 2 :]}"
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:
@@ -124,4 +149,4 @@ def keep_failure(experiment: Experiment, planned: PlannedRun, details: str) -> N
     """Keep what is known about a run that failed."""
     text = f"{experiment.loaded.scenario.scenario}: {planned.run.place}\nprocess {os.getpid()}\n\n{details}"
     with writing(experiment.folder):
-        put_file(text.encode(), failure_file(experiment, planned), within=experiment.folder)
+        put_file(text.encode(errors="backslashreplace"), failure_file(experiment, planned), within=experiment.folder)

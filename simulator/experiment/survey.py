@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError, OutOfResources
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
+from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.events import check_events
 from ..limits.objectives import check_measured, check_objectives, side_by_side
@@ -146,7 +147,12 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
     yield ("recorder", words(scenario.record), objective), lambda: experiment.recorder(run)
     parameters = scenario.protocols[run.protocol]
     protocol = experiment.loaded.code.protocol(parameters.kind)
-    yield ("protocol", run.contract_key), lambda: protocol.check_problem(parameters, Problem(task, graph))
+
+    def fits() -> None:
+        check_protocol(scenario, protocol, parameters, agents=task.agents)
+        protocol.check_problem(parameters, Problem(task, graph))
+
+    yield ("protocol", run.contract_key), fits
 
     def events() -> None:
         try:

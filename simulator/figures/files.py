@@ -13,13 +13,14 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
-from ..analysis.comparability import Incomparable
-from ..analysis.results import Collection, load_all
+from ..analysis.aggregate import NothingRecorded
+from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
+from ..storage.plain_text import csv_text
 from .facets import plots
 from .letters import letters_told, without_complaints
-from .numbers import NothingToDraw, Plot, Spec
+from .numbers import Plot, Spec
 from .series_style import house_style
 from .sheet import draw
 from .style import style_of
@@ -145,25 +146,47 @@ def redraw(
     Raises
     ------
     InputError
-        If the folder holds no results, a file is damaged, or a specification asks for what was not recorded. If it asks
-        for protocols' numbers side by side that are not of one kind, or there is nothing to draw as every run broke
-        off, after all other figures have been drawn.
+        If the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all others have been;
+        `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
     """
     results = Path(results)
     if not (results / "index.json").exists():
+        if not results.is_dir():
+            raise no_run(results)
         raise InputError(f"{results}: holds no index.json; give a folder results/<scenario> of hushnet run")
     collection = load_all(results) if collection is None else collection
     folder = Path(out) if out is not None else results / "figures"
+    written, refused = draw_all(collection, folder, only=only, style=style, within=None if out else results)
+    if refused:
+        kinds = [type(error) for error in refused if not isinstance(error, NothingRecorded)] or [NothingRecorded]
+        raise kinds[0]("\n".join(map(str, refused)), field=("figures",))
+    return written
+
+
+def draw_all(
+    collection: Collection,
+    folder: Path,
+    *,
+    only: Sequence[str] | None = None,
+    style: FigureStyle | None = None,
+    within: Path | None = None,
+) -> tuple[list[Path], list[InputError]]:
+    """Draw what can be drawn, into a folder which may be one within results.
+
+    Returns
+    -------
+    tuple of list of Path and list of InputError
+        The files, and for every other figure a sentence that says why not.
+    """
     written: list[Path] = []
     refused: list[InputError] = []
     for name, spec in named_figures(collection, only):
         try:
-            written += save_drawing(drawing(collection, spec, name, style), folder, within=None if out else results)
-        except (Incomparable, NothingToDraw) as error:  # the other figures are worth having
-            refused.append(error)
-    if refused:
-        raise type(refused[0])(f"figures: {str(refused[0]).removeprefix('figures: ')}", field=("figures",))
-    return written
+            written += save_drawing(drawing(collection, spec, name, style), folder, within=within)
+        except InputError as error:  # the other figures are worth having
+            said = f"figures: {name}: {str(error).removeprefix('figures: ')}"
+            refused.append(type(error)(said, field=("figures",)))
+    return written, refused
 
 
 def save_figure(collection: Collection, spec: Spec, stem: Path, style: FigureStyle | None = None) -> list[Path]:
@@ -176,7 +199,7 @@ def save_drawing(drawn: Drawing, folder: Path, *, within: Path | None = None) ->
     contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
     several = len(drawn.plots) > 1
     tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
-    text = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
+    text = csv_text(pd.concat(tables, ignore_index=True))
     contents.append(("csv", text.encode()))
     paths = []
     with writing(folder):

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents.errors import InputError
-from ..analysis.aggregate import final_values, resolve, time_scale, unknown, wins
+from ..analysis.aggregate import NothingRecorded, final_values, resolve, time_scale, unknown, wins
 from ..analysis.results import Collection
 from ..analysis.targets import reached
 from ..language.figure_parameters import TO_TARGET
@@ -253,7 +253,7 @@ def seeds_of(collection: Collection) -> dict[str, int]:
     return {run: m["seed"] for run, m in zip(collection.runs, collection.manifests, strict=True)}
 
 
-class NothingToDraw(InputError):
+class NothingToDraw(NothingRecorded):
     """A figure would be an empty picture."""
 
 

@@ -142,7 +142,7 @@ def caption(
 def _kinds(plots: Sequence[Plot], collection: Collection) -> str:
     """What is said where protocols' numbers differ in scale, or where nobody knows what they measure."""
     ruling = collection.kinds.ruling(plots[0].metric)
-    return "divided to means" if ruling.normalised else "of one kind? older runs do not say" if ruling.doubts else ""
+    return "divided to means" if ruling.normalised else "of one kind? runs do not say" if ruling.doubts else ""
 
 
 def _changing(plots: Sequence[Plot], collection: Collection) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ...agents.errors import InputError
 from ...agents.kinds import NameOf
 from ...agents.parameters import Instant, Parameters
-from ...agents.suggestions import require
+from ...agents.suggestions import listed, require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
 from ..metrics.costs import TO_TARGET
@@ -156,7 +156,8 @@ def check_figures(
     metrics: Iterable[str],
     swept: Sequence[str],
     protocols: Sequence[str],
-    messages: bool,
+    seeds: Sequence[int],
+    messages: Sequence[float] | None,
     statistics: Mapping[str, Sequence[str]],
 ) -> None:
     """Raise an `InputError` with its place if a figure asks for what the experiment will not have.
@@ -168,8 +169,10 @@ def check_figures(
         Metrics that the trace will have.
     swept, protocols : sequence of str
         Names of the sweep; keys of the protocols.
-    messages : bool
-        Whether runs keep messages one by one.
+    seeds : sequence of int
+        Labels of the repetitions.
+    messages : sequence of float, optional
+        Between which times runs keep messages one by one.
     statistics : mapping of str to sequence of str
         Statistics of those metrics of which they are known.
     """
@@ -180,11 +183,24 @@ def check_figures(
         _check_statistic(figure, statistics, ("figures", number, "statistic"))
         if figure.style is not None:
             check_style(figure.style, swept, ("figures", number, "style"))
-        if FIGURE_KINDS[figure.drawn_as].shows == "messages" and not messages:
+        if figure.seed is not None and figure.seed not in seeds:
+            few = listed([str(seed) for seed in seeds])
+            raise InputError(f"is the seed of no run; admissible: {few}", field=("figures", number, "seed"))
+        of_messages = FIGURE_KINDS[figure.drawn_as].shows == "messages"
+        if of_messages and messages is not None and figure.between is not None:
+            _check_window(figure.between, messages, ("figures", number, "between"))
+        if of_messages and messages is None:
             wanted = "record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
             raise InputError(f"a {figure.drawn_as} needs {wanted}", field=("figures", number, "kind"))
         if figure.name is not None and names[figure.name] > 1:
             raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
+
+
+def _check_window(asked: Sequence[float], kept: Sequence[float], where: tuple[str | int, ...]) -> None:
+    """Refuse times of which no message is kept."""
+    if asked[0] > kept[1] or asked[1] < kept[0]:
+        span = f"{kept[0]:g} to {kept[1]:g}"
+        raise InputError(f"messages are kept from time {span} (record.messages.between)", field=where)
 
 
 def check_style(style: FigureStyle, swept: Sequence[str], where: tuple[str | int, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...agents.errors import InputError
 from ...agents.optimisation.solvers import check_minimised
@@ -10,6 +11,7 @@ from ...protocols.base import Protocol, ProtocolParameters, Surroundings
 from ...protocols.schedule_selection import rounds_of
 from ..metrics import METRICS
 from ..metrics.metric import names_of
+from ..network.churn import check_rounds
 from .scenario import Scenario
 
 
@@ -29,11 +31,23 @@ def check_fit(scenario: Scenario) -> None:
     _check_record(scenario)
 
 
-def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol."""
+def check_protocol(
+    scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters, *, agents: int | None = None
+) -> None:
+    """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    protocol : type of Protocol
+    parameters : ProtocolParameters
+    agents : int, optional
+        How many there are, from whoever has read data that alone tell.
+    """
+    outline = scenario.task.outline()
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
     surroundings = Surroundings(
-        scenario.task.outline(),
+        outline if outline.agents is not None else replace(outline, agents=agents),
         topology=str(getattr(scenario.topology, "kind", "")),
         may_be_star=scenario.topology.may_be_star,
         always_up=scenario.availability.nobody_absent,
@@ -45,6 +59,8 @@ def check_protocol(scenario: Scenario, protocol: type[Protocol], parameters: Pro
             "set task.split to {by: rows, agents: ...}",
             field=("kind",),
         )
+    if in_rounds:
+        check_rounds(scenario.availability, intervals=scenario.clock.has_intervals, kind=parameters.kind)
     protocol.check_scenario(parameters, surroundings)
 
 

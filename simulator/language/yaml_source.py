@@ -44,6 +44,9 @@ _UNPRINTABLE = re.compile(
 """What YAML does not admit, and what turns the direction of whatever text comes after it (U+202A to U+202E, U+2066 to
 U+2069): a label would be shown as another one, and its neighbours, too."""
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+"""A character beyond U+FFFF in two halves."""
+
 _NUMBERS = {
     "int": re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
     "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
@@ -200,7 +203,11 @@ def _plain(value: Any, keys: Keys, name: str) -> Any:
     if len(keys) > MAX_DEPTH:
         raise InputError(f"{name}: {dotted(keys[:3])} is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
-        return {_plain(key, keys, name): _plain(each, (*keys, str(key)), name) for key, each in value.items()}
+        for key in value:
+            if not isinstance(key, str):
+                where = f"{name}: {dotted(keys)}" if keys else name
+                raise InputError(f"{where}: the key {key!r} must be a text")
+        return {_plain(key, keys, name): _plain(each, (*keys, key), name) for key, each in value.items()}
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -210,6 +217,11 @@ def _plain(value: Any, keys: Keys, name: str) -> Any:
         where = f"{name}: {dotted(keys)}" if keys else name
         raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
     return value
+
+
+def _joined(text: str) -> str:
+    r"""A text whose characters beyond U+FFFF are whole: JSON writes each as two escapes, such as ``\ud83d\ude00``."""
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 class _Frame:
@@ -339,10 +351,11 @@ class _Reader:
                     return float(constructor.construct_yaml_float(node))
         except ValueError:
             raise self._error(line, f"the number {event.value[:20]}... cannot be read") from None
-        unprintable = _UNPRINTABLE.search(event.value)
+        text = _joined(event.value)
+        unprintable = _UNPRINTABLE.search(text)
         if unprintable:
             raise self._error(line, f"the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
-        return event.value
+        return text
 
     def _whole(self, number: int, text: str, line: int) -> int:
         if abs(number) > LARGEST:

@@ -120,10 +120,11 @@ def side_by_side(scenario: Scenario) -> Iterator[SideBySide]:
         yield SideBySide(("target", "metric"), every, target.level)
     for rank, figure in enumerate(scenario.figures):
         kind = FIGURE_KINDS[figure.drawn_as]
-        if kind.per_run or kind.by_protocol or figure.facet == "protocol":
+        if kind.per_run:
             continue
+        apart = kind.by_protocol or figure.facet == "protocol"
         for name, field in _shown(figure):
-            if name in OBJECTIVE:
+            if name in OBJECTIVE and not apart:
                 yield SideBySide(("figures", rank, *field), figure.protocols or every)
             elif name in TO_TARGET and aims:
                 yield SideBySide(("figures", rank, *field), every)
@@ -139,27 +140,54 @@ def _shown(figure: Figure) -> Iterator[tuple[str, Field]]:
 
 
 def check_stand_ins(loaded: LoadedScenario) -> None:
-    """`check_objectives` as far as it is known without data and graph; raises like it."""
-    known: dict[tuple[int, int], Quantity | None] = {}
+    """`check_objectives` and `check_measured` as far as it is known without data and graph; raises like them."""
+    known: dict[tuple[int, int], Quantity | Unknown | None] = {}
 
-    def measured(point: GridPoint, key: str) -> Quantity | None:
+    def asked(point: GridPoint, key: str) -> Quantity | Unknown | None:
         task, given = point.scenario.task, point.scenario.protocols[key]
         place = (id(task), id(given))  # points share what is not swept
         if place not in known:
             known[place] = stand_in_quantity(loaded.code.protocol(given.kind), given, task.outline())
         return known[place]
 
-    check_objectives(loaded.scenario, loaded.points, measured)
+    def measured(point: GridPoint, key: str) -> Quantity | None:
+        found = asked(point, key)
+        return None if isinstance(found, Unknown) else found
+
+    def there_are() -> bool:
+        of = loaded.scenario.record.objective_of
+        keys = loaded.scenario.protocols if of is None else (of,)
+        return any(asked(point, key) is not None for point in loaded.points for key in keys)
+
+    check_objectives(loaded.scenario, _as_run(loaded), measured)
+    check_measured(loaded.scenario, there_are)
 
 
-def stand_in_quantity(protocol: type[Protocol], parameters: ProtocolParameters, outline: Outline) -> Quantity | None:
+def _as_run(loaded: LoadedScenario) -> Iterator[GridPoint]:
+    """The points of the grid; where there is tuning, with whatever a trial may choose."""
+    if not loaded.trials:
+        yield from loaded.points
+        return
+    first = loaded.points[0]
+    for trial in loaded.trials:
+        chosen = {**first.scenario.protocols, **trial.scenario.protocols}
+        yield GridPoint(trial.values, first.scenario.model_copy(update={"protocols": chosen}))
+
+
+class Unknown:
+    """What stand-in worlds cannot tell of an objective."""
+
+
+def stand_in_quantity(
+    protocol: type[Protocol], parameters: ProtocolParameters, outline: Outline
+) -> Quantity | Unknown | None:
     """What the objective of a protocol measures, asked in two stand-in worlds.
 
     Returns
     -------
-    Quantity or None
-        Its identity is that of both worlds, and its words are those that both agree on; None where the protocol cannot
-        be made in them, or has no objective.
+    Quantity, Unknown or None
+        Its identity is that of both worlds, and its words are those that both agree on; None where the protocol has no
+        objective, and unknown where it cannot be made in them.
     """
     found = []
     for agents in SIZES:
@@ -169,7 +197,7 @@ def stand_in_quantity(protocol: type[Protocol], parameters: ProtocolParameters, 
                 return None
             found.append(made.quantity)
         except Exception:  # whatever a protocol raises whose fields are about the scenario's own data
-            return None
+            return Unknown()
     first, second = found
     function = first.function if first.function == second.function else ""
     identity = " ".join(each.identity or each.function for each in found)

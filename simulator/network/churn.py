@@ -5,9 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...agents.availability import Timeline
+from ...agents.availability import Availability, Timeline
+from ...agents.errors import InputError
 from .randomness import Purpose, quantise
 from .setting import Setting
+
+
+def check_rounds(availability: Availability, *, intervals: bool, kind: str) -> None:
+    """Refuse absences and clocks with which no protocol can run in rounds.
+
+    Parameters
+    ----------
+    availability : Availability
+    intervals : bool
+        Whether clocks have intervals that rounds can last.
+    kind : str
+        The protocol's.
+
+    Raises
+    ------
+    InputError
+        If clocks have no intervals, or agents join or leave.
+    """
+    if not intervals:
+        raise InputError(
+            "a recorded order of agents leaves no intervals for rounds to last; use poisson or periodic clocks",
+            field=("clock", "kind"),
+        )
+    for window in ("joins", "leaves"):
+        if getattr(availability, window) is not None:
+            raise InputError(
+                f"agents of the protocol {kind!r} wait for each other in rounds, "
+                "so none may join or leave; use on_off, diurnal or trace for absences",
+                field=("availability", window),
+            )
 
 
 def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[float], list[Timeline]]:

@@ -196,6 +196,9 @@ class Wakes(NamedTuple):
 class ClockModel(Parameters, ABC):
     """When agents wake, of which a scenario chooses one by ``kind``."""
 
+    has_intervals: ClassVar[bool] = True
+    """That of the clocks that it builds, see `Clock.has_intervals`."""
+
     def wakes(self, time: float, agents: int) -> Wakes:
         """Wake-ups before a time that there are at least; by default nothing is known of any.
 
@@ -305,6 +308,7 @@ class Periodic(ClockModel):
 class Recorded(ClockModel):
     """A recorded order of agents, one wake-up every ``spacing``: golden traces and replays."""
 
+    has_intervals: ClassVar[bool] = False
     kind: Literal["recorded"]
     order: list[Id] | None = None
     """Agent ids in the order in which they wake."""

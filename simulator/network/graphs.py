@@ -147,6 +147,12 @@ def pairs_of(agents: int) -> float:
 
 
 def _packed(graph: nx.Graph) -> Graph:
+    if graph.is_directed():
+        raise InputError(
+            "makes directed edges, and messages go both ways along every edge here; give an undirected graph, such as "
+            "graph.to_undirected()",
+            field=("topology",),
+        )
     edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
     return Graph.from_edges(

@@ -328,7 +328,7 @@ class Matrix(Latency):
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             delay = number(row["delay"], line, "delay", where)
             if not 0 <= delay <= LONGEST:
-                raise InputError(f"{line}: delay {delay:g} must be at least 0 and at most {LONGEST}", field=where)
+                raise InputError(f"{line}: delay {delay!r} must be at least 0 and at most {LONGEST}", field=where)
             link = position[row["sender"]], position[row["receiver"]]
             if link in delays:
                 raise InputError(

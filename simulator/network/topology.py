@@ -240,13 +240,14 @@ class Star(Topology):
 
 @TOPOLOGIES.register
 class EdgeList(Topology):
-    """Edges from a CSV file with the columns source, target, weight."""
+    """Undirected edges from a CSV file with the columns source, target, weight: each once, for messages both ways."""
 
     may_be_star: ClassVar[bool] = True
 
     kind: Literal["edge_list"]
     path: str = Field(examples=["edges.csv"])
-    """CSV file with a header line and the columns source, target, weight."""
+    """CSV file with a header line and the columns source, target, weight; which end of an edge is the source is all the
+    same."""
 
     @override
     def assumed_public(self, task: Task) -> tuple[str, ...]:
@@ -276,14 +277,18 @@ class EdgeList(Topology):
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             weight = number(row["weight"], line, "weight", where)
             if weight <= 0:
-                raise InputError(f"{line}: weight {weight:g} must be greater than 0", field=where)
+                raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=where)
             if weight > LARGEST_WEIGHT:
-                raise InputError(f"{line}: weight {weight:g} must be at most {LARGEST_WEIGHT:g}", field=where)
+                raise InputError(f"{line}: weight {weight!r} must be at most {LARGEST_WEIGHT:g}", field=where)
             source, target = position[row["source"]], position[row["target"]]
             if source == target:
                 raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)
             if graph.has_edge(source, target):
-                raise InputError(f"{line}: the edge {row['source']} - {row['target']} is listed twice", field=where)
+                raise InputError(
+                    f"{line}: the edge {row['source']} - {row['target']} is listed twice; edges have no direction "
+                    "here, so list each once",
+                    field=where,
+                )
             graph.add_edge(source, target, weight=weight)
         return graph
 

@@ -42,6 +42,7 @@ class ObjectiveReading:
         self._value: float | None = None
         self._rest, self._weights, self._models = 0.0, np.empty(0), np.empty((0, 0))
         self._mean: Models | None = None
+        self._holds_squares = False
 
     def begin(self, models: Models) -> None:
         """Read the objective at the (n, p) models of this instant, as far as that is possible now.
@@ -91,15 +92,17 @@ class ObjectiveReading:
         Raises
         ------
         InputError
-            If it is, and squares of the rows, summed over all of them, are beyond what a float holds.
+            If squares of the rows, summed over all of them, are beyond what a float holds: no minimum is found then.
         Inconsistency
             If it is otherwise: the minimiser or the value is wrong.
         """
+        if not self._holds_squares:
+            self._check_squares()
+            self._holds_squares = True
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self.value()
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
-            self._check_squares()
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"

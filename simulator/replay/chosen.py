@@ -8,6 +8,7 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
+from ..analysis.results import no_run
 from ..storage.dataset import Entry
 from ..storage.store import Store
 
@@ -34,7 +35,7 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
     """
     entries = Store(results).entries()
     if not entries:
-        raise InputError(f"{results}: holds no complete run; give a folder results/<scenario> of hushnet run")
+        raise no_run(results)
     if len(wanted) > MOST:
         raise InputError(f"--run is given {len(wanted)} times; admissible: at most {MOST} runs side by side")
     if wanted:

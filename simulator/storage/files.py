@@ -23,6 +23,7 @@ from ...agents.errors import HushnetError, InputError, OutOfResources
 from ...agents.files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
 from ...agents.scratch import scratch, write_new
 from .declared import check_declared
+from .plain_text import CONTROLS, visible
 
 Frame = Any
 """A pandas DataFrame in an annotation: pandas' own annotations are unions that type checkers cannot follow."""
@@ -354,7 +355,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged or missing ({reason}); run the scenario again") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: is damaged, it holds no JSON object; run the scenario again")
-    return content
+    return visible(content) if CONTROLS.search(text) else content
 
 
 def put_bound(found: Mapping[str, Any], of: str, path: Path, *, within: Path) -> None:

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Sent
 from ...protocols.schedule import RoundsSchedule
-from ..network.clocks import Clock
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..network.setting import Setting, Stop
@@ -90,23 +88,6 @@ def counted(tables: RoundTables | None, *, finished: int, planned: int | None) -
         "rounds_begun_without_all": 0 if tables is None else int(tables.counts[columns.BEGUN_WITHOUT]),
         "messages_repeated": 0 if tables is None else int(tables.counts[columns.REPEATED]),
     }
-
-
-def check_setting(setting: Setting, clock: Clock, kind: str) -> None:
-    """Raise an `InputError` if rounds cannot be run: clocks have no intervals, or agents join or leave."""
-    availability = setting.availability
-    if not clock.has_intervals:
-        raise InputError(
-            "a recorded order of agents leaves no intervals for rounds to last; use poisson or periodic clocks",
-            field=("clock", "kind"),
-        )
-    for window in ("joins", "leaves"):
-        if getattr(availability, window) is not None:
-            raise InputError(
-                f"agents of the protocol {kind!r} wait for each other in rounds, "
-                "so none may join or leave; use on_off, diurnal or trace for absences",
-                field=("availability", window),
-            )
 
 
 def durations(setting: Setting, layout: Layout, network: Network, parameters: RoundsSchedule) -> tuple[float, float]:

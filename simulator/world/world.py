@@ -25,6 +25,7 @@ from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ...protocols.view import Layout
+from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
 from ..network.network import Network
@@ -156,7 +157,7 @@ class World:
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
-            rounds.check_setting(setting, self.clock, parameters.kind)
+            check_rounds(setting.availability, intervals=self.clock.has_intervals, kind=parameters.kind)
         elif exchange is not None:
             sessions.check_exchange(self.protocol, self.traits, self.layout)
             self.transport.sessions = True

@@ -117,7 +117,7 @@ def test_a_figure_of_two_kinds_is_refused_after_the_others_are_drawn(experiment)
     figures = [{"y": "objective", "statistic": "gap", "x": "time"}, {"y": "accuracy", "x": "time"}]
     runs = two(measured("sum over agents", 60.0, identity="other"), measured("mean over agents", 1.0))
     root = experiment(runs, figures)
-    with pytest.raises(InputError, match=r"figures: objective of .* not of one kind"):
+    with pytest.raises(InputError, match=r"figures: 1-objective-vs-time: objective of .* not of one kind"):
         redraw(root)
     assert [path.name for path in (root / "figures").glob("*.png")] == ["2-accuracy-vs-time.png"]
     index = Store(root).index() | {"figures": [figures[0] | {"protocols": ["cd"]}]}

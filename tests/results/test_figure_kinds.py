@@ -599,7 +599,7 @@ def test_runs_that_broke_where_they_began_are_said_to_leave_nothing_to_draw_and_
     alone = {"y": "accuracy", "x": "time", "protocols": ["cd"]}
     root = experiment(runs, [alone, {"y": "accuracy", "x": "time"}])
     with pytest.raises(
-        InputError, match=r"^figures: no finished run of cd recorded accuracy, so there is nothing to d"
+        InputError, match=r"^figures: 1-accuracy-vs-time: no finished run of cd recorded accuracy, so there"
     ):
         redraw(root)
     assert [path.stem for path in (root / "figures").glob("*.png")] == ["2-accuracy-vs-time"]

@@ -15,9 +15,10 @@ SWEPT, PROTOCOLS, METRICS = (
 )
 
 
-def checked(*figures, messages=False):
+def checked(*figures, messages=None):
     found = [Figure.model_validate(figure) for figure in figures]
-    check_figures(found, metrics=METRICS, swept=SWEPT, protocols=PROTOCOLS, messages=messages, statistics=statistics())
+    known = {"metrics": METRICS, "swept": SWEPT, "protocols": PROTOCOLS, "seeds": [0, 1]}
+    check_figures(found, **known, messages=messages, statistics=statistics())
     return found
 
 
@@ -45,7 +46,7 @@ def test_a_figures_kind_and_axis_follow_from_what_is_given(fields, kind, x):
 
 
 def test_a_timeline_needs_no_metric_but_a_log():
-    (figure,) = checked({"kind": "timeline"}, messages=True)
+    (figure,) = checked({"kind": "timeline"}, messages=[0.0, 5.0])
     assert figure.y == "messages"
     with pytest.raises(InputError, match="a timeline needs record") as caught:
         checked({"y": "accuracy"}, {"kind": "timeline"})

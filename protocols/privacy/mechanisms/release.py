@@ -270,7 +270,7 @@ class AgentStream(np.random.Generator):
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise TypeError(INNER_STATE)
 
-    bit_generator = _bit_generator = property(_refused)  # pyright: ignore[reportAssignmentType]
+    bit_generator = _bit_generator = property(_refused)  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
     state = property(_refused)
     spawn = __getstate__ = __setstate__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refused
 

@@ -1,0 +1,257 @@
+"""Rehearsal of a scenario's figures: made-up results are drawn, and what drawing refuses is refused in time.
+
+The made-up results have the protocols, grid points, seeds, metrics and statistics that the experiment will have, as far
+as the scenario alone tells, and numbers of no meaning. What luck decides (nobody reached the target, nothing arrived)
+is not looked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ...agents.errors import InputError
+from ...agents.tasks.outline import Outline
+from ...protocols.base import Protocol, ProtocolParameters
+from ..language.figure_kinds import FIGURE_KINDS
+from ..language.figure_parameters import BIN, Figure
+from ..language.loading import GridPoint, LoadedScenario
+from ..language.scenario import Scenario
+from ..metrics import METRICS
+from ..metrics.metric import names_of
+from ..metrics.trace import ROW
+from .objectives import SIZES, stand_in
+
+if TYPE_CHECKING:
+    from ..analysis.results import Collection
+
+MOST_RUNS = 2_000
+"""Runs that are made up: of more, those of the first seeds, and of the first grid points."""
+
+AGENTS = 3
+
+STATEMENT = {"unit": ["record"], "adjacency": ["replace-one"], "claimed": 1.0, "verified": 1.0, "delta": 1e-5,
+             "flagged": False}  # fmt: skip
+"""What a private run says of its epsilon, but for the observer."""
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What is known of a protocol's runs without data and graph.
+
+    Parameters
+    ----------
+    measured : bool
+        Whether it has an objective; also where nobody knows.
+    modelled : bool
+        Whether its agents have models that can be judged.
+    hears : bool
+        Whether agents know values of their neighbours that grow old.
+    conserves : bool
+        Whether it names sums that it keeps.
+    epoch : float, optional
+        Updates in an epoch.
+    promise : dict, optional
+        Its privacy statement, where it adds noise.
+    """
+
+    measured: bool = True
+    modelled: bool = True
+    hears: bool = True
+    conserves: bool = True
+    epoch: float | None = 1.0
+    promise: dict[str, Any] | None = None
+
+    def records(self, metric: str) -> bool:
+        """Whether its runs have numbers of a metric."""
+        found = METRICS.get(metric)
+        if found is None:
+            return True
+        needed = {"objective": self.measured, "distance": self.measured and self.modelled, "age": self.hears,
+                  "conserved": self.conserves}  # fmt: skip
+        return needed.get(metric, self.modelled or not (found.criterion or bool(found.rows)))
+
+
+def foreseen(protocol: type[Protocol], parameters: ProtocolParameters, outline: Outline) -> Foreseen:
+    """Ask a protocol in stand-in worlds; what cannot be asked there counts as recorded."""
+    private = getattr(parameters, "privacy", None) or getattr(parameters, "noise", None)
+    promise = None if private is None else {**STATEMENT, "observer": str(protocol.observer)}
+    try:
+        made = [protocol(parameters, stand_in(outline, agents)) for agents in SIZES]
+        layout, traits = made[0].layout(), protocol.traits_for(parameters)
+        model = layout.agent.get("model")
+        return Foreseen(
+            measured=any(each.objective() is not None for each in made),
+            modelled=model is not None or type(made[0]).models is not Protocol.models,
+            hears=bool(layout.messages) and traits.exchange != "pairwise",
+            conserves=type(made[0]).conserved is not Protocol.conserved,
+            epoch=made[0].epoch,
+            promise=promise,
+        )
+    except Exception:  # whatever a protocol raises whose fields are about the scenario's own data
+        return Foreseen(promise=promise)
+
+
+def rehearse(loaded: LoadedScenario) -> None:
+    """Draw the scenario's figures from made-up results, and find its target in them.
+
+    Raises
+    ------
+    InputError
+        With the figure's or the target's field.
+    """
+    scenario = loaded.scenario
+    figures = [each for each in enumerate(scenario.figures) if not _of_one_run(each[1])]
+    if not figures and scenario.target is None:
+        return
+    from ..analysis.targets import reached
+    from ..figures.facets import plots
+    from ..figures.files import drawing
+
+    _check_fonts(scenario)
+    made = made_up(loaded)
+    if scenario.target is not None:
+        with _at(("target", "metric")):
+            reached(made, None, "time")
+    for rank, figure in figures:
+        with _at(("figures", rank)):
+            if _may_lack_room(scenario, figure):
+                drawing(made, figure.model_dump(), f"figure {rank}")
+            else:
+                plots(made, figure.model_dump())
+
+
+def shown(scenario: Scenario) -> dict[str, Any]:
+    """What an index says of how to show an experiment."""
+    return {
+        "figures": [figure.model_dump() for figure in scenario.figures],
+        "style": scenario.style.model_dump(exclude_none=True),
+        "labels": {key: scenario.label(key) for key in scenario.protocols},
+        "time_unit": scenario.time_unit,
+        "target": scenario.target and scenario.target.model_dump(exclude_none=True),
+    }
+
+
+def made_up(loaded: LoadedScenario) -> Collection:
+    """Results as the scenario's would be, without a run: two records each, the later one at its target."""
+    from ..analysis.results import Collection
+    from ..storage.dataset import grid_table
+
+    scenario = loaded.scenario
+    first = loaded.points[0].scenario
+    known = {
+        key: foreseen(loaded.code.protocol(given.kind), given, first.task.outline())
+        for key, given in first.protocols.items()
+    }
+    runs = list(itertools.islice(_runs(loaded), MOST_RUNS))
+    ids = [str(number) for number in range(len(runs))]
+    manifests = [_manifest(point, key, seed, known[key]) for point, key, seed in runs]
+    grid = grid_table([point.values for point, *_ in runs]).to_pandas()
+    about = pd.concat([pd.DataFrame({"run": ids, "protocol": [key for _, key, _ in runs]}), grid], axis=1)
+    asked = _statistics(loaded)
+    rows = [(run, *row) for run, (_, key, _) in zip(ids, runs, strict=True) for row in _rows(loaded, known[key], asked)]
+    agents = [(run, str(number), *each) for run in ids for number, each in enumerate(_agents())]
+    columns = ["run", "agent", "samples", "degree", "updates", *_per_agent(loaded)]
+    trace = pd.DataFrame(rows, columns=["run", *ROW]).merge(about, on="run")
+    filled = [(*each, *[0.5] * len(_per_agent(loaded))) for each in agents]
+    return Collection(
+        trace, pd.DataFrame(filled, columns=columns).merge(about, on="run"), manifests, ids, shown(scenario)
+    )
+
+
+def _runs(loaded: LoadedScenario) -> Iterator[tuple[GridPoint, str, int]]:
+    """Grid point, protocol and seed of every run; seed by seed where there are too many of them."""
+    seeds = [seed for seed, *_ in loaded.scenario.seed_pairs()]
+    for seed in seeds:
+        for point in loaded.points:
+            for key in point.scenario.protocols:
+                yield point, key, seed
+
+
+def _manifest(point: GridPoint, key: str, seed: int, known: Foreseen) -> dict[str, Any]:
+    scenario = point.scenario
+    return {
+        "scenario": {"record": {"objective_of": scenario.record.objective_of}},
+        "protocol": key,
+        "label": scenario.label(key),
+        "seed": seed,
+        "grid": point.values,
+        "status": "complete",
+        "epoch": known.epoch,
+        "privacy": known.promise,
+        "totals": {"start_vectors": 0},
+    }
+
+
+def _statistics(loaded: LoadedScenario) -> dict[str, set[str]]:
+    """Statistics that figures ask for of metrics of which nobody knows them before a run."""
+    found: dict[str, set[str]] = {}
+    for figure in loaded.scenario.figures:
+        unknown = figure.y not in METRICS or not METRICS[figure.y].statistics or figure.statistic.startswith(BIN)
+        if unknown and figure.statistic:
+            found.setdefault(figure.y, set()).add(figure.statistic)
+    return found
+
+
+def _rows(loaded: LoadedScenario, known: Foreseen, asked: Mapping[str, set[str]]) -> Iterator[tuple[Any, ...]]:
+    """What a run's trace would hold: every metric from a value towards a better one, and to its target."""
+    target, measured_by = loaded.scenario.target, loaded.scenario.record.objective_of
+    for metric in loaded.scenario.traced():
+        if not known.records(metric) and not (metric == "objective" and measured_by is not None):
+            continue
+        listed = METRICS[metric].statistics if metric in METRICS else ()
+        level = target.level if target is not None and target.metric == metric else None
+        more = metric in METRICS and METRICS[metric].better == "more"
+        begun, ended = (0.25, 0.5) if more else (1.0, 1e-9)
+        if level is not None:
+            begun, ended = (level - 1, level) if more else (level + 1, level)
+        for statistic in (*listed, *sorted(asked.get(metric, ()))) or ("value",):
+            yield 0.0, 0, 0, 0, 0, metric, statistic, begun
+            yield 1.0, AGENTS, AGENTS, AGENTS, AGENTS, metric, statistic, ended
+
+
+def _agents() -> Iterator[tuple[int, int, int]]:
+    """Samples, neighbours and updates of agents that differ."""
+    return ((number + 1, number + 1, number + 1) for number in range(AGENTS))
+
+
+def _per_agent(loaded: LoadedScenario) -> list[str]:
+    """Further numeric columns of the table of agents."""
+    traced = loaded.scenario.traced()
+    found = names_of(lambda metric: metric.per_agent is not None and (metric.unasked or metric.name in traced))
+    return [name for name in found if name not in ("samples", "degree", "updates")]
+
+
+def _of_one_run(figure: Figure) -> bool:
+    """Whether a figure shows a graph or messages, which only a run has."""
+    return FIGURE_KINDS[figure.drawn_as].shows == "messages" or figure.drawn_as == "portrait"
+
+
+def _check_fonts(scenario: Scenario) -> None:
+    for style in (scenario.style, *(figure.style for figure in scenario.figures)):
+        if style is not None and style.font is not None:
+            from ..figures.series_style import check_font
+
+            check_font(style)
+
+
+def _may_lack_room(scenario: Scenario, figure: Figure) -> bool:
+    """Whether letters may not fit, for the author has a say in sizes; as they usually are, they do."""
+    own = figure.style is not None and figure.style.model_dump(exclude_none=True)
+    return bool(own or scenario.style.model_dump(exclude_none=True))
+
+
+@contextmanager
+def _at(field: tuple[str | int, ...]) -> Iterator[None]:
+    """Errors of drawing are about this field of the scenario."""
+    try:
+        yield
+    except InputError as error:
+        said = re.sub(r"^(figures|target): ", "", str(error))
+        raise InputError(said, field=field) from error

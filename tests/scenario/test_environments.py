@@ -1,0 +1,110 @@
+"""What another program's environment holds is no reason to fail: encodings, closed streams, backends, limits."""
+
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from hushnet.simulator.cli import main, streams
+
+SCENARIO = """\
+schema: 1
+scenario: there
+task: {kind: linear_classification, agents: 4, dimension: 2, samples: [4, 6], test_samples: 3}
+topology: {kind: ring}
+engine: event
+stop: {time: 2}
+seeds: 2
+protocols: {cd: {kind: coordinate_descent, label: "ε → ∞, naïve –"}, local: {kind: local}}
+figures: [{y: accuracy, x: time}]
+"""
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """What `main` changes is as it was afterwards."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return monkeypatch
+
+
+class Output(io.TextIOWrapper):
+    """A standard stream of an encoding."""
+
+    def __init__(self, encoding):
+        super().__init__(io.BytesIO(), encoding=encoding, errors="strict", write_through=True)
+
+    def said(self):
+        self.flush()
+        return self.buffer.getvalue().decode(self.encoding, "replace")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp437", "utf-8"])
+def test_every_encoding_takes_what_is_said(encoding, environment, tmp_path):
+    path, out = tmp_path / "s.yaml", str(tmp_path / "out")
+    path.write_text(SCENARIO, encoding="utf-8")
+    commands = [["run", str(path), "--out", out, "--quiet"], ["compare", out], ["list"], ["explain", "cd"]]
+    for command in commands:
+        stdout, stderr = Output(encoding), Output(encoding)
+        environment.setattr(sys, "stdout", stdout)
+        environment.setattr(sys, "stderr", stderr)
+        assert main(command) == 0, stderr.said()
+        assert stderr.said() == "" or "not foresee" not in stderr.said()
+        assert stdout.said()
+
+
+def test_letters_that_an_output_lacks_have_plain_forms(environment):
+    stdout = Output("ascii")
+    environment.setattr(sys, "stdout", stdout)
+    streams.prepare()
+    print("⚠ ε ≤ 1 ± 0.5 − 2 × ∞ … naïve – ‘x’ ─│ 日", end="")
+    assert stdout.said() == "! epsilon ? 1 +- 0.5 - 2 x inf ... naive - 'x' -| ?"
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense", "TkAgg", ""])
+def test_a_backend_of_another_program_draws_to_files_all_the_same(backend, tmp_path):
+    path, out = tmp_path / "s.yaml", tmp_path / "out"
+    path.write_text(SCENARIO, encoding="utf-8")
+    command = [sys.executable, "-m", "hushnet.simulator.cli", "run", str(path), "--out", str(out), "--quiet"]
+    ended = subprocess.run(command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert (out / "figures" / "1-accuracy-vs-time.png").exists()
+
+
+CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
+
+
+@pytest.mark.parametrize(("redirection", "code"), CLOSED.items())
+def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, code):
+    command = f'"{sys.executable}" -m hushnet.simulator.cli list {redirection}; exit ${{PIPESTATUS[0]}}'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
+    assert ended.returncode in {code, 0}
+    assert "Traceback" not in ended.stderr
+    assert "not foresee" not in ended.stderr
+    if code == 5:
+        assert ended.returncode == 5
+        assert "standard output: " in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_is_closed_inside_of_python_is_replaced(name, environment):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        environment.setattr(sys, name, stream)
+        assert main(["list", "clocks"]) == 0
+        getattr(sys, name).close()
+
+
+def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    path = tmp_path / "s.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    environment.setattr(threading.Thread, "start", start)
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 5
+    said = capsys.readouterr().err
+    assert "no further thread or process may be started here" in said
+    assert "interrupted" not in said

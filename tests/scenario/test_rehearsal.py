@@ -1,0 +1,202 @@
+"""What drawing or the engine would refuse after all runs is refused by ``check``, and by ``run`` before the first."""
+
+import importlib
+
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.api import run
+from hushnet.simulator.cli import main
+
+from .refusal import check_refusal
+
+BASE = """\
+schema: 1
+scenario: rehearsed
+task: {kind: linear_classification, agents: 4, dimension: 2, samples: [4, 6], test_samples: 3}
+topology: {kind: ring}
+engine: event
+stop: {time: 2}
+"""
+LOCAL, DESCENT = "protocols: {local: {kind: local}}", "protocols: {cd: {kind: coordinate_descent}}"
+ROUNDS = "protocols: {admm: {kind: consensus_admm, schedule: rounds}}"
+KINKED = "protocols: {admm: {kind: collaborative_admm, alpha: 0.9, schedule: rounds}}"
+LONG = "a" * 120
+
+REFUSED = {
+    "agents that join, in rounds": (
+        f"{ROUNDS}\navailability: {{kind: always, joins: {{share: 0.5, between: [0, 1]}}}}",
+        "availability.joins",
+        "wait for each other in rounds",
+    ),
+    "a recorded order, in rounds": (
+        f"{ROUNDS}\nclock: {{kind: recorded, order: [0, 1, 2, 3]}}",
+        "clock.kind",
+        "leaves no intervals for rounds",
+    ),
+    "a figure of an objective that nobody has": (
+        f"{LOCAL}\nfigures: [{{y: objective, x: time}}]",
+        "figures[0]",
+        "'objective' was not recorded",
+    ),
+    "a figure of one protocol that has none": (
+        "protocols: {local: {kind: local}, cd: {kind: coordinate_descent}}\n"
+        "figures: [{y: objective, x: time, protocols: [local]}]",
+        "figures[0]",
+        "no finished run of local recorded objective",
+    ),
+    "a figure of ages that nobody has": (
+        f"{LOCAL}\nrecord: {{every: 1, metrics: [age, accuracy]}}\nfigures: [{{y: age, x: time}}]",
+        "figures[0]",
+        "'age' was not recorded",
+    ),
+    "a figure over epochs that nobody has": (
+        f"{DESCENT}\nfigures: [{{y: accuracy, x: epochs}}]",
+        "figures[0]",
+        "does not say what an epoch",
+    ),
+    "the objective of a protocol that minimises none": (
+        f"{LOCAL}\nrecord: {{every: 1, objective_of: local}}",
+        "record.objective_of",
+        "minimises no objective",
+    ),
+    "objectives alone where nobody has one": (
+        f"{LOCAL}\nrecord: {{every: 1, metrics: [objective]}}",
+        "record.metrics",
+        "no protocol minimises an objective",
+    ),
+    "a target of an objective that nobody has": (
+        f"{LOCAL}\ntarget: {{metric: objective, share: 0.5}}",
+        "target.metric",
+        "'objective' was not recorded",
+    ),
+    "a label that fits into no legend": (
+        f"protocols: {{cd: {{kind: coordinate_descent, label: {LONG}}}}}\n"
+        "figures: [{y: accuracy, x: time, style: {width: 4, legend: right}}]",
+        "figures[0]",
+        "do not fit into a legend",
+    ),
+    "letters that fit into no panel": (
+        f"{DESCENT}\nfigures: [{{y: accuracy, x: time, style: {{height: 2, font_size: 24}}}}]",
+        "figures[0]",
+        "do not fit into 8.89 cm",
+    ),
+    "a figure of nothing beside its baseline": (
+        f"{DESCENT}\nfigures: [{{y: accuracy, x: protocol, baseline: cd, facet: protocol}}]",
+        "figures[0]",
+        "no protocol to show beside the baseline",
+    ),
+    "a font that is not there": (
+        f"{DESCENT}\nstyle: {{font: Nobody's}}\nfigures: [{{y: accuracy, x: time}}]",
+        "style.font",
+        "is not installed",
+    ),
+    "a portrait of a seed that is not run": (
+        f"{DESCENT}\nseeds: 2\nfigures: [{{kind: portrait, y: accuracy, seed: 2}}]",
+        "figures[0].seed",
+        "is the seed of no run; admissible: 0, 1",
+    ),
+    "a timeline of times of which no message is kept": (
+        f"{DESCENT}\nrecord: {{every: 1, messages: {{between: [0, 1]}}}}\n"
+        "figures: [{kind: timeline, between: [1.5, 2]}]",
+        "figures[0].between",
+        "messages are kept from time 0 to 1",
+    ),
+    "a map whose cells differ in what else was swept": (
+        f"{DESCENT}\nsweep: {{network.loss: [0, 0.1], network.latency: [0, 1], clock.rate: [1, 2]}}\n"
+        "figures: [{kind: heat, x: network.loss, rows: network.latency, y: accuracy}]",
+        "figures[0]",
+        "also differ in clock.rate",
+    ),
+    "a place of the sweep that is not run": (
+        f"{DESCENT}\nsweep: {{network.loss: [0, 0.1]}}\nfigures: [{{y: accuracy, x: time, at: {{network.loss: 0.2}}}}]",
+        "figures[0]",
+        "at network.loss has no value 0.2",
+    ),
+    "objectives that a trial sets apart": (
+        "protocols: {a: {kind: dual_averaging}, b: {kind: push_sum_dual_averaging}}\n"
+        "tune: {over: {a.mu: [0.1, 0.5]}, seeds: 1}\nfigures: [{y: objective, x: time}]",
+        "figures[0].y",
+        "are not of one kind",
+    ),
+    "times to a target of objectives apart, in panels apart": (
+        "protocols: {a: {kind: dual_averaging}, b: {kind: dual_averaging, mu: 0.1}}\n"
+        "figures: [{y: time_to_target, x: protocol, facet: protocol}]",
+        "figures[0].y",
+        "are not of one kind",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "place", "says"), REFUSED.values(), ids=REFUSED)
+def test_check_refuses_what_the_scenario_alone_decides(lines, place, says, tmp_path, capsys):
+    path = tmp_path / "s.yaml"
+    path.write_text(f"{BASE}{lines}\n")
+    check_refusal(path, f"{path}:", (place, says), capsys)
+    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    assert says in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*/manifest.json"))
+
+
+def test_a_loss_with_kinks_has_no_objective_to_be_measured_by(tmp_path, capsys):
+    path = tmp_path / "s.yaml"
+    text = BASE.replace("test_samples: 3}", "test_samples: 3, loss: hinge}")
+    path.write_text(f"{text}{KINKED}\nrecord: {{every: 1, objective_of: admm}}\n")
+    check_refusal(path, f"{path}:", ("record.objective_of", "minimises no objective"), capsys)
+
+
+def test_an_objective_needs_no_knowledge_of_the_wake_ups_to_come(tmp_path, capsys):
+    path = tmp_path / "s.yaml"
+    budget = "{epsilon: 1, delta: 0.01, by: basic_composition}"
+    noise = f"mechanism: laplace, budget: {budget}, updates: 5, allocation: proposition2, oracle_schedule: true"
+    both = f"protocols: {{cd: {{kind: coordinate_descent, privacy: {{{noise}, sensitivity: claimed}}}}}}"
+    path.write_text(f"{BASE}{both}\nrecord: {{every: 1, objective_of: cd}}\n")
+    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0, capsys.readouterr().err
+
+
+def test_what_only_the_data_tell_of_their_size_is_refused_before_the_first_run(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("owner,x,label\n" + "".join(f"{k % 3},{k},{k % 2}\n" for k in range(12)))
+    path, out = tmp_path / "s.yaml", tmp_path / "out"
+    text = BASE.replace("linear_classification, agents: 4, dimension: 2, samples: [4, 6], test_samples: 3", "TASK")
+    text = text.replace("kind: TASK", "kind: csv, path: rows.csv, label: label, agent: owner")
+    both = "protocols: {local: {kind: local}, admm: {kind: consensus_admm, penalty: [1, 1]}}"
+    path.write_text(f"{text}{both}\nrecord: {{every: 1, metrics: [accuracy]}}\n")
+    assert main(["check", str(path)]) == 0
+    assert main(["run", str(path), "--out", str(out), "--quiet"]) == 2
+    assert "has 2 values; one for each of the 3 agents is needed" in capsys.readouterr().err
+    assert not list(out.glob("*/manifest.json"))
+
+
+def test_a_figure_that_luck_left_empty_is_said_and_the_others_are_drawn(tmp_path, capsys):
+    path = tmp_path / "s.yaml"
+    lines = [DESCENT, "network: {latency: 50, start: zero}", "record: {every: 1, metrics: [age, accuracy]}"]
+    path.write_text(
+        "\n".join([BASE + lines[0], *lines[1:], "figures: [{y: age, x: time}, {y: accuracy, x: time}]", ""])
+    )
+    assert main(["check", str(path)]) == 0
+    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "warning: figures: 1-age-vs-time: y 'age' was not recorded" in said, said
+    assert [each.name for each in (tmp_path / "out" / "figures").glob("*.png")] == ["2-accuracy-vs-time.png"]
+    assert main(["plot", str(tmp_path / "out")]) == 2, "whoever asks for figures alone is told by the code as well"
+
+
+def test_what_is_there_already_needs_no_rehearsal(tmp_path, monkeypatch):
+    scenario = {
+        "schema": 1,
+        "scenario": "there",
+        "task": {"kind": "linear_classification", "agents": 3, "dimension": 2, "samples": [4, 6]},
+        "topology": {"kind": "complete"},
+        "engine": "event",
+        "protocols": {"local": {"kind": "local"}},
+        "stop": {"time": 1.0},
+        "figures": [{"y": "accuracy", "x": "time"}],
+    }
+    run(scenario, out=tmp_path / "out")
+
+    def rehearse(_):
+        raise InputError("rehearsed")
+
+    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "rehearse", rehearse)
+    run(scenario, out=tmp_path / "out")
+    with pytest.raises(InputError, match="rehearsed"):
+        run({**scenario, "figures": [{"y": "accuracy", "x": "updates"}]}, out=tmp_path / "out")

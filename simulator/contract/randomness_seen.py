@@ -57,16 +57,18 @@ def _words(check: Check) -> str:
     return f"{check.name}: {check.said} ({check.count} numbers; so by chance with probability {check.p:.1g})"
 
 
-def seen(small: Sequence[Witness], own: Sequence[Witness]) -> str:
-    """What was looked at, in words."""
-    every = [*small, *own]
+def seen(small: Sequence[Witness], own: Sequence[Witness]) -> tuple[list[str], list[str]]:
+    """What of noise and samples was looked at, and what was not, in words."""
+    every, looked, missed = [*small, *own], [], []
     numbers = sum(draw.noisy.size for one in every for draws in one.recording.draws.values() for draw in draws)
-    parts = [f"{numbers} numbers of noise" + (", too few to judge their law" if 0 < numbers < ENOUGH else "")]
+    looked.append(f"{numbers} numbers of noise")
+    if 0 < numbers < ENOUGH:
+        missed.append(f"law of the noise, of which {numbers} numbers say little")
     releases = sum(one.sampled for one in every)
     taken = [one for witness in every for some in witness.samples for one in some]
     if releases and not any(one.moved.any() for one in taken):
-        parts.append("samples not judged, for no changed row moves a release over one")
+        missed.append("samples, for no changed row moves a release over one")
     elif releases:
         count, charged = (sum(float(getattr(one, name).sum()) for one in taken) for name in ("moved", "shares"))
-        parts.append(f"a changed row in {count:.0f} samples, {charged:.1f} charged for")
-    return ", ".join(parts)
+        looked.append(f"a changed row in {count:.0f} samples, {charged:.1f} charged for")
+    return looked, missed

@@ -190,15 +190,17 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
     apart = f" at once and in {own.groups} groups" if own.groups else ""
     held = ", what is assumed public held fixed" if own.held else ""
     everybody = f"data of {len(own.looked)} agents changed{apart}{held} ({own.runs} runs of it)"
-    drawn = seen(_witnesses(small), own.witnesses)
-    return ", ".join([*worlds, "own world", f"{own.steps} steps", everybody, drawn])
+    drawn, missed = seen(_witnesses(small), own.witnesses)
+    unseen = [f"not judged: {one}" for one in missed]
+    return ", ".join([*worlds, "own world", f"{own.steps} steps", everybody, *drawn, *unseen])
 
 
 def _parts(
     small: dict[str, Replayed], own: Replayed, ids: Sequence[int | str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What was looked at, and what was not."""
-    looked, missed = [], []
+    looked: list[str] = []
+    missed: list[str] = []
     for name in WORLDS:
         if name in small and small[name].looked:
             looked.append(f"small world {name!r}: {small[name].runs} runs, {small[name].steps} steps each")
@@ -208,7 +210,8 @@ def _parts(
         f"own world: {own.runs} runs, {own.steps} steps each, data of {len(own.looked)} agents changed by "
         f"{' and by '.join(own.adjacencies)}"
     )
-    looked.append(seen(_witnesses(small), own.witnesses))
+    drawn, unseen = seen(_witnesses(small), own.witnesses)
+    looked, missed = [*looked, *drawn], [*missed, *unseen]
     if own.failure:
         missed.append(f"own world, what comes after {own.failure}")
     missed += [f"data of agent {ids[agent]!r}: {reason}" for agent, reason in own.unlooked.items()]

@@ -217,4 +217,5 @@ def test_a_loss_that_no_row_moves_is_said_not_to_be_judged():
 
     verdict = verdict_of(Constant, fields_of("gaussian", **UNIFORM))
     assert verdict.status == "passed"
-    assert "samples not judged" in verdict.details
+    assert "not judged: samples" in verdict.details
+    assert any(part.startswith("samples") for part in verdict.not_looked_at)

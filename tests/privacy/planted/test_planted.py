@@ -11,16 +11,21 @@ from .run import enough, remarks
 
 ALL: dict[str, Variant] = {variant.name: variant for case in CASES for variant in case.variants}
 CAUGHT = (
-    "clips-at-ten-times/gaussian/poisson/replace-one",
-    "half-the-sensitivity/laplace/fixed/replace-one",
-    "by-size/gamma/fixed/replace-one",
-    "subtracted/gaussian/full/replace-one",
+    "stacked-ten-times/gamma/full/replace-one",
+    "offset-1e+14/gaussian/full/replace-one",
+    "full-as-5-percent/gaussian/full/replace-one",
+    "rewound/gaussian/full/replace-one",
     "late-steps-leaks/laplace/full/replace-one",
-    "count-sent/gamma/full/add-or-remove-one",
-    "jacobian-uncharged/gamma/full/replace-one",
-    "row-0/gaussian/full/replace-one",
-    "their-rows/laplace/full/replace-one",
+    "unsent-then-raw/gaussian/full/replace-one",
+    "all-shared-raw/gaussian/full/replace-one",
+    "inverse-count-sent/gamma/full/add-or-remove-one",
+    "alternating/gaussian/full/add-or-remove-one",
+    "jacobian-left-out/gamma/full/replace-one",
+    "unclipped-zeros-0-and-2/gaussian/full/replace-one",
+    "cache/laplace/full/replace-one",
+    "atom/atom-laplace/full/replace-one",
 )
+"""One of every kind at least, each of which was once verified."""
 PASSED = (
     "descent/gaussian/poisson/add-or-remove-one",
     "relaying-alone/laplace/full/replace-one",

@@ -81,10 +81,12 @@ def _main(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         from ..storage.files import told
 
-        if error.errno == errno.EBADF and not error.filename:
+        if error.errno == errno.EBADF:
             discard()
             return _complain("standard output: is not open for writing", OutOfResources.exit_code)
         doing = f"hushnet {given[0]}" if given else "hushnet"
+        if error.errno == errno.ENOSPC:  # files of ours are named where they are written
+            doing = "standard output"
         said = told(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
     except RuntimeError as error:

@@ -61,22 +61,23 @@ def prepare() -> None:
     """Make the standard streams take whatever is written to them, and matplotlib draw to files alone."""
     os.environ[BACKEND[0]] = BACKEND[1]
     codecs.register_error(HANDLER, in_plain_forms)
-    with suppress(OSError, ValueError, AttributeError):  # a standard error that is no file
-        faulthandler.enable()  # so that a crash in native code says where it was
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None or stream.closed:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as the process
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=HANDLER)
+    with suppress(OSError, ValueError, AttributeError):  # a standard error that is no file
+        faulthandler.enable()  # so that a crash in native code says where it was
 
 
 def flushed() -> None:
     """Write out what standard output still holds; raises the `OSError` that Python would otherwise meet at its end."""
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         discard()
+        error.filename = error.filename or "standard output"
         raise
 
 

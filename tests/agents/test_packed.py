@@ -79,7 +79,7 @@ def test_a_small_file_that_unpacks_to_a_huge_one_fills_no_memory(tmp_path):
     with gzip.open(tmp_path / "bomb.gz", "wb") as stream:
         stream.write((b"+1 1:1" + b" " * 993 + b"\n") * 50_000)
     tracemalloc.start()
-    with pytest.raises(InputError, match="has more than 20,000,000 bytes"):
+    with pytest.raises(InputError, match="which no table is packed to"):
         for _ in read_lines(tmp_path / "bomb.gz", most=2 * 10**7):
             pass
     assert tracemalloc.get_traced_memory()[1] < 2e6

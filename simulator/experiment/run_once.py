@@ -18,6 +18,7 @@ from ..storage.store import Store
 from ..world.effort import raised
 from ..world.world import World
 from .execute import execute, first_hit
+from .heartbeat import Abandoned
 from .plan import Experiment, PlannedRun, Run
 
 MOST_SHOWN, MOST_KEPT = 1_000, 1_000_000
@@ -97,7 +98,7 @@ def run_once(
             f"{experiment.loaded.scenario.scenario}: {planned.run.place}: there is not enough memory for it; use "
             "fewer --jobs, agents, edges, data or samples"
         ) from exhausted
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Abandoned):
         raise
     except BaseException as failure:  # a class of an author's own may derive from it
         trouble = out_of_order(failure, failure.filename or experiment.folder) if isinstance(failure, OSError) else None

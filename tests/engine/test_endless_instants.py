@@ -13,7 +13,7 @@ from hushnet.agents.errors import LimitReached
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.simulator.cli import main
-from hushnet.simulator.contract import ContractViolation, bench, check_contract, checks, small_worlds
+from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_settings, small_worlds
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting, small_task
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.network import NetworkParameters
@@ -165,7 +165,7 @@ def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
 
 
 def test_a_protocol_that_runs_on_no_network_breaks_the_contract(monkeypatch):
-    monkeypatch.setattr(bench, "MOST_REACTIONS", 60)
+    monkeypatch.setattr(small_settings, "MOST_REACTIONS", 60)
     with pytest.raises(ContractViolation, match="answer each other's messages without end under"):
         checks.check_networks(Storm, protocol_parameters(Storm, {}))
 

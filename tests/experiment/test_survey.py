@@ -60,7 +60,7 @@ REFUSED = {
     "a trace": (
         "availability: {kind: always}",
         "sweep: {availability: [{kind: always}, {kind: trace, path: trace.csv}]}",
-        "trace.csv:2: up_from 1 and up_to 0 must be ordered",
+        "trace.csv:2: up_from 1.0 must be below up_to 0.0",
     ),
     "a clock": (
         "clock: {kind: recorded, order: [0, 1]}",

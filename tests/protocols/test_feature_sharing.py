@@ -19,7 +19,7 @@ from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, rows_of
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
-from hushnet.simulator.contract import bench, networks
+from hushnet.simulator.contract import bench, networks, small_settings
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.latency import Lognormal
 from hushnet.simulator.network.network import Bernoulli, NetworkParameters
@@ -213,8 +213,9 @@ def on_split_features(monkeypatch):
     def task(agents=6, *, seed=20, empty=True):
         return split_task([1] * max(agents - 1, 1), 6, seed=seed)
 
-    monkeypatch.setattr(bench, "small_task", task)
-    monkeypatch.setattr(bench, "small_graph", lambda agents=6: star(task(agents)))
+    for module in (bench, small_settings):
+        monkeypatch.setattr(module, "small_task", task)
+        monkeypatch.setattr(module, "small_graph", lambda agents=6: star(task(agents)))
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])

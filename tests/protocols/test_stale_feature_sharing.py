@@ -8,7 +8,7 @@ from hushnet.agents.availability import Always, Window
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator.contract import bench, networks
+from hushnet.simulator.contract import bench, networks, small_settings
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
@@ -207,8 +207,9 @@ def on_split_features(monkeypatch):
     def task(agents=6, *, seed=20, empty=True):
         return split_task([1] * max(agents - 1, 1), 6, seed=seed)
 
-    monkeypatch.setattr(bench, "small_task", task)
-    monkeypatch.setattr(bench, "small_graph", lambda agents=6: star(task(agents)))
+    for module in (bench, small_settings):
+        monkeypatch.setattr(module, "small_task", task)
+        monkeypatch.setattr(module, "small_graph", lambda agents=6: star(task(agents)))
 
 
 @pytest.mark.parametrize("fields", [{}, {"privacy": ISOTROPIC}])

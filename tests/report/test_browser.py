@@ -188,7 +188,7 @@ def test_hostile_names_are_texts_and_nothing_else(opened, tmp_path):
     for run in runs:
         run.manifest["scenario"] |= {"title": HOSTILE, "description": HOSTILE, "scenario": HOSTILE}
         run.manifest |= {"status": "diverged", "error": HOSTILE} if run.manifest["seed"] else {}
-    found = opened(make_experiment(tmp_path, runs, name=HOSTILE))
+    found = opened(make_experiment(tmp_path, runs))
     assert found.complaints == []
     assert found.page.text_content("h1") == HOSTILE
     assert found.page.title() == HOSTILE + " – hushnet report"

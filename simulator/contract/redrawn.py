@@ -71,7 +71,7 @@ class _Redrawing(Forcing):
             )
 
 
-def check_drawn_anew(make: Make, setting: Setting) -> None:
+def check_drawn_anew(make: Make, setting: Setting, recording: Recording | None = None) -> None:
     """Check that samples of a protocol follow from what their own steps draw, in a world on the event engine.
 
     Parameters
@@ -79,6 +79,8 @@ def check_drawn_anew(make: Make, setting: Setting) -> None:
     make : callable
     setting : Setting
         Where agents hold rows. A protocol whose course depends on other draws than its noise is not judged.
+    recording : Recording, optional
+        Of a run in this setting on the event engine; made by default.
 
     Raises
     ------
@@ -89,8 +91,9 @@ def check_drawn_anew(make: Make, setting: Setting) -> None:
     def on_events(setting: Setting, watch: Watch) -> tuple[World, Engine]:
         return make(setting, watch)[0], EventEngine()
 
-    noted = Noted(on_events, setting)
-    redrawing = _Redrawing(noted.recording, setting.task.train.counts)
+    if recording is None:
+        recording = Noted(on_events, setting).recording
+    redrawing = _Redrawing(recording, setting.task.train.counts)
     with suppress(ContractViolation):
         world, engine = on_events(setting, redrawing)
         engine.run(world)

@@ -93,7 +93,8 @@ def check_replay(
         raise ContractViolation(doubted)
     for name in ("perfect", "late"):
         if any(witness.moved for witness in found[name].witnesses):
-            check_drawn_anew(make, used[name])
+            noted = found[name].witnesses[0].recording if engine == "event" else None
+            check_drawn_anew(make, used[name], noted)
     return found
 
 

@@ -33,7 +33,7 @@ WORLDS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "churning": ({"latency": LATE, "loss": 0.2}, AWAY, "logistic"),
 }
 """Network, availability and, where the protocol takes it, loss of each small world."""
-TOGETHER, APART = 3, 4
+TOGETHER, APART = 2, 4
 """Runs of each on worst records, and with groups of agents changed."""
 TIME = 8.0
 """How long they run, in expected wake-ups of each agent."""

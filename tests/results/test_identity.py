@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -299,7 +298,7 @@ def test_own_code_that_cannot_be_read_just_now_is_no_other_code(monkeypatch):
     def ail(_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(Path, "read_bytes", ail)
+    monkeypatch.setattr("hushnet.simulator.storage.user_code.read_bytes", ail)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         source_hash([Mine])
     monkeypatch.undo()

@@ -204,7 +204,7 @@ def test_a_failed_rename_puts_the_old_run_back(kept, monkeypatch):
         raise OSError("no")
 
     failing_rename(monkeypatch, kept.root / "run", fail)
-    with pytest.raises(OSError, match="no"):
+    with pytest.raises(OutOfResources, match="no"):
         kept.save("run", make_run(seed=2))
     assert kept.load("run").manifest["seed"] == 1
     assert names(kept.root) == ["run"]

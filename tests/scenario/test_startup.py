@@ -59,4 +59,4 @@ def test_a_scenario_that_names_a_compiled_law_is_checked_without_compiling(tmp_p
     )
     code, _, packages = imported("check", str(file))
     assert code == 0
-    assert packages.isdisjoint(REHEARSED)
+    assert packages.isdisjoint(HEAVY)
